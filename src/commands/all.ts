@@ -1,0 +1,4 @@
+/** The commands of the program, in the order in which `--help` lists them. */
+import type { Command } from 'commander';
+
+export const commands: readonly ((program: Command) => void)[] = [];

@@ -1,0 +1,78 @@
+/** What every command shares: how results, failures, progress and Ctrl-C look. */
+import { EXIT, PagegateError } from '../errors.ts';
+
+/** Prints one JSON document on standard output. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Prints a line on standard output. */
+export function printLine(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Prints rows as aligned columns; the first row is the heading. Numbers are aligned right. */
+export function printTable(rows: readonly (readonly (string | number)[])[]): void {
+  const text = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? cell.toLocaleString('en-US') : cell)));
+  const columns = Math.max(0, ...text.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, i) => Math.max(...text.map((row) => row[i]?.length ?? 0)));
+  const isNumber = widths.map((_, i) => rows.slice(1).every((row) => typeof row[i] === 'number'));
+  for (const row of text) {
+    const cells = row.map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)));
+    printLine(cells.join('  ').trimEnd());
+  }
+}
+
+/** Reports a failure on standard error (as JSON where asked) and returns the exit code it stands for. */
+export function reportFailure(error: unknown, asJson: boolean): number {
+  if (!(error instanceof PagegateError)) {
+    process.stderr.write(`pagegate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    return EXIT.unexpected;
+  }
+  if (asJson) {
+    process.stderr.write(`${JSON.stringify({ error: error.code, message: error.message, ...error.details })}\n`);
+  } else {
+    process.stderr.write(`pagegate: ${error.message} [${error.code}]\n`);
+  }
+  return error.exitCode;
+}
+
+/** A progress line on a terminal; silent in a pipe. */
+export interface Progress {
+  update(text: string): void;
+  done(): void;
+}
+
+/** Rewrites one line on standard error, at most ten times a second. */
+export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+  if (!stream.isTTY) return { update: () => {}, done: () => {} };
+  let last = 0;
+  return {
+    update(text) {
+      const now = Date.now();
+      if (now - last < 100) return;
+      last = now;
+      stream.write(`\r\x1b[2K${text.slice(0, (stream.columns ?? 80) - 1)}`);
+    },
+    done() {
+      stream.write('\r\x1b[2K');
+    },
+  };
+}
+
+/** Runs a task that Ctrl-C or a termination signal can abort; the second signal ends the process at once. */
+export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const onSignal = (): void => {
+    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    controller.abort(new PagegateError('interrupted'));
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  try {
+    return await task(controller.signal);
+  } finally {
+    process.off('SIGINT', onSignal);
+    process.off('SIGTERM', onSignal);
+  }
+}
