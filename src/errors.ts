@@ -44,6 +44,12 @@ export const ERRORS = table({
     message: 'Stopped by Ctrl-C or a termination signal; nothing half-done was left behind.',
   },
 
+  // register
+  register_unreadable: {
+    exit: EXIT.environment,
+    message: 'A register file cannot be read.',
+  },
+
   // http: the transport and the request
   rate_limited: {
     status: 429,

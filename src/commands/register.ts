@@ -1,0 +1,60 @@
+/** `pagegate register`: checks the inventory of agents. */
+import type { Command } from 'commander';
+import { EXIT, PagegateError } from '../errors.ts';
+import { printJson, printLine } from './output.ts';
+
+export function registerRegister(program: Command): void {
+  const register = program.command('register').description('check files of the agent register');
+  register
+    .command('validate')
+    .description('validate entries (a JSON object, an array, or NDJSON) against the schema')
+    .argument('<files...>', 'files with entries; - reads standard input')
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate register validate agents.json more-agents.ndjson')
+    .action(validate);
+}
+
+async function validate(files: readonly string[], options: { readonly json?: true }): Promise<void> {
+  const { readRegisterFile, RegisterValidator } = await import('../register/validate.ts');
+  const validator = new RegisterValidator();
+  for (const file of files) {
+    if (file === '-') validator.add('<stdin>', await readStdin());
+    else validator.add(file, readRegisterFile(file));
+  }
+  const report = validator.report();
+  if (options.json) {
+    printJson(report);
+  } else {
+    for (const { severity, file, line, entry, agent_id, field, message } of report.findings) {
+      const which =
+        entry === undefined ? '' : ` entry ${entry}${agent_id === undefined ? '' : ` (${printable(agent_id)})`}:`;
+      printLine(`${file}:${line}:${which} ${severity}: ${field === '' ? '' : `${printable(field)} `}${message}`);
+    }
+    const kept = report.findings.length;
+    const total = report.errors + report.warnings;
+    if (kept < total) printLine(`… ${total - kept} more are not shown.`);
+    const counts = `${report.errors} errors, ${report.warnings} warnings`;
+    printLine(`${report.entries} entries in ${report.files} files: ${report.valid ? 'valid' : 'INVALID'} (${counts})`);
+  }
+  if (!report.valid) process.exitCode = EXIT.bad_input;
+}
+
+/** Text of a file as a terminal may show it. */
+function printable(text: string): string {
+  const flat = text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
+  return flat.length > 80 ? `${flat.slice(0, 79)}…` : flat;
+}
+
+async function readStdin(): Promise<Uint8Array> {
+  const { MAX_FILE_SIZE_BYTES } = await import('../register/validate.ts');
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_FILE_SIZE_BYTES) {
+      throw new PagegateError('register_unreadable', `Standard input has more than ${MAX_FILE_SIZE_BYTES} bytes.`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,192 @@
+/** A JSON reader that remembers where each value stood, so that a complaint can point at its line. */
+
+/** Deeper nesting than this is refused: an entry of the register needs three levels. */
+const MAX_DEPTH = 32;
+/** More values in one document are refused: each place is remembered. Ten thousand entries have about 400,000. */
+const MAX_VALUES = 1_000_000;
+
+/** What is wrong with a text that is no JSON, and where. */
+export interface JsonProblem {
+  /** The line, from 1. */
+  readonly line: number;
+  /** The column, from 1, in UTF-16 code units. */
+  readonly column: number;
+  readonly message: string;
+}
+
+/** A name that an object has twice: JSON.parse would silently keep the later one. */
+export interface RepeatedName {
+  readonly pointer: string;
+  readonly line: number;
+}
+
+/** A parsed text with the places of its values. */
+export interface JsonSource {
+  readonly value: unknown;
+  /** JSON pointer → line from 1; of an object's member, the line of its name. */
+  readonly lines: ReadonlyMap<string, number>;
+  readonly repeated: readonly RepeatedName[];
+}
+
+const BLANK = /[ \t\r\n]*/y;
+const SCALAR = /-?[0-9][0-9.eE+-]*|true|false|null/y;
+
+class JsonReader {
+  readonly lines = new Map<string, number>();
+  readonly repeated: RepeatedName[] = [];
+  readonly #text: string;
+  #at = 0;
+  #line: number;
+  #lineStart = 0;
+
+  constructor(text: string, firstLine: number) {
+    this.#text = text;
+    this.#line = firstLine;
+  }
+
+  document(): unknown {
+    const value = this.#value('', 0);
+    this.#skipBlank();
+    if (this.#at < this.#text.length) this.#fail('unexpected text after the value');
+    return value;
+  }
+
+  #fail(message: string): never {
+    const problem: JsonProblem = { line: this.#line, column: this.#at - this.#lineStart + 1, message };
+    throw new JsonSyntaxError(problem);
+  }
+
+  #skipBlank(): void {
+    BLANK.lastIndex = this.#at;
+    const end = this.#at + (BLANK.exec(this.#text)?.[0].length ?? 0);
+    for (let i = this.#at; i < end; i += 1) {
+      if (this.#text[i] !== '\n') continue;
+      this.#line += 1;
+      this.#lineStart = i + 1;
+    }
+    this.#at = end;
+  }
+
+  #value(pointer: string, depth: number): unknown {
+    if (depth > MAX_DEPTH) this.#fail(`nested deeper than ${MAX_DEPTH} levels`);
+    this.#skipBlank();
+    if (!this.lines.has(pointer)) this.lines.set(pointer, this.#line);
+    if (this.lines.size > MAX_VALUES) this.#fail(`more than ${MAX_VALUES} values; split the file`);
+    switch (this.#text[this.#at]) {
+      case '{':
+        return this.#object(pointer, depth);
+      case '[':
+        return this.#array(pointer, depth);
+      case '"':
+        return this.#string();
+      default:
+        return this.#scalar();
+    }
+  }
+
+  #string(): string {
+    const end = this.#closingQuote();
+    if (end === -1) this.#fail('expected a string that ends with a quotation mark');
+    const token = this.#text.slice(this.#at, end + 1);
+    const value = this.#decode(token, 'a string with an invalid escape or a raw control character') as string;
+    this.#at += token.length;
+    return value;
+  }
+
+  /** The index of the quotation mark that ends the string that begins here: the first one after an even run of backslashes. */
+  #closingQuote(): number {
+    let end = this.#text.indexOf('"', this.#at + 1);
+    while (end !== -1) {
+      let backslashes = 0;
+      while (this.#text[end - 1 - backslashes] === '\\') backslashes += 1;
+      if (backslashes % 2 === 0) return end;
+      end = this.#text.indexOf('"', end + 1);
+    }
+    return -1;
+  }
+
+  #scalar(): unknown {
+    SCALAR.lastIndex = this.#at;
+    const token = SCALAR.exec(this.#text)?.[0];
+    if (token === undefined) this.#fail(this.#at < this.#text.length ? 'expected a value' : 'the text ends too early');
+    const value = this.#decode(token, `"${token}" is no number`);
+    this.#at += token.length;
+    return value;
+  }
+
+  #decode(token: string, complaint: string): unknown {
+    try {
+      return JSON.parse(token);
+    } catch {
+      return this.#fail(complaint);
+    }
+  }
+
+  #object(pointer: string, depth: number): object {
+    // Object.create(null) would not be a plain object to the validator; defineProperty keeps "__proto__" an ordinary name.
+    const object: Record<string, unknown> = {};
+    this.#at += 1;
+    this.#skipBlank();
+    if (this.#take('}')) return object;
+    do {
+      this.#skipBlank();
+      if (this.#text[this.#at] !== '"') this.#fail('expected a name in quotation marks');
+      const line = this.#line;
+      const name = this.#string();
+      const member = `${pointer}/${escapePointer(name)}`;
+      if (Object.hasOwn(object, name)) this.repeated.push({ pointer: member, line });
+      this.lines.set(member, line);
+      this.#skipBlank();
+      if (!this.#take(':')) this.#fail('expected ":"');
+      const value = this.#value(member, depth + 1);
+      Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+      this.#skipBlank();
+    } while (this.#take(','));
+    if (!this.#take('}')) this.#fail('expected "," or "}"');
+    return object;
+  }
+
+  #array(pointer: string, depth: number): unknown[] {
+    const array: unknown[] = [];
+    this.#at += 1;
+    this.#skipBlank();
+    if (this.#take(']')) return array;
+    do {
+      array.push(this.#value(`${pointer}/${array.length}`, depth + 1));
+      this.#skipBlank();
+    } while (this.#take(','));
+    if (!this.#take(']')) this.#fail('expected "," or "]"');
+    return array;
+  }
+
+  #take(character: string): boolean {
+    if (this.#text[this.#at] !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+}
+
+class JsonSyntaxError extends Error {
+  readonly problem: JsonProblem;
+
+  constructor(problem: JsonProblem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+/** A name as one step of a JSON pointer (RFC 6901). */
+export function escapePointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** Reads one JSON document. `firstLine` is the number of the text's first line in its file. */
+export function readJson(text: string, firstLine = 1): JsonSource | { readonly problem: JsonProblem } {
+  const reader = new JsonReader(text, firstLine);
+  try {
+    return { value: reader.document(), lines: reader.lines, repeated: reader.repeated };
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return { problem: error.problem };
+    throw error;
+  }
+}

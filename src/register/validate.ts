@@ -1,0 +1,316 @@
+/** Agent register files against the schema: every complaint points at the file, the line, the entry and the field. */
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { PagegateError } from '../errors.ts';
+import { escapePointer, type JsonSource, readJson } from './json-source.ts';
+
+/** Larger files are refused: a register of ten thousand agents is about 10 MB. */
+export const MAX_FILE_SIZE_BYTES = 32 * 1024 * 1024;
+/** Complaints beyond this number are counted, not kept. */
+const MAX_FINDINGS = 1_000;
+
+const SCHEMA_URL = new URL('../../data/schema/agent-register.schema.json', import.meta.url);
+
+/** One complaint. An error makes the file invalid; a warning is something the schema allows and a person should look at. */
+export interface Finding {
+  readonly severity: 'error' | 'warning';
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** Which entry of the file, from 1; absent where the file as a whole is meant. */
+  readonly entry?: number;
+  /** The entry's agent_id, where it has one. */
+  readonly agent_id?: string;
+  /** The field as a path, for example `exceptions[0].expires`; empty where the entry as a whole is meant. */
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The outcome for a set of files. */
+export interface RegisterReport {
+  readonly valid: boolean;
+  readonly files: number;
+  readonly entries: number;
+  readonly errors: number;
+  readonly warnings: number;
+  /** In the order of files, entries and lines; at most a thousand. */
+  readonly findings: readonly Finding[];
+}
+
+interface Entry {
+  readonly file: string;
+  readonly number: number;
+  readonly pointer: string;
+  readonly source: JsonSource;
+  readonly value: unknown;
+}
+
+type Report = (finding: Finding) => void;
+
+/** Validates register files; `-` is not special here, pass contents to {@link RegisterValidator.add} instead. */
+export function validateRegisterFiles(paths: readonly string[]): RegisterReport {
+  const validator = new RegisterValidator();
+  for (const path of paths) validator.add(path, readRegisterFile(path));
+  return validator.report();
+}
+
+/** Reads a file within the size limit. Throws register_unreadable. */
+export function readRegisterFile(path: string): Uint8Array {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, 'r');
+    const status = fstatSync(fd);
+    if (!status.isFile()) throw new PagegateError('register_unreadable', `${path} is not a regular file.`, { path });
+    if (status.size > MAX_FILE_SIZE_BYTES) throw tooLarge(path, status.size);
+    return readFileSync(fd);
+  } catch (error) {
+    if (error instanceof PagegateError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new PagegateError('register_unreadable', `${path}: ${reason}`, { path });
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
+
+function tooLarge(path: string, size: number): PagegateError {
+  return new PagegateError(
+    'register_unreadable',
+    `${path} has ${size} bytes; at most ${MAX_FILE_SIZE_BYTES} are read. Split it.`,
+    { path, size_bytes: size, limit_bytes: MAX_FILE_SIZE_BYTES },
+  );
+}
+
+/** Collects the findings of several files, because an agent_id should be unique over all of them. */
+export class RegisterValidator {
+  readonly #check = compileSchema();
+  readonly #findings: Finding[] = [];
+  readonly #ids = new Map<string, Entry>();
+  #files = 0;
+  #entries = 0;
+  #errors = 0;
+  #warnings = 0;
+
+  /** Validates the contents of one file: a JSON object, an array of them, or one object a line (NDJSON). */
+  add(file: string, contents: Uint8Array): void {
+    this.#files += 1;
+    const report: Report = (finding) => this.#note(finding);
+    for (const entry of entriesOf(file, contents, report)) {
+      this.#entries += 1;
+      this.#validate(entry, report);
+    }
+  }
+
+  report(): RegisterReport {
+    return {
+      valid: this.#errors === 0,
+      files: this.#files,
+      entries: this.#entries,
+      errors: this.#errors,
+      warnings: this.#warnings,
+      findings: this.#findings,
+    };
+  }
+
+  #note(finding: Finding): void {
+    if (finding.severity === 'error') this.#errors += 1;
+    else this.#warnings += 1;
+    if (this.#findings.length < MAX_FINDINGS) this.#findings.push(finding);
+  }
+
+  #validate(entry: Entry, report: Report): void {
+    for (const { pointer, line } of entry.source.repeated) {
+      if (pointer !== entry.pointer && !pointer.startsWith(`${entry.pointer}/`)) continue;
+      report({ ...at(entry, pointer), severity: 'error', line, message: 'is there twice; keep one' });
+    }
+    const valid = this.#check(entry.value);
+    for (const problem of valid ? [] : distinct(this.#check.errors ?? [])) {
+      report({ ...at(entry, entry.pointer + pointerOf(problem)), severity: 'error', message: wordsFor(problem) });
+    }
+    if (isObject(entry.value)) for (const finding of adviceFor(entry, entry.value)) report(finding);
+    this.#checkUnique(entry, report);
+  }
+
+  #checkUnique(entry: Entry, report: Report): void {
+    const id = agentId(entry.value);
+    if (id === undefined) return;
+    const first = this.#ids.get(id);
+    if (first === undefined) {
+      this.#ids.set(id, entry);
+      return;
+    }
+    const where = `${first.file}:${at(first, `${first.pointer}/agent_id`).line}`;
+    report({
+      ...at(entry, `${entry.pointer}/agent_id`),
+      severity: 'warning',
+      message: `${id} is also the id of the entry at ${where}`,
+    });
+  }
+}
+
+function compileSchema(): ReturnType<Validator['compile']> {
+  const ajv = new Validator({ allErrors: true, strict: true, verbose: true });
+  addFormats.default(ajv, ['date']);
+  return ajv.compile(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
+}
+
+function* entriesOf(file: string, contents: Uint8Array, report: Report): Generator<Entry> {
+  let text: string;
+  try {
+    // The decoder drops a byte order mark.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(contents);
+  } catch {
+    report({ severity: 'error', file, line: 1, field: '', message: 'is not UTF-8 text' });
+    return;
+  }
+  if (text.trim() === '') {
+    report({ severity: 'error', file, line: 1, field: '', message: 'is empty; expected at least one entry' });
+    return;
+  }
+  if (isLines(text)) {
+    yield* entriesOfLines(file, text, report);
+    return;
+  }
+  const source = readJson(text);
+  if ('problem' in source) {
+    const { line, column, message } = source.problem;
+    report({ severity: 'error', file, line, field: '', message: `is not JSON: ${message} (column ${column})` });
+  } else if (Array.isArray(source.value)) {
+    for (const [i, value] of source.value.entries()) yield { file, number: i + 1, pointer: `/${i}`, source, value };
+  } else {
+    yield { file, number: 1, pointer: '', source, value: source.value };
+  }
+}
+
+/** NDJSON is recognized by its first line, which is a whole object while the text goes on after it. */
+function isLines(text: string): boolean {
+  const start = text.trimStart();
+  const end = start.indexOf('\n');
+  if (end === -1 || !start.startsWith('{') || start.slice(end).trim() === '') return false;
+  return !('problem' in readJson(start.slice(0, end)));
+}
+
+function* entriesOfLines(file: string, text: string, report: Report): Generator<Entry> {
+  let number = 0;
+  for (const [i, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    number += 1;
+    const source = readJson(line, i + 1);
+    if ('problem' in source) {
+      const message = `is not JSON: ${source.problem.message} (column ${source.problem.column})`;
+      report({ severity: 'error', file, line: i + 1, entry: number, field: '', message });
+      continue;
+    }
+    yield { file, number, pointer: '', source, value: source.value };
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function agentId(value: unknown): string | undefined {
+  const id = isObject(value) ? value['agent_id'] : undefined;
+  return typeof id === 'string' ? id : undefined;
+}
+
+/** Where a finding points. A field that is missing has no line of its own: the line of what should hold it is given. */
+function at(entry: Entry, pointer: string): Omit<Finding, 'severity' | 'message'> {
+  const id = agentId(entry.value);
+  let known = pointer;
+  while (known !== '' && !entry.source.lines.has(known)) known = known.slice(0, known.lastIndexOf('/'));
+  return {
+    file: entry.file,
+    line: entry.source.lines.get(known) ?? 1,
+    entry: entry.number,
+    ...(id === undefined ? {} : { agent_id: id }),
+    field: fieldPath(pointer.slice(entry.pointer.length)),
+  };
+}
+
+/** `/exceptions/0/expires` → `exceptions[0].expires`. */
+function fieldPath(pointer: string): string {
+  let path = '';
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (/^(?:0|[1-9][0-9]*)$/.test(name)) path += `[${name}]`;
+    else path += path === '' ? name : `.${name}`;
+  }
+  return path;
+}
+
+function pointerOf(problem: ErrorObject): string {
+  if (problem.keyword !== 'required') return problem.instancePath;
+  return `${problem.instancePath}/${escapePointer(String(problem.params['missingProperty']))}`;
+}
+
+/** One complaint for a field: `anyOf` and its branches, or a format and its pattern, say the same thing twice. */
+function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
+  const byField = new Map<string, ErrorObject>();
+  for (const problem of problems) {
+    const pointer = pointerOf(problem);
+    if (!byField.has(pointer) || problem.keyword === 'anyOf') byField.set(pointer, problem);
+  }
+  return [...byField.values()];
+}
+
+function wordsFor(problem: ErrorObject): string {
+  const { keyword, params } = problem;
+  const got = `got ${shown(problem.data)}`;
+  switch (keyword) {
+    case 'required':
+      return 'is required and missing';
+    case 'type':
+      return `must be ${article(String(params['type']))}, ${got}`;
+    case 'enum':
+      return `must be one of ${(params['allowedValues'] as string[]).join(', ')}; ${got}`;
+    case 'pattern':
+      return problem.schemaPath.includes('date')
+        ? `must be a date, YYYY-MM-DD; ${got}`
+        : `must match ${String(params['pattern'])}; ${got}`;
+    case 'format':
+      return `must be a date, YYYY-MM-DD; ${got}`;
+    case 'anyOf':
+      return `must be a date, YYYY-MM-DD, or null; ${got}`;
+    case 'minLength':
+      return `must have at least ${String(params['limit'])} characters; ${got}`;
+    case 'minimum':
+      return `must be at least ${String(params['limit'])}; ${got}`;
+    case 'maximum':
+      return `must be at most ${String(params['limit'])}; ${got}`;
+    default:
+      return `${problem.message ?? keyword}; ${got}`;
+  }
+}
+
+function article(type: string): string {
+  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
+}
+
+/** A value as a message shows it: short, on one line, no control characters. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+const properties = new Set<string>(
+  Object.keys((JSON.parse(readFileSync(SCHEMA_URL, 'utf8')) as { properties: object }).properties),
+);
+
+/** What the schema cannot decide, but a person who keeps a register wants to know. */
+function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Generator<Finding> {
+  for (const name of Object.keys(value)) {
+    if (properties.has(name)) continue;
+    const place = at(entry, `${entry.pointer}/${escapePointer(name)}`);
+    yield { ...place, severity: 'warning', message: 'is no field of the register; is it misspelled?' };
+  }
+  const { owner, credential_lifetime: lifetime } = value;
+  if (typeof owner === 'string' && owner.trim() === '') {
+    const place = at(entry, `${entry.pointer}/owner`);
+    yield { ...place, severity: 'warning', message: 'is blank; one named person is expected' };
+  }
+  if (typeof lifetime === 'string' && !/^[0-9]+ ?(?:ms|s|m|h|d|w)$/.test(lifetime)) {
+    const place = at(entry, `${entry.pointer}/credential_lifetime`);
+    yield { ...place, severity: 'warning', message: `is no duration such as 15m, 1h or 8h; got ${shown(lifetime)}` };
+  }
+}
