@@ -1,0 +1,143 @@
+/** The doors of the house: which room may know which. A new room needs a line here, and a reason. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { importsOf, packageOf, ROOT, roomOf, sourcesUnder } from './tree.ts';
+
+/** Room → the rooms it may import, beside itself and `errors`. Who is not named here may import nothing inside. */
+const DOORS: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  version: [],
+  platform: [],
+  domain: [],
+  record: ['domain'],
+  index: ['record', 'domain', 'platform', 'version'],
+  builder: ['index', 'record', 'domain', 'platform', 'version'],
+  policy: ['domain', 'record'],
+  ledger: ['platform', 'version'],
+  license: ['version'],
+  register: [],
+  config: ['platform', 'version'],
+  server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'platform', 'version'],
+  refresh: ['config', 'builder', 'index', 'license', 'record', 'domain', 'platform', 'version'],
+};
+
+/** Only these see everything. */
+const OPEN = new Set(['commands', 'cli']);
+
+/** Package → the one file that imports it; other packages may be used where they are needed. */
+const ONE_IMPORTER: Readonly<Record<string, string>> = {
+  koffi: 'src/platform/libc.ts',
+  'better-sqlite3': 'src/ledger/database.ts',
+  'uWebSockets.js': 'src/server/uws.ts',
+  tldts: 'src/domain/public-suffix.ts',
+  'xxhash-wasm': 'src/index/checksum.ts',
+  msgpackr: 'src/index/metadata.ts',
+};
+
+/** Modules that reach out of the process; the policy must not, except where it reads its files. */
+const OUTSIDE =
+  /^node:(?:fs|fs\/promises|net|tls|dns|dns\/promises|http|https|http2|dgram|child_process|cluster|worker_threads|os|sqlite)$/;
+const POLICY_LOADER = /^src\/policy\/load(?:er)?\.ts$/;
+
+const sources = sourcesUnder('src');
+const imports = sources.flatMap((path) => importsOf(path));
+
+describe('doors', () => {
+  it('reads imports of every kind', () => {
+    const text = [
+      "import { a } from './a.ts';",
+      "import type { B } from '../index/b.ts';",
+      "export { c } from './c.ts';",
+      "import './d.ts';",
+      "const e = await import('./e.ts');",
+      "fork(new URL('./f.ts', import.meta.url));",
+      "import {\n  g,\n} from 'ajv/dist/2020.js';",
+      "const text = 'from here';",
+    ].join('\n');
+    expect(importsOf('src/server/x.ts', text).map((i) => i.to)).toEqual([
+      'src/server/a.ts',
+      'src/index/b.ts',
+      'src/server/c.ts',
+      'src/server/d.ts',
+      'src/server/e.ts',
+      'ajv/dist/2020.js',
+      'src/server/f.ts',
+    ]);
+  });
+
+  it('finds the rooms', () => {
+    expect(sources.length).toBeGreaterThan(20);
+    expect(imports.length).toBeGreaterThan(50);
+  });
+
+  it('has a line for every room', () => {
+    const rooms = new Set(sources.map(roomOf));
+    expect([...rooms].filter((room) => room !== undefined && !(room in DOORS) && !OPEN.has(room))).toEqual([]);
+  });
+
+  it('lets a room import only what its line allows', () => {
+    const wrong = imports.filter(({ from, to, inside }) => {
+      const room = roomOf(from) as string;
+      const target = roomOf(to);
+      if (!inside || target === undefined || OPEN.has(room) || target === room || target === 'errors') return false;
+      return !DOORS[room]?.includes(target);
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('lets nothing import commands but the program, and nothing in src import tools, bench or test', () => {
+    const wrong = imports.filter(({ from, to, inside }) => {
+      if (!inside) return false;
+      if (to.startsWith('src/commands/')) return !/^src\/(?:commands\/|cli\.ts$)/.test(from);
+      return !to.startsWith('src/') && !to.endsWith('.json');
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('has no room whose doors lead back to it', () => {
+    const reach = (room: string): Set<string> => {
+      const seen = new Set<string>();
+      const visit = (next: string): void => {
+        for (const to of DOORS[next] ?? []) {
+          if (seen.has(to)) continue;
+          seen.add(to);
+          visit(to);
+        }
+      };
+      visit(room);
+      return seen;
+    };
+    expect(Object.keys(DOORS).filter((room) => reach(room).has(room))).toEqual([]);
+  });
+
+  it.each(Object.entries(ONE_IMPORTER))('lets one file import %s', (name, file) => {
+    const users = imports.filter(({ to, inside }) => !inside && packageOf(to) === name).map(({ from }) => from);
+    expect(users).toEqual([file]);
+  });
+
+  it('keeps the policy away from files and the network, but for its loader', () => {
+    const wrong = imports.filter(
+      ({ from, to }) => roomOf(from) === 'policy' && !POLICY_LOADER.test(from) && OUTSIDE.test(to),
+    );
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('imports only files that are there, and built-in modules by their node: name', () => {
+    const wrong = imports.filter(({ to, inside }) => inside && !existsSync(join(ROOT, to)));
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('uses no package that package.json does not pin, and pins none that nobody uses', async () => {
+    const manifest = (await import('../../package.json', { with: { type: 'json' } })).default;
+    const used = new Set(imports.filter((i) => !i.inside && !i.to.startsWith('node:')).map((i) => packageOf(i.to)));
+    expect([...used].sort()).toEqual(Object.keys(manifest.dependencies).sort());
+  });
+});
+
+describe('files nobody imports', () => {
+  it('are not in src', () => {
+    const imported = new Set(imports.map((i) => i.to));
+    expect(sources.filter((path) => path !== 'src/cli.ts' && !imported.has(path))).toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+/** The reference pages against the code, in both directions. */
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../src/cli.ts';
+import { commands } from '../../src/commands/all.ts';
+import { ERRORS, EXIT } from '../../src/errors.ts';
+import { PAGES, renewed } from '../../tools/reference/tables.ts';
+import { filesUnder, textOf } from './tree.ts';
+
+/** Cells of the rows of a page's table, without its heading. */
+function rowsOf(page: string, table: string): string[][] {
+  const place = textOf(page).split(`<!-- table ${table} -->`)[1]?.split('<!-- end -->')[0] ?? '';
+  const rows = place.split('\n').filter((line) => line.startsWith('| '));
+  return rows.slice(2).map((line) =>
+    line
+      .slice(2, -2)
+      .split(' | ')
+      .map((cell) => cell.replaceAll('`', '').trim()),
+  );
+}
+
+describe('docs/errors.md', () => {
+  const rows = rowsOf('docs/errors.md', 'errors');
+
+  it('has a row for every code', () => {
+    expect(Object.keys(ERRORS).filter((code) => !rows.some((row) => row[0] === code))).toEqual([]);
+  });
+
+  it('has a code for every row, once, with its status and exit code', () => {
+    expect(rows.map(([code, status, exit]) => [code, status, exit])).toEqual(
+      Object.entries(ERRORS).map(([code, entry]) => [
+        code,
+        String('status' in entry ? (entry.status ?? '') : ''),
+        String(entry.exit),
+      ]),
+    );
+  });
+
+  it('says in every row what happened, in a sentence', () => {
+    expect(rows.filter((row) => !/^\S.{15,}[.)]$/.test(row[3] ?? ''))).toEqual([]);
+  });
+});
+
+describe('docs/cli.md', () => {
+  const rows = rowsOf('docs/cli.md', 'commands');
+
+  it('has a row for every command and a command for every row', async () => {
+    const program = await createProgram();
+    expect(program.commands.length).toBe(commands.length);
+    const named = new Set(rows.map((row) => row[0]?.split(' ')[1]));
+    expect([...named].sort()).toEqual(program.commands.map((command) => command.name()).sort());
+  });
+
+  it('has a row for every exit code', () => {
+    const exits = rowsOf('docs/cli.md', 'exits').map(([code, name]) => [name, Number(code)]);
+    expect(exits).toEqual(Object.entries(EXIT));
+  });
+});
+
+describe.each(Object.entries(PAGES))('%s', (page, tables) => {
+  it('is what tools/reference/write.ts would write now', async () => {
+    const text = textOf(page);
+    expect(text).toBe(await renewed(text, tables));
+  });
+});
+
+describe('links', () => {
+  it('between the pages lead somewhere', () => {
+    const all = new Set(filesUnder(''));
+    const broken: string[] = [];
+    for (const page of [...all].filter((path) => path.endsWith('.md') && !path.startsWith('data/'))) {
+      for (const [, target = ''] of textOf(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        const path = new URL(target, `file:///${page}`).pathname.slice(1).replace(/\/$/, '');
+        if (!all.has(path) && ![...all].some((file) => file.startsWith(`${path}/`))) broken.push(`${page}: ${target}`);
+      }
+    }
+    expect(broken).toEqual([]);
+  });
+});

@@ -1,0 +1,115 @@
+/** Style that no linter checks: lengths, words, leftovers. */
+import { describe, expect, it } from 'vitest';
+import { filesUnder, sourcesUnder, textOf } from './tree.ts';
+
+const MAX_FILE_LINES = 400;
+const MAX_FUNCTION_LINES = 80;
+
+/** A line of formatted code that opens a function: `function …{`, `… => {`, or a method's `name(…) {` or `): Type {`. */
+const OPENS_FUNCTION =
+  /(?:\bfunction\b.*\{|=> \{|^\s*(?:(?:async|static|get|set|override|readonly|\*) ?)*[#\w]+\(.*\).*\{|^\s*\).*\{)$/;
+const OPENS_BLOCK = /^\s*(?:\} )?(?:if|else|for|while|switch|do|try|catch|finally|return new)\b/;
+
+/** Functions longer than the limit, by their first line. Relies on the formatter: a closing brace is indented as its opening line. */
+function longFunctions(path: string, text: string): string[] {
+  const lines = text.split('\n');
+  const found: string[] = [];
+  for (const [i, line] of lines.entries()) {
+    if (!OPENS_FUNCTION.test(line) || OPENS_BLOCK.test(line)) continue;
+    const indent = /^ */.exec(line)?.[0] ?? '';
+    const length = lines.slice(i).findIndex((l) => l.startsWith(`${indent}}`)) + 1;
+    if (length > MAX_FUNCTION_LINES) found.push(`${path}:${i + 1} has ${length} lines`);
+  }
+  return found;
+}
+
+const sources = sourcesUnder('src');
+const written = filesUnder('').filter(
+  (path) => /\.(?:ts|mts|js|md|sh|yml|yaml|service|conf)$|(?:^|\/)Makefile$/.test(path) && !path.startsWith('data/'),
+);
+
+describe('length', () => {
+  it('sees functions of every kind', () => {
+    const body = `${'  x;\n'.repeat(MAX_FUNCTION_LINES)}`;
+    for (const opening of ['function f() {', 'const f = () => {', 'async f(a: B): Promise<C> {', '): D {', '#f() {']) {
+      expect(longFunctions('f.ts', `${opening}\n${body}}\n`)).toHaveLength(1);
+      expect(longFunctions('f.ts', `${opening}\n${body.slice(10)}}\n`)).toEqual([]);
+    }
+    expect(longFunctions('f.ts', `if (a) {\n${body}}\n`)).toEqual([]);
+  });
+
+  it(`of a file in src is at most ${MAX_FILE_LINES} lines`, () => {
+    const long = sources.map((path) => `${path} has ${textOf(path).trimEnd().split('\n').length} lines`);
+    expect(long.filter((text) => Number(/(\d+) lines$/.exec(text)?.[1]) > MAX_FILE_LINES)).toEqual([]);
+  });
+
+  it(`of a function in src is at most ${MAX_FUNCTION_LINES} lines`, () => {
+    expect(sources.flatMap((path) => longFunctions(path, textOf(path)))).toEqual([]);
+  });
+});
+
+/** What must not stand in a file that people read. Written so that this file does not match itself. */
+const FORBIDDEN: readonly (readonly [string, RegExp])[] = [
+  ['a note to do something later', /\b(?:T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/],
+  ['a type that is not checked', /\bas a[n]y\b|: a[n]y\b|<a[n]y>/],
+  ['a silenced compiler', /@ts-(?:ign[o]re|noch[e]ck|exp[e]ct-error)/],
+  ['a silenced linter without a reason', /biome-ign[o]re(?!.*: \S{3})/],
+  ['a path of somebody’s machine', /(?<![\w.])\/(?:home|Users|root|w[o]rk|workspace)\/[\w.-]+/],
+  [
+    'British spelling',
+    /\b(?:lic[e]nce|behavi[o]ur|col[o]ur|fav[o]ur|hon[o]ur|neighb[o]ur|cent[r]e|artef[a]ct|whi[l]st|(?:normal|serial|initial|recogn|optim|organ|author|minim|maxim|canonical|summar|util|synchron|final|capital|general|real|tokeni?)is(?:e|ed|es|er|ing|ation))\b/i,
+  ],
+];
+
+describe('words', () => {
+  it('reads the files people read', () => {
+    expect(written.length).toBeGreaterThan(50);
+  });
+
+  it.each(FORBIDDEN)('has nowhere %s', (_name, pattern) => {
+    const found = written.flatMap((path) =>
+      textOf(path)
+        .split('\n')
+        .flatMap((line, i) => (pattern.test(line) ? [`${path}:${i + 1}: ${line.trim().slice(0, 120)}`] : [])),
+    );
+    expect(found).toEqual([]);
+  });
+
+  it('calls the binary file an index, never a database', () => {
+    const found = filesUnder('src/index').filter((path) => /database/i.test(textOf(path)));
+    expect(found).toEqual([]);
+  });
+
+  it('has no source file in src that does not say what it is for', () => {
+    const silent = sources.filter((path) => !textOf(path).includes('/**'));
+    expect(silent).toEqual([]);
+  });
+
+  it('exports by name only', () => {
+    expect(sources.filter((path) => /^export default\b/m.test(textOf(path)))).toEqual([]);
+  });
+});
+
+describe('files', () => {
+  it('of text end with one line feed and have no blank at the end of a line', () => {
+    const wrong = written.filter((path) => {
+      const text = textOf(path);
+      return text !== '' && (!/[^\n]\n$/.test(text) || /[ \t]$/m.test(text) || text.includes('\r'));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('pins every package to one version, from the public registry', () => {
+    const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
+    const pinned = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((group) =>
+      Object.entries(manifest[group] ?? {}),
+    );
+    expect(pinned.length).toBeGreaterThan(10);
+    expect(pinned.filter(([, version]) => !/^(?:npm:@?[\w./-]+@)?\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+    const lock = JSON.parse(textOf('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
+    const elsewhere = Object.entries(lock.packages).filter(
+      ([, { resolved }]) => resolved !== undefined && !resolved.startsWith('https://registry.npmjs.org/'),
+    );
+    expect(elsewhere).toEqual([]);
+  });
+});

@@ -1,0 +1,63 @@
+/** The tree as the tidy tests see it: the files that belong to it, and who imports whom. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+export const ROOT = join(import.meta.dirname, '../..');
+
+/** Folders that are made, not written. */
+const MADE = new Set(['node_modules', '.git', 'var', 'dist', 'coverage']);
+
+/** Paths of the tree's files under `folder`, relative to the root, in order. */
+export function filesUnder(folder: string): string[] {
+  const found: string[] = [];
+  for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
+    if (MADE.has(entry.name)) continue;
+    const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) found.push(...filesUnder(path));
+    else if (entry.isFile()) found.push(path);
+  }
+  return found.sort();
+}
+
+/** Text of a file of the tree. */
+export function textOf(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** TypeScript files under a folder. */
+export function sourcesUnder(folder: string): string[] {
+  return filesUnder(folder).filter((path) => path.endsWith('.ts'));
+}
+
+export interface Import {
+  readonly from: string;
+  /** A path of the tree, or a package or `node:` name. */
+  readonly to: string;
+  readonly inside: boolean;
+}
+
+const SPECIFIER = /(?:^|[^\w$.])(?:from|import|require)\s*\(?\s*(['"])([^'"\n]+)\1/gm;
+/** Files started by name, as workers and child processes are. */
+const STARTED = /new URL\(\s*(['"])(\.{1,2}\/[^'"\n]+\.ts)\1/g;
+
+/** What a file imports (statically, dynamically, for types) or starts by its relative name. */
+export function importsOf(path: string, text = textOf(path)): Import[] {
+  const specifiers = [...text.matchAll(SPECIFIER), ...text.matchAll(STARTED)].map((match) => match[2] as string);
+  return [...new Set(specifiers)].map((specifier) => {
+    const inside = specifier.startsWith('.');
+    return { from: path, to: inside ? normalize(join(dirname(path), specifier)) : specifier, inside };
+  });
+}
+
+/** The package of a specifier: `ajv/dist/2020.js` → `ajv`, `@a/b/c` → `@a/b`, `node:fs` → `node:fs`. */
+export function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+/** The room of a source file: its folder under src, or the name of a file that stands in no room (`errors`, `cli`). */
+export function roomOf(path: string): string | undefined {
+  return /^src\/([^/]+?)(?:\/|\.ts$)/.exec(path)?.[1];
+}
