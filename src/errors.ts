@@ -140,6 +140,117 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'The server is stopping; retry on another connection.',
   },
+
+  // refresh: a delivered drop becomes the served generation, or is refused and nothing changes
+  refresh_busy: {
+    exit: EXIT.busy,
+    message: 'Another refresh, rollback or prune works on this index store; wait until it is done, then repeat.',
+  },
+  drop_unsigned: {
+    exit: EXIT.refused,
+    message: 'The drop has no signature (manifest.json.sig); ask the vendor for it, or accept it with --unsigned.',
+  },
+  drop_signature_invalid: {
+    exit: EXIT.refused,
+    message: 'No trusted key signed this manifest: it was changed on its way, or comes from somebody else; fetch it again.',
+  },
+  no_trusted_keys: {
+    exit: EXIT.environment,
+    message: 'The configuration names no trusted key, so no signature can be checked; add the vendor\'s public key to it.',
+  },
+  trusted_key_invalid: { exit: EXIT.environment, message: 'A trusted key is not an Ed25519 public key in PEM.' },
+  drop_file_name: {
+    exit: EXIT.refused,
+    message: 'The manifest lists a file name that is not plain; the drop is refused, ask the vendor.',
+  },
+  drop_file_kind: {
+    exit: EXIT.refused,
+    message: 'The drop holds a link, a folder or a device where a regular file must be; copy the files themselves.',
+  },
+  drop_too_large: {
+    exit: EXIT.refused,
+    message: 'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor.',
+  },
+  drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is not there; fetch it again.' },
+  drop_part_size: {
+    exit: EXIT.bad_input,
+    message: 'A part has another size than the manifest says; it arrived incomplete, fetch it again.',
+  },
+  drop_part_checksum: {
+    exit: EXIT.bad_input,
+    message: 'A part does not have the checksum that the manifest gives; it was damaged or changed, fetch it again.',
+  },
+  drop_part_truncated: {
+    exit: EXIT.bad_input,
+    message: 'A part cannot be unpacked to its end; it arrived incomplete, fetch it again.',
+  },
+  drop_changed: {
+    exit: EXIT.refused,
+    message: 'The drop changed while it was read; leave the folder alone during a refresh, then repeat.',
+  },
+  drop_older_revision: {
+    exit: EXIT.refused,
+    message: 'The drop is not newer than what is served; accept an older one only on purpose, with --rollback.',
+  },
+  drop_other_dataset: {
+    exit: EXIT.refused,
+    message: 'The drop is of another dataset than what is served; change it only on purpose, with --other-dataset.',
+  },
+  drop_withdrawn: {
+    exit: EXIT.refused,
+    message: 'This drop was rolled back here; activate it on purpose with "pagegate rollback --to" or --rollback.',
+  },
+  drop_vocabulary: {
+    exit: EXIT.refused,
+    message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
+  },
+  drop_kind: { exit: EXIT.refused, message: 'Only full drops can be refreshed from; ask the vendor for a full drop.' },
+  no_space: {
+    exit: EXIT.environment,
+    message: 'There is not enough space for the next generation; free some (pagegate prune) or move the state directory.',
+  },
+  store_damaged: {
+    exit: EXIT.corrupt,
+    message: 'The index store is not as pagegate left it; see the operations page before you repair it.',
+  },
+  generation_missing: { exit: EXIT.bad_input, message: 'There is no such generation; see "pagegate generations list".' },
+  generation_damaged: {
+    exit: EXIT.corrupt,
+    message: 'The generation did not pass verification and is not activated; build it again from its drop.',
+  },
+  nothing_to_roll_back: {
+    exit: EXIT.negative,
+    message: 'No older generation is kept; refresh from an older drop with --rollback instead.',
+  },
+
+  // configuration and server
+  config_unreadable: { exit: EXIT.bad_input, message: 'The configuration file cannot be read.' },
+  config_invalid: {
+    exit: EXIT.bad_input,
+    message: 'The configuration is not valid; docs/configuration.md lists every setting.',
+  },
+  transport_unavailable: {
+    exit: EXIT.environment,
+    message: 'The HTTP transport (uWebSockets.js) cannot be loaded on this host; run "pagegate doctor".',
+  },
+  listen_failed: {
+    exit: EXIT.environment,
+    message: 'The server cannot listen; another program may use the port, or the address is not of this host.',
+  },
+  plain_http_refused: {
+    exit: EXIT.refused,
+    message: 'Without TLS the server listens on loopback only; configure tls, or say server.plain_http_anywhere.',
+  },
+  tls_unusable: {
+    exit: EXIT.environment,
+    message: 'The certificate or its key cannot be used; what was served before goes on.',
+  },
+  index_refused: {
+    exit: EXIT.refused,
+    message: 'The index is not activated; what was served before goes on being served.',
+  },
+  server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
+  worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
 });
 
 export type ErrorCode = keyof typeof ERRORS;

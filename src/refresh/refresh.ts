@@ -1,0 +1,310 @@
+/**
+ * A refresh, a straight line: lock → drop checked → signature → entitlement → revision → build beside → verify → number → switch →
+ * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import { checkParts, DROP_LIMITS, type DropLimits, type PartEntry, readSmallFile } from './drop-files.ts';
+import { writeDurable } from './durable.ts';
+import { withStoreLock } from './lock.ts';
+import { pruneGenerations } from './prune.ts';
+import { SIGNATURE_FILE_MAX_BYTES, type TrustedKey, verifySignature } from './signature.ts';
+import {
+  buildingDirectory,
+  commitGeneration,
+  createStore,
+  type Generation,
+  type GenerationReport,
+  generationDirectory,
+  INDEX_FILE,
+  listGenerations,
+  MANIFEST_FILE,
+  REPORT_FILE,
+  removeLitter,
+  SIGNATURE_FILE,
+  switchCurrent,
+} from './store.ts';
+import { readWithdrawn, reinstate } from './withdrawn.ts';
+
+/** What refresh needs to know of a manifest. */
+export interface DropIdentity {
+  readonly dataset: string;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly kind: string;
+  readonly vocabulary: { readonly name: string; readonly version: string | number };
+  readonly files: readonly PartEntry[];
+}
+
+/** What a verified index says about itself. */
+export interface VerifiedIndex {
+  readonly dataset: string;
+  readonly revision: number;
+  readonly manifestSha256: string;
+  readonly recordCount: number;
+  readonly sizeBytes: number;
+}
+
+export interface BuildRequest {
+  readonly drop: string;
+  readonly out: string;
+  readonly generation: number;
+  readonly tempDir: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The parts of the house that a refresh drives; the command line puts the real ones in. */
+export interface RefreshSteps {
+  /** Parses and validates a manifest. */
+  parseManifest(drop: string, bytes: Buffer): DropIdentity;
+  /** Builds the index file; throws where the drop is not what its manifest says. Returns what the report keeps of it. */
+  build(request: BuildRequest): Promise<unknown>;
+  /** Reads the whole index and throws where it is damaged. */
+  verify(indexFile: string, signal: AbortSignal | undefined): Promise<VerifiedIndex>;
+  /** Throws where the license does not cover the drop. */
+  assertEntitled(drop: { dataset: string; manifestSha256: string; created: string }): void;
+  /** Version of the page-type vocabulary that the program has. */
+  readonly vocabularyVersion: string | number;
+  /** Tells a running server; says what came of it. */
+  notifyServer(generation: number): Promise<ServerNotice>;
+  onStep?(step: string): void;
+}
+
+export type ServerNotice =
+  | { readonly server: 'told' }
+  | { readonly server: 'not_running' }
+  | { readonly server: 'failed'; readonly reason: string };
+
+export interface RefreshOptions {
+  readonly drop: string;
+  readonly store: string;
+  /** Generations to keep, the served one included; at least 1. */
+  readonly keep: number;
+  readonly trustedKeys: readonly TrustedKey[];
+  readonly unsigned?: boolean;
+  readonly rollback?: boolean;
+  readonly otherDataset?: boolean;
+  readonly limits?: DropLimits;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface RefreshReport {
+  /** `unchanged` where the drop is what is already served. */
+  readonly outcome: 'activated' | 'unchanged';
+  readonly generation: number;
+  readonly dataset: string;
+  readonly revision: number;
+  readonly created: string;
+  readonly manifestSha256: string;
+  readonly signedBy: string | null;
+  /** True where an earlier, interrupted refresh had already built this generation. */
+  readonly reused: boolean;
+  readonly previousGeneration: number | null;
+  readonly recordCount: number;
+  readonly sizeBytes: number;
+  readonly notice: ServerNotice;
+  readonly prunedGenerations: readonly number[];
+  readonly durationMs: number;
+}
+
+interface CheckedDrop {
+  readonly identity: DropIdentity;
+  readonly manifest: Buffer;
+  readonly manifestSha256: string;
+  readonly signature: Buffer | undefined;
+  readonly signedBy: string | null;
+}
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+async function readOptional(path: string, name: string): Promise<Buffer | undefined> {
+  try {
+    return await readSmallFile(path, name, SIGNATURE_FILE_MAX_BYTES);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function readManifestBytes(drop: string, limits: DropLimits): Promise<Buffer> {
+  try {
+    return await readSmallFile(join(drop, MANIFEST_FILE), MANIFEST_FILE, limits.manifestSizeMaxBytes);
+  } catch (error) {
+    if (error instanceof PagegateError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ELOOP') throw new PagegateError('drop_file_kind', `${MANIFEST_FILE} is a link.`);
+    throw new PagegateError('drop_part_missing', `${join(drop, MANIFEST_FILE)}: ${code ?? String(error)}.`);
+  }
+}
+
+/** Reads the manifest once; every later step believes these bytes and no others. */
+export async function checkDrop(
+  options: Pick<RefreshOptions, 'drop' | 'trustedKeys' | 'unsigned' | 'limits'>,
+  parseManifest: RefreshSteps['parseManifest'],
+): Promise<CheckedDrop> {
+  const limits = options.limits ?? DROP_LIMITS;
+  const manifest = await readManifestBytes(options.drop, limits);
+  const signature = await readOptional(join(options.drop, SIGNATURE_FILE), SIGNATURE_FILE);
+  let signedBy: string | null = null;
+  if (signature !== undefined && (options.trustedKeys.length > 0 || options.unsigned !== true)) {
+    signedBy = verifySignature(manifest, signature.toString('latin1'), options.trustedKeys);
+  } else if (signature === undefined && options.unsigned !== true) {
+    throw new PagegateError('drop_unsigned', `Looked for ${join(options.drop, SIGNATURE_FILE)}.`);
+  }
+  const identity = parseManifest(options.drop, manifest);
+  await checkParts(options.drop, identity.files, limits);
+  return { identity, manifest, manifestSha256: sha256(manifest), signature, signedBy };
+}
+
+/** Refuses what must not follow the generation that is served. */
+function checkSuccession(drop: CheckedDrop, served: GenerationReport | undefined, options: RefreshOptions): void {
+  const { identity, manifestSha256 } = drop;
+  if (served !== undefined && served.dataset !== identity.dataset) {
+    if (options.otherDataset === true) return;
+    const what = `Served is "${served.dataset}", the drop is "${identity.dataset}".`;
+    throw new PagegateError('drop_other_dataset', what, { served: served.dataset, got: identity.dataset });
+  }
+  if (options.rollback === true) return;
+  const mark = readWithdrawn(options.store).find((one) => one.manifestSha256 === manifestSha256);
+  if (mark !== undefined) {
+    const what = `It was generation ${mark.generation}, withdrawn at ${mark.withdrawnAt}.`;
+    throw new PagegateError('drop_withdrawn', what, { generation: mark.generation, withdrawnAt: mark.withdrawnAt });
+  }
+  if (served !== undefined && identity.revision <= served.revision) {
+    const what = `Served is revision ${served.revision}, the drop is revision ${identity.revision}.`;
+    throw new PagegateError('drop_older_revision', what, { served: served.revision, got: identity.revision });
+  }
+}
+
+function checkSuitability(identity: DropIdentity, vocabularyVersion: string | number): void {
+  if (identity.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${identity.kind}".`);
+  if (String(identity.vocabulary.version) === String(vocabularyVersion)) return;
+  const got = identity.vocabulary.version;
+  const what = `The program has version ${vocabularyVersion}, the drop says ${got}.`;
+  throw new PagegateError('drop_vocabulary', what, { expected: vocabularyVersion, got });
+}
+
+function checkIndex(index: VerifiedIndex, drop: CheckedDrop): void {
+  if (index.manifestSha256 === drop.manifestSha256) return;
+  const what = `Its manifest had SHA-256 ${drop.manifestSha256}, the index was built from ${index.manifestSha256}.`;
+  throw new PagegateError('drop_changed', what);
+}
+
+/** A full disk shows itself in many places; it has one name. */
+function explainSpace(error: unknown, store: string): unknown {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG' || code === 'SQLITE_FULL';
+  return full ? new PagegateError('no_space', `${store}: ${message}.`, { store }, { cause: error }) : error;
+}
+
+async function buildGeneration(
+  generation: number,
+  drop: CheckedDrop,
+  options: RefreshOptions,
+  steps: RefreshSteps,
+): Promise<GenerationReport> {
+  const directory = buildingDirectory(options.store, generation);
+  const tempDir = join(directory, 'temp');
+  const out = join(directory, INDEX_FILE);
+  try {
+    await mkdir(tempDir, { recursive: true, mode: 0o755 });
+    steps.onStep?.('build');
+    const build = await steps.build({ drop: options.drop, out, generation, tempDir, signal: options.signal });
+    await rm(tempDir, { recursive: true, force: true });
+    steps.onStep?.('verify');
+    const index = await steps.verify(out, options.signal);
+    checkIndex(index, drop);
+    const report: GenerationReport = {
+      format: 'pagegate-generation/1',
+      generation,
+      dataset: drop.identity.dataset,
+      revision: drop.identity.revision,
+      created: drop.identity.created,
+      manifestSha256: drop.manifestSha256,
+      signedBy: drop.signedBy,
+      recordCount: index.recordCount,
+      sizeBytes: index.sizeBytes,
+      builtAt: new Date().toISOString(),
+      build,
+    };
+    await writeDurable(join(directory, MANIFEST_FILE), drop.manifest);
+    if (drop.signature !== undefined) await writeDurable(join(directory, SIGNATURE_FILE), drop.signature);
+    await writeDurable(join(directory, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
+    await commitGeneration(options.store, generation);
+    return report;
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true });
+    throw explainSpace(error, options.store);
+  }
+}
+
+/** A generation that an interrupted refresh finished but did not activate, if it is still sound. */
+async function findFinished(
+  drop: CheckedDrop,
+  generations: readonly Generation[],
+  options: RefreshOptions,
+  steps: RefreshSteps,
+): Promise<GenerationReport | undefined> {
+  const candidate = generations.findLast((one) => one.report?.manifestSha256 === drop.manifestSha256);
+  if (candidate?.report === undefined) return undefined;
+  try {
+    steps.onStep?.('verify');
+    checkIndex(await steps.verify(candidate.indexFile, options.signal), drop);
+    return candidate.report;
+  } catch (error) {
+    if (options.signal?.aborted === true) throw error;
+    // It cannot be trusted, so it is not kept; what is served was excluded before.
+    await rm(generationDirectory(options.store, candidate.generation), { recursive: true, force: true });
+    return undefined;
+  }
+}
+
+async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, startedMs: number): Promise<RefreshReport> {
+  const { store } = options;
+  await createStore(store);
+  await removeLitter(store);
+  steps.onStep?.('check');
+  const drop = await checkDrop(options, steps.parseManifest);
+  const { identity, manifestSha256 } = drop;
+  const generations = listGenerations(store);
+  const served = generations.find((one) => one.current);
+  const finish = async (report: GenerationReport, outcome: RefreshReport['outcome'], reused: boolean) => ({
+    outcome,
+    generation: report.generation,
+    dataset: report.dataset,
+    revision: report.revision,
+    created: report.created,
+    manifestSha256,
+    signedBy: drop.signedBy,
+    reused,
+    previousGeneration: served?.generation ?? null,
+    recordCount: report.recordCount,
+    sizeBytes: report.sizeBytes,
+    notice: await steps.notifyServer(report.generation),
+    prunedGenerations: await pruneGenerations(store, options.keep),
+    durationMs: Math.round(performance.now() - startedMs),
+  });
+  checkSuitability(identity, steps.vocabularyVersion);
+  steps.assertEntitled({ dataset: identity.dataset, manifestSha256, created: identity.created });
+  if (served?.report?.manifestSha256 === manifestSha256) return finish(served.report, 'unchanged', true);
+  checkSuccession(drop, served?.report, options);
+  const finished = await findFinished(drop, generations, options, steps);
+  const next = 1 + Math.max(0, ...generations.map((one) => one.generation));
+  const report = finished ?? (await buildGeneration(next, drop, options, steps));
+  steps.onStep?.('switch');
+  await switchCurrent(store, report.generation);
+  await reinstate(store, manifestSha256);
+  return finish(report, 'activated', finished !== undefined);
+}
+
+/**
+ * Makes a drop the served generation. Throws a `PagegateError` that says why not; then what was served goes on being served.
+ * Killed at any moment it leaves at most litter, which the next run removes.
+ */
+export async function refresh(options: RefreshOptions, steps: RefreshSteps): Promise<RefreshReport> {
+  const startedMs = performance.now();
+  return withStoreLock(options.store, () => refreshLocked(options, steps, startedMs));
+}

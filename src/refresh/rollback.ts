@@ -1,0 +1,75 @@
+/** Activates a generation that is kept: the one before the served one, or any by its number. */
+import { PagegateError } from '../errors.ts';
+import { withStoreLock } from './lock.ts';
+import type { RefreshSteps, ServerNotice } from './refresh.ts';
+import { findGeneration, type Generation, listGenerations, removeLitter, switchCurrent } from './store.ts';
+import { reinstate, withdraw } from './withdrawn.ts';
+
+export interface RollbackOptions {
+  readonly store: string;
+  /** The generation to activate; without it the newest one that is older than the served one. */
+  readonly to?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface RollbackReport {
+  readonly outcome: 'activated' | 'unchanged';
+  readonly generation: number;
+  readonly revision: number;
+  readonly previousGeneration: number | null;
+  readonly notice: ServerNotice;
+}
+
+type RollbackSteps = Pick<RefreshSteps, 'verify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
+
+function choose(store: string, to: number | undefined, served: Generation | undefined): Generation {
+  if (to !== undefined) return findGeneration(store, to);
+  const older = listGenerations(store).filter(
+    (one) => served !== undefined && one.generation < served.generation && one.report !== undefined,
+  );
+  const chosen = older.at(-1);
+  if (chosen === undefined) throw new PagegateError('nothing_to_roll_back');
+  return chosen;
+}
+
+async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): Promise<RollbackReport> {
+  const { store } = options;
+  await removeLitter(store);
+  const served = listGenerations(store).find((one) => one.current);
+  const chosen = choose(store, options.to, served);
+  const { generation, report } = chosen;
+  if (report === undefined) throw new PagegateError('generation_damaged', `Generation ${generation} has no report.`);
+  const { dataset, manifestSha256, created, revision } = report;
+  steps.assertEntitled({ dataset, manifestSha256, created });
+  steps.onStep?.('verify');
+  const index = await steps.verify(chosen.indexFile, options.signal);
+  if (index.manifestSha256 !== manifestSha256) {
+    throw new PagegateError('generation_damaged', `The index of generation ${generation} is of another drop.`);
+  }
+  if (served?.generation !== generation) {
+    // The mark comes first: a refresh by timer between the two steps would undo the rollback.
+    if (served?.report !== undefined && served.generation > generation) {
+      await withdraw(store, {
+        manifestSha256: served.report.manifestSha256,
+        generation: served.generation,
+        revision: served.report.revision,
+        withdrawnAt: new Date().toISOString(),
+      });
+    }
+    steps.onStep?.('switch');
+    await switchCurrent(store, generation);
+  }
+  await reinstate(store, manifestSha256);
+  return {
+    outcome: served?.generation === generation ? 'unchanged' : 'activated',
+    generation,
+    revision,
+    previousGeneration: served?.generation ?? null,
+    notice: await steps.notifyServer(generation),
+  };
+}
+
+/** Activates a kept generation after it passed verification and the license. Throws where it must not be activated. */
+export async function rollback(options: RollbackOptions, steps: RollbackSteps): Promise<RollbackReport> {
+  return withStoreLock(options.store, () => rollbackLocked(options, steps));
+}

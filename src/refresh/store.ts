@@ -1,0 +1,174 @@
+/**
+ * The index store: the generations that were built, and which of them is served.
+ *
+ *     <store>/generations/<n>/{index.pgx, manifest.json, manifest.json.sig, report.json}
+ *     <store>/current            → generations/<n>
+ *     <store>/withdrawn.json     manifests that were rolled back; a refresh does not bring them again by itself
+ *
+ * Invariant: a directory with a number for a name is complete and never changes. What is under construction has a name that
+ * begins with a dot, so a process that is killed at any moment leaves either nothing or litter that `prune` knows.
+ */
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdir, open, rename, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+
+export const INDEX_FILE = 'index.pgx';
+export const MANIFEST_FILE = 'manifest.json';
+export const SIGNATURE_FILE = 'manifest.json.sig';
+export const REPORT_FILE = 'report.json';
+const CURRENT = 'current';
+const GENERATIONS = 'generations';
+/** Prefix of everything that is not finished. */
+const BUILDING = '.building-';
+const SWITCHING = '.current-';
+/** A generation number stays exact in every place that holds it, the index header's 32 bits included. */
+const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
+
+/** What refresh recorded beside an index when it was built. */
+export interface GenerationReport {
+  readonly format: 'pagegate-generation/1';
+  readonly generation: number;
+  readonly dataset: string;
+  readonly revision: number;
+  /** Creation time of the drop, RFC 3339. */
+  readonly created: string;
+  readonly manifestSha256: string;
+  /** Name of the trusted key that signed the drop; null for one that was accepted unsigned. */
+  readonly signedBy: string | null;
+  readonly recordCount: number;
+  readonly sizeBytes: number;
+  /** When the generation was finished, RFC 3339. */
+  readonly builtAt: string;
+  readonly build: unknown;
+}
+
+export interface Generation {
+  readonly generation: number;
+  readonly directory: string;
+  readonly indexFile: string;
+  readonly current: boolean;
+  /** Undefined where the report is missing or unreadable: such a generation cannot be activated. */
+  readonly report: GenerationReport | undefined;
+}
+
+export const currentLink = (store: string): string => join(store, CURRENT);
+export const generationDirectory = (store: string, generation: number): string =>
+  join(store, GENERATIONS, String(generation));
+export const buildingDirectory = (store: string, generation: number): string =>
+  join(store, GENERATIONS, `${BUILDING}${generation}`);
+
+/** Number of the generation that `current` names; undefined where there is none. Throws `store_damaged` for any other target. */
+export function currentGeneration(store: string): number | undefined {
+  let target: string;
+  try {
+    target = readlinkSync(currentLink(store));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link.`, { code: code ?? null });
+  }
+  const [folder, name, ...rest] = target.split('/');
+  if (folder !== GENERATIONS || name === undefined || rest.length > 0 || !GENERATION_NAME.test(name)) {
+    throw new PagegateError('store_damaged', `${currentLink(store)} points to ${target}, not to generations/<number>.`);
+  }
+  return Number(name);
+}
+
+function readReport(directory: string): GenerationReport | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(join(directory, REPORT_FILE), 'utf8'));
+    const report = value as GenerationReport;
+    return report.format === 'pagegate-generation/1' ? report : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function entries(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** All complete generations, oldest first. */
+export function listGenerations(store: string): Generation[] {
+  const current = currentGeneration(store);
+  return entries(join(store, GENERATIONS))
+    .filter((name) => GENERATION_NAME.test(name))
+    .map(Number)
+    .sort((a, b) => a - b)
+    .map((generation) => {
+      const directory = generationDirectory(store, generation);
+      return {
+        generation,
+        directory,
+        indexFile: join(directory, INDEX_FILE),
+        current: generation === current,
+        report: readReport(directory),
+      };
+    });
+}
+
+/** The generation with this number. Throws `generation_missing`. */
+export function findGeneration(store: string, generation: number): Generation {
+  const all = listGenerations(store);
+  const found = all.find((one) => one.generation === generation);
+  if (found !== undefined) return found;
+  const known = all.map((one) => one.generation).join(', ');
+  throw new PagegateError('generation_missing', `Generation ${generation} is not kept; kept: ${known || 'none'}.`);
+}
+
+/** Paths that an interrupted refresh or switch left behind. */
+export function listLitter(store: string): string[] {
+  const unfinished = entries(join(store, GENERATIONS)).filter((name) => name.startsWith(BUILDING));
+  const links = entries(store).filter((name) => name.startsWith(SWITCHING) || name.endsWith('.tmp'));
+  return [...unfinished.map((name) => join(store, GENERATIONS, name)), ...links.map((name) => join(store, name))];
+}
+
+/** Removes what interrupted runs left; the caller holds the store's lock. Returns the removed paths. */
+export async function removeLitter(store: string): Promise<string[]> {
+  const litter = listLitter(store);
+  for (const path of litter) await rm(path, { recursive: true, force: true });
+  return litter;
+}
+
+/** Makes a name (created, renamed or removed in it) durable. */
+export async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Creates the store's folders where they are missing. */
+export async function createStore(store: string): Promise<void> {
+  await mkdir(join(store, GENERATIONS), { recursive: true, mode: 0o755 });
+}
+
+/** Gives a finished build its number; from this moment it exists. */
+export async function commitGeneration(store: string, generation: number): Promise<void> {
+  const building = buildingDirectory(store, generation);
+  await syncDirectory(building);
+  await rename(building, generationDirectory(store, generation));
+  await syncDirectory(join(store, GENERATIONS));
+}
+
+/** Points `current` to a generation, atomically: a reader sees the old one or the new one, never none. */
+export async function switchCurrent(store: string, generation: number): Promise<void> {
+  const link = currentLink(store);
+  const existing = lstatSync(link, { throwIfNoEntry: false });
+  if (existing !== undefined && !existing.isSymbolicLink()) {
+    throw new PagegateError('store_damaged', `${link} is not a symbolic link.`);
+  }
+  const next = join(store, `${SWITCHING}${process.pid}`);
+  await rm(next, { force: true });
+  await symlink(`${GENERATIONS}/${generation}`, next);
+  await rename(next, link);
+  await syncDirectory(store);
+}

@@ -1,0 +1,43 @@
+/** Manifests whose generation an operator rolled back: a timer must not bring them again. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { replaceDurable } from './durable.ts';
+
+export interface WithdrawnManifest {
+  readonly manifestSha256: string;
+  readonly generation: number;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly withdrawnAt: string;
+}
+
+/** Older marks are forgotten: the revision check covers them. */
+const MARKS_MAX = 64;
+const fileOf = (store: string): string => join(store, 'withdrawn.json');
+
+/** The marks, oldest first; none where the file is missing or unreadable. */
+export function readWithdrawn(store: string): WithdrawnManifest[] {
+  try {
+    const value: unknown = JSON.parse(readFileSync(fileOf(store), 'utf8'));
+    return Array.isArray(value) ? (value as WithdrawnManifest[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+async function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): Promise<void> {
+  await replaceDurable(fileOf(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`);
+}
+
+/** Marks a manifest as rolled back. */
+export async function withdraw(store: string, mark: WithdrawnManifest): Promise<void> {
+  const others = readWithdrawn(store).filter((one) => one.manifestSha256 !== mark.manifestSha256);
+  await writeWithdrawn(store, [...others, mark]);
+}
+
+/** Takes the mark away: the operator activated the generation again. */
+export async function reinstate(store: string, manifestSha256: string): Promise<void> {
+  const marks = readWithdrawn(store);
+  const rest = marks.filter((one) => one.manifestSha256 !== manifestSha256);
+  if (rest.length < marks.length) await writeWithdrawn(store, rest);
+}

@@ -1,0 +1,354 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { type RefreshOptions, type RefreshSteps, refresh } from '../../src/refresh/refresh.ts';
+import { rollback } from '../../src/refresh/rollback.ts';
+import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
+import { type Bench, createBench, fakeSteps, PART, sha256 } from './support.ts';
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+const codeOf = async (task: Promise<unknown>): Promise<string> => {
+  try {
+    await task;
+  } catch (error) {
+    if (error instanceof PagegateError) return error.code;
+    throw error;
+  }
+  return 'no failure';
+};
+
+describe('a refresh', () => {
+  test('builds, verifies, activates, tells the server and reports', async () => {
+    const steps = fakeSteps();
+    const report = await refresh(bench.options(bench.drop('a', { revision: 7 })), steps);
+    expect(report).toMatchObject({
+      outcome: 'activated',
+      generation: 1,
+      dataset: 'test',
+      revision: 7,
+      signedBy: 'vendor',
+      reused: false,
+      previousGeneration: null,
+      notice: { server: 'told' },
+    });
+    expect(currentGeneration(bench.store)).toBe(1);
+    expect(steps.notified).toEqual([1]);
+    expect(readdirSync(join(bench.store, 'generations', '1')).sort()).toEqual([
+      'index.pgx',
+      'manifest.json',
+      'manifest.json.sig',
+      'report.json',
+    ]);
+    expect(listLitter(bench.store)).toEqual([]);
+  });
+
+  test('of the served drop changes nothing', async () => {
+    const drop = bench.drop('a');
+    await refresh(bench.options(drop), fakeSteps());
+    const again = await refresh(
+      bench.options(drop),
+      fakeSteps({ build: () => Promise.reject(new Error('built twice')) }),
+    );
+    expect(again).toMatchObject({ outcome: 'unchanged', generation: 1 });
+  });
+
+  test('keeps the last N generations, the served one among them', async () => {
+    for (const revision of [1, 2, 3, 4, 5]) {
+      await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 3 }), fakeSteps());
+    }
+    expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([3, 4, 5]);
+    expect(currentGeneration(bench.store)).toBe(5);
+  });
+
+  test('that was killed after the build reuses the finished generation', async () => {
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    const drop = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(drop), fakeSteps());
+    // What a kill between numbering and switching leaves: generation 2 complete, generation 1 served.
+    rmSync(join(bench.store, 'current'));
+    symlinkSync('generations/1', join(bench.store, 'current'));
+    const steps = fakeSteps({ build: () => Promise.reject(new Error('built again')) });
+    expect(await refresh(bench.options(drop), steps)).toMatchObject({
+      generation: 2,
+      reused: true,
+      previousGeneration: 1,
+    });
+    expect(currentGeneration(bench.store)).toBe(2);
+  });
+
+  test('builds anew where the finished generation is damaged', async () => {
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    const drop = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(drop), fakeSteps());
+    rmSync(join(bench.store, 'current'));
+    symlinkSync('generations/1', join(bench.store, 'current'));
+    rmSync(join(bench.store, 'generations/2/index.pgx'));
+    writeFileSync(join(bench.store, 'generations/2/index.pgx'), 'not an index');
+    expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({ outcome: 'activated', reused: false });
+    expect(JSON.parse(readFileSync(join(bench.store, 'current/index.pgx'), 'utf8'))).toMatchObject({ revision: 2 });
+  });
+
+  test('accepts an unsigned drop only on purpose', async () => {
+    const drop = bench.drop('a', { key: null });
+    expect(await codeOf(refresh(bench.options(drop), fakeSteps()))).toBe('drop_unsigned');
+    expect(await refresh(bench.options(drop, { unsigned: true }), fakeSteps())).toMatchObject({ signedBy: null });
+  });
+
+  test('with --unsigned still refuses a signature that does not fit', async () => {
+    const drop = bench.drop('a', { key: generateKeyPairSync('ed25519').privateKey });
+    expect(await codeOf(refresh(bench.options(drop, { unsigned: true }), fakeSteps()))).toBe('drop_signature_invalid');
+  });
+
+  test('reports a server that cannot be told, and is done all the same', async () => {
+    const steps = fakeSteps({ notifyServer: async () => ({ server: 'failed', reason: 'refused' }) });
+    expect(await refresh(bench.options(bench.drop('a')), steps)).toMatchObject({ notice: { server: 'failed' } });
+    expect(currentGeneration(bench.store)).toBe(1);
+  });
+});
+
+interface Refusal {
+  readonly name: string;
+  readonly code: string;
+  readonly options?: Partial<RefreshOptions>;
+  readonly steps?: Partial<RefreshSteps>;
+  /** Makes the bad drop; what is served is revision 5 of dataset "test". */
+  drop(bench: Bench): string;
+}
+
+const editManifest = (folder: string, edit: (manifest: Record<string, unknown>) => void, bench_: Bench): string => {
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
+  edit(manifest);
+  return bench_.resign(folder, manifest);
+};
+
+const REFUSALS: readonly Refusal[] = [
+  {
+    name: 'bad signature: manifest changed after signing',
+    code: 'drop_signature_invalid',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      const text = readFileSync(join(folder, 'manifest.json'), 'utf8');
+      writeFileSync(join(folder, 'manifest.json'), text.replace('"revision":6', '"revision":9'));
+      return folder;
+    },
+  },
+  {
+    name: 'bad signature: signed by another key',
+    code: 'drop_signature_invalid',
+    drop: (b) => b.drop('x', { revision: 6, key: generateKeyPairSync('ed25519').privateKey }),
+  },
+  {
+    name: 'bad signature: not a signature file',
+    code: 'drop_signature_invalid',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      writeFileSync(join(folder, 'manifest.json.sig'), 'yes, really signed\n');
+      return folder;
+    },
+  },
+  { name: 'no signature', code: 'drop_unsigned', drop: (b) => b.drop('x', { revision: 6, key: null }) },
+  { name: 'no trusted key', code: 'no_trusted_keys', options: { trustedKeys: [] }, drop: (b) => b.drop('x') },
+  {
+    name: 'older revision',
+    code: 'drop_older_revision',
+    drop: (b) => b.drop('x', { revision: 4 }),
+  },
+  {
+    name: 'same revision with other content',
+    code: 'drop_older_revision',
+    drop: (b) => b.drop('x', { revision: 5, parts: { 'other.ndjson.gz': PART } }),
+  },
+  { name: 'another dataset', code: 'drop_other_dataset', drop: (b) => b.drop('x', { revision: 6, dataset: 'other' }) },
+  {
+    name: 'outside the license',
+    code: 'license_not_entitled',
+    steps: {
+      assertEntitled: () => {
+        throw new PagegateError('internal', 'license_not_entitled');
+      },
+    },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
+  {
+    name: 'wrong vocabulary',
+    code: 'drop_vocabulary',
+    drop: (b) => b.drop('x', { revision: 6, vocabularyVersion: '99' }),
+  },
+  { name: 'a delta drop', code: 'drop_kind', drop: (b) => b.drop('x', { revision: 6, kind: 'delta' }) },
+  {
+    name: 'truncated part',
+    code: 'drop_part_size',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      truncateSync(join(folder, 'part-0.ndjson.gz'), PART.length - 3);
+      return folder;
+    },
+  },
+  {
+    name: 'missing part',
+    code: 'drop_part_missing',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      rmSync(join(folder, 'part-0.ndjson.gz'));
+      return folder;
+    },
+  },
+  {
+    name: 'a part that is a link',
+    code: 'drop_file_kind',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      rmSync(join(folder, 'part-0.ndjson.gz'));
+      writeFileSync(join(b.root, 'outside'), PART);
+      symlinkSync(join(b.root, 'outside'), join(folder, 'part-0.ndjson.gz'));
+      return folder;
+    },
+  },
+  {
+    name: 'a manifest that is a link',
+    code: 'drop_file_kind',
+    drop: (b) => {
+      const folder = b.drop('x', { revision: 6 });
+      writeFileSync(join(b.root, 'elsewhere.json'), readFileSync(join(folder, 'manifest.json')));
+      rmSync(join(folder, 'manifest.json'));
+      symlinkSync(join(b.root, 'elsewhere.json'), join(folder, 'manifest.json'));
+      return folder;
+    },
+  },
+  ...['../part-0.ndjson.gz', '/etc/passwd', 'a/b', '..', '.hidden', '', 'x\u0000y', 'a\\b'].map(
+    (name): Refusal => ({
+      name: `the part name ${JSON.stringify(name)}`,
+      code: 'drop_file_name',
+      drop: (b) =>
+        editManifest(
+          b.drop('x', { revision: 6 }),
+          (manifest) => {
+            manifest['files'] = [{ name, bytes: 1, records: 1, sha256: sha256('x') }];
+          },
+          b,
+        ),
+    }),
+  ),
+  {
+    name: 'a part listed twice',
+    code: 'drop_file_name',
+    drop: (b) =>
+      editManifest(
+        b.drop('x', { revision: 6 }),
+        (manifest) => {
+          const files = manifest['files'] as unknown[];
+          manifest['files'] = [...files, ...files];
+        },
+        b,
+      ),
+  },
+  {
+    name: 'no space (the builder meets a full disk)',
+    code: 'no_space',
+    steps: {
+      build: () => Promise.reject(Object.assign(new Error('no space left on device, write'), { code: 'ENOSPC' })),
+    },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
+  {
+    name: 'an index that verification refuses',
+    code: 'generation_damaged',
+    steps: {
+      build: async ({ out }) => {
+        writeFileSync(out, '{');
+      },
+    },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
+  {
+    name: 'a drop that changed while it was read',
+    code: 'drop_changed',
+    steps: {
+      build: async ({ out }) => {
+        writeFileSync(
+          out,
+          JSON.stringify({ manifestSha256: sha256('another manifest'), recordCount: 2, sizeBytes: 1 }),
+        );
+      },
+    },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
+];
+
+describe('a refusal leaves what is served as it was', () => {
+  test.each(REFUSALS)('$name: $code', async ({ code, options, steps, drop }) => {
+    await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
+    const before = readFileSync(join(bench.store, 'current/index.pgx'));
+    const fake = fakeSteps(steps);
+    let got = '';
+    let message = '';
+    try {
+      await refresh(bench.options(drop(bench), options), fake);
+    } catch (error) {
+      got = (error as PagegateError).code;
+      message = (error as Error).message;
+    }
+    if (got === 'internal') expect(message).toContain(code);
+    else expect(got).toBe(code);
+    expect(currentGeneration(bench.store)).toBe(1);
+    expect(readFileSync(join(bench.store, 'current/index.pgx')).equals(before)).toBe(true);
+    expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1]);
+    expect(listLitter(bench.store)).toEqual([]);
+    expect(fake.notified).toEqual([]);
+  });
+});
+
+describe('a rollback', () => {
+  test('activates the generation before and is not undone by the next refresh', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    const newer = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(newer), fakeSteps());
+    const steps = fakeSteps();
+    expect(await rollback({ store: bench.store }, steps)).toMatchObject({
+      generation: 1,
+      previousGeneration: 2,
+      revision: 1,
+    });
+    expect(steps.notified).toEqual([1]);
+    expect(await codeOf(refresh(bench.options(newer), fakeSteps()))).toBe('drop_withdrawn');
+    expect(currentGeneration(bench.store)).toBe(1);
+  });
+
+  test('can be taken back with its number', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    const newer = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(newer), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ generation: 2 });
+    expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ outcome: 'unchanged' });
+  });
+
+  test('with --rollback an older or withdrawn drop is accepted', async () => {
+    const older = bench.drop('a', { revision: 1 });
+    await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
+    expect(await refresh(bench.options(older, { rollback: true }), fakeSteps())).toMatchObject({ revision: 1 });
+  });
+
+  test('is refused where nothing older is kept, and for a number that is not kept', async () => {
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
+    expect(await codeOf(rollback({ store: bench.store, to: 9 }, fakeSteps()))).toBe('generation_missing');
+  });
+
+  test('to a damaged generation is refused and changes nothing', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
+    rmSync(join(bench.store, 'generations/1/index.pgx'));
+    writeFileSync(join(bench.store, 'generations/1/index.pgx'), '{');
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('generation_damaged');
+    expect(currentGeneration(bench.store)).toBe(2);
+    expect(existsSync(join(bench.store, 'withdrawn.json'))).toBe(false);
+  });
+});
