@@ -50,6 +50,51 @@ export const ERRORS = table({
     message: 'A register file cannot be read.',
   },
 
+  // index: the file of records
+  index_missing: {
+    exit: EXIT.environment,
+    message: 'There is no index file at this path; build one with `pagegate build`.',
+  },
+  index_not_a_file: {
+    exit: EXIT.bad_input,
+    message: 'An index is a regular file (no directory, socket or device); name the .pgx file itself.',
+  },
+  index_unsafe_mode: {
+    exit: EXIT.refused,
+    message: 'The index can be changed by its group or by others, so it is not trusted; run chmod 0444 on it.',
+  },
+  index_not_recognized: {
+    exit: EXIT.bad_input,
+    message: 'The file is not a pagegate index: its first bytes are not those of one.',
+  },
+  index_newer_version: {
+    exit: EXIT.refused,
+    message: 'The index has a format version that this program does not know; upgrade pagegate or rebuild the index.',
+  },
+  index_other_vocabulary: {
+    exit: EXIT.refused,
+    message:
+      'The index was built with another page-type vocabulary; rebuild it from its drop with this version of pagegate.',
+  },
+  index_corrupt: {
+    exit: EXIT.corrupt,
+    message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
+  },
+  index_out_of_order: {
+    exit: EXIT.unexpected,
+    message: 'Records must reach the index in hash order and only once each; this is a defect in the builder.',
+  },
+  index_limit: {
+    exit: EXIT.bad_input,
+    message: 'The records exceed what the index format can hold.',
+  },
+  index_closed: { status: 503, exit: EXIT.unexpected, message: 'The index was closed while it was still in use.' },
+  mapping_failed: {
+    exit: EXIT.environment,
+    message:
+      'A file could not be mapped into memory; check its size, the address space limit (ulimit -v) and free memory.',
+  },
+
   // http: the transport and the request
   rate_limited: {
     status: 429,
@@ -152,11 +197,13 @@ export const ERRORS = table({
   },
   drop_signature_invalid: {
     exit: EXIT.refused,
-    message: 'No trusted key signed this manifest: it was changed on its way, or comes from somebody else; fetch it again.',
+    message:
+      'No trusted key signed this manifest: it was changed on its way, or comes from somebody else; fetch it again.',
   },
   no_trusted_keys: {
     exit: EXIT.environment,
-    message: 'The configuration names no trusted key, so no signature can be checked; add the vendor\'s public key to it.',
+    message:
+      "The configuration names no trusted key, so no signature can be checked; add the vendor's public key to it.",
   },
   trusted_key_invalid: { exit: EXIT.environment, message: 'A trusted key is not an Ed25519 public key in PEM.' },
   drop_file_name: {
@@ -207,13 +254,17 @@ export const ERRORS = table({
   drop_kind: { exit: EXIT.refused, message: 'Only full drops can be refreshed from; ask the vendor for a full drop.' },
   no_space: {
     exit: EXIT.environment,
-    message: 'There is not enough space for the next generation; free some (pagegate prune) or move the state directory.',
+    message:
+      'There is not enough space for the next generation; free some (pagegate prune) or move the state directory.',
   },
   store_damaged: {
     exit: EXIT.corrupt,
     message: 'The index store is not as pagegate left it; see the operations page before you repair it.',
   },
-  generation_missing: { exit: EXIT.bad_input, message: 'There is no such generation; see "pagegate generations list".' },
+  generation_missing: {
+    exit: EXIT.bad_input,
+    message: 'There is no such generation; see "pagegate generations list".',
+  },
   generation_damaged: {
     exit: EXIT.corrupt,
     message: 'The generation did not pass verification and is not activated; build it again from its drop.',

@@ -1,0 +1,118 @@
+/**
+ * The C library's calls that Node lacks: memory mapping, advice about it, and advisory file locks. The only import of koffi.
+ * A mapping becomes an ArrayBuffer without a copy; once unmapped, touching that buffer ends the process, so its owner must
+ * drop every view of it first.
+ */
+import { closeSync, constants, fstatSync, ftruncateSync, openSync } from 'node:fs';
+import koffi from 'koffi';
+import { PagegateError } from '../errors.ts';
+
+const PROT_READ = 1;
+const PROT_WRITE = 2;
+const MAP_SHARED = 1;
+const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
+const LOCK_SHARED = 1;
+const LOCK_EXCLUSIVE = 2;
+const LOCK_NON_BLOCKING = 4;
+const LOCK_UNLOCK = 8;
+const PAGE_SIZE_BYTES = 4096;
+
+/** Advice to the kernel about how a mapping is going to be read. */
+export const ADVICE = { normal: 0, random: 1, sequential: 2, willNeed: 3, populateRead: 22 } as const;
+
+type Advice = (typeof ADVICE)[keyof typeof ADVICE];
+
+const library = koffi.load(null);
+const mmap = library.func(
+  'void *mmap(void *address, size_t length, int protection, int flags, int fd, int64_t offset)',
+);
+const munmap = library.func('int munmap(void *address, size_t length)');
+const madvise = library.func('int madvise(void *address, size_t length, int advice)');
+const msync = library.func('int msync(void *address, size_t length, int flags)');
+const flock = library.func('int flock(int fd, int operation)');
+
+const MS_SYNC = 4;
+
+/** A mapped range of a file. */
+export interface Mapping {
+  /** The bytes themselves; not to be touched after `unmap`. */
+  readonly buffer: ArrayBuffer;
+  readonly sizeBytes: number;
+  /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
+  advise(advice: Advice, offset?: number, sizeBytes?: number): boolean;
+  /** Writes changed pages to the disk and waits for it; only of use for a shared, writable mapping. */
+  sync(): void;
+  /** Ends the mapping. Safe to call twice. */
+  unmap(): void;
+}
+
+/** Maps the first `sizeBytes` bytes of an open file, shared with every process that maps it. */
+export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): Mapping {
+  const protection = mode === 'write' ? PROT_READ | PROT_WRITE : PROT_READ;
+  const address = mmap(null, sizeBytes, protection, MAP_SHARED, fd, 0) as bigint;
+  if (address === MAP_FAILED) throw systemFailure('mmap', `cannot map ${sizeBytes} bytes`);
+  return new LibcMapping(address, sizeBytes);
+}
+
+/** Maps a file for reading and writing, shared between processes; it is created (mode 0600) and grown to the size as needed. */
+export function mapShared(path: string, sizeBytes: number): Mapping {
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  try {
+    const status = fstatSync(fd);
+    if (!status.isFile()) throw new PagegateError('mapping_failed', `${path} is not a regular file.`, { path });
+    if (status.size < sizeBytes) ftruncateSync(fd, sizeBytes);
+    return mapFile(fd, sizeBytes, 'write');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Takes an advisory lock on an open file without waiting; false when another open file description holds it. */
+export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
+  return flock(fd, (mode === 'shared' ? LOCK_SHARED : LOCK_EXCLUSIVE) | LOCK_NON_BLOCKING) === 0;
+}
+
+/** Gives up a lock taken with `lockFile`; closing the file does the same. */
+export function unlockFile(fd: number): void {
+  flock(fd, LOCK_UNLOCK);
+}
+
+class LibcMapping implements Mapping {
+  readonly sizeBytes: number;
+  readonly #address: bigint;
+  #buffer: ArrayBuffer | undefined;
+
+  constructor(address: bigint, sizeBytes: number) {
+    this.#address = address;
+    this.sizeBytes = sizeBytes;
+    this.#buffer = koffi.view(address, sizeBytes) as ArrayBuffer;
+  }
+
+  get buffer(): ArrayBuffer {
+    if (this.#buffer === undefined) throw new PagegateError('mapping_failed', 'The mapping is closed.');
+    return this.#buffer;
+  }
+
+  advise(advice: Advice, offset = 0, sizeBytes = this.sizeBytes - offset): boolean {
+    if (this.#buffer === undefined || sizeBytes <= 0) return false;
+    const start = Math.floor(offset / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
+    const end = Math.min(offset + sizeBytes, this.sizeBytes);
+    return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
+  }
+
+  sync(): void {
+    if (this.#buffer === undefined) return;
+    if (msync(this.#address, this.sizeBytes, MS_SYNC) !== 0) throw systemFailure('msync', 'cannot write the mapping');
+  }
+
+  unmap(): void {
+    if (this.#buffer === undefined) return;
+    this.#buffer = undefined;
+    munmap(this.#address, this.sizeBytes);
+  }
+}
+
+function systemFailure(call: string, what: string): PagegateError {
+  const errno = koffi.errno();
+  return new PagegateError('mapping_failed', `${call}: ${what} (errno ${errno}).`, { call, errno });
+}
