@@ -1,0 +1,246 @@
+/**
+ * One reading of a URL for everybody: the URL standard's, so that what is judged is what an agent's HTTP client connects to.
+ * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
+ */
+import { isPlainHost } from './normalize.ts';
+
+export type HostKind = 'domain' | 'ipv4' | 'ipv6';
+
+/** Bits that tell how a URL was spelled before it was made canonical. */
+export const SPELLING = {
+  /** A control character, or blank space around or inside the value, that the parser silently removes. */
+  control_character: 1,
+  /** A percent escape in the host. */
+  host_escape: 2,
+  /** An IPv4 address in any other form than four decimal numbers. */
+  obfuscated_address: 4,
+  /** A backslash where the parser takes it for a slash. */
+  backslash: 8,
+  /** A percent sign that is itself escaped and starts another escape (`%252e`), in path or query. */
+  double_encoding: 16,
+  /** After one decoding the path holds dot segments, a backslash or a NUL. */
+  encoded_traversal: 32,
+} as const;
+
+/** A URL in canonical form. Strings are as the URL standard writes them, unless said otherwise. */
+export class CanonicalUrl {
+  /** Lower case, without the colon. */
+  readonly scheme: string;
+  readonly hasUserinfo: boolean;
+  /** The host; a domain without its trailing dot, an IPv6 address in brackets. */
+  readonly host: string;
+  readonly hostKind: HostKind;
+  /** The port a client connects to; 0 where the scheme has none. */
+  readonly port: number;
+  /** Starts with a slash for http and https. */
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+  /** Without the number sign. A fragment never leaves the client. */
+  readonly fragment: string;
+  /** The path with its percent escapes decoded once as UTF-8. */
+  readonly decodedPath: string;
+  /** Bits of {@link SPELLING}. */
+  readonly spelling: number;
+  /** The whole URL as the standard writes it, userinfo and fragment included. */
+  readonly href: string;
+  /** Length of the value as it was sent, in UTF-16 units. */
+  readonly sentLength: number;
+
+  constructor(parts: {
+    scheme: string;
+    hasUserinfo: boolean;
+    host: string;
+    hostKind: HostKind;
+    port: number;
+    path: string;
+    query: string;
+    fragment: string;
+    decodedPath: string;
+    spelling: number;
+    href: string;
+    sentLength: number;
+  }) {
+    this.scheme = parts.scheme;
+    this.hasUserinfo = parts.hasUserinfo;
+    this.host = parts.host;
+    this.hostKind = parts.hostKind;
+    this.port = parts.port;
+    this.path = parts.path;
+    this.query = parts.query;
+    this.fragment = parts.fragment;
+    this.decodedPath = parts.decodedPath;
+    this.spelling = parts.spelling;
+    this.href = parts.href;
+    this.sentLength = parts.sentLength;
+  }
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, ftp: 21 };
+
+/** For each ASCII code: 1 = stands for itself in path, query and fragment; 2 = slash, 3 = dot, 4 = `?`, 5 = `#`, 6 = `%`, 0 = look closer. */
+const PLAIN = new Uint8Array(128);
+for (const char of 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~!$&()*+,;=:@') {
+  PLAIN[char.charCodeAt(0)] = 1;
+}
+PLAIN['/'.charCodeAt(0)] = 2;
+PLAIN['.'.charCodeAt(0)] = 3;
+PLAIN['?'.charCodeAt(0)] = 4;
+PLAIN['#'.charCodeAt(0)] = 5;
+PLAIN['%'.charCodeAt(0)] = 6;
+
+/** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails. */
+export function parseUrl(value: string): CanonicalUrl | undefined {
+  return parsePlainUrl(value) ?? parseAnyUrl(value);
+}
+
+/** The fast path: an http or https URL that is canonical as it stands. `undefined` sends the caller to the full parser. */
+function parsePlainUrl(value: string): CanonicalUrl | undefined {
+  const isHttps = value.startsWith('https://');
+  if (!isHttps && !value.startsWith('http://')) return undefined;
+  const hostStart = isHttps ? 8 : 7;
+  const slash = value.indexOf('/', hostStart);
+  const hostEnd = slash < 0 ? value.length : slash;
+  if (!isPlainHost(value, hostStart, hostEnd)) return undefined;
+  let queryAt = -1;
+  let fragmentAt = -1;
+  for (let at = hostEnd, before = 0; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    const kind = code < 128 ? PLAIN[code]! : 0;
+    if (kind === 0 || kind === 6) return undefined;
+    if (queryAt < 0 && fragmentAt < 0) {
+      if (kind === 3 && before === 2) return undefined;
+      if (kind === 4) queryAt = at;
+    }
+    if (kind === 5 && fragmentAt < 0) fragmentAt = at;
+    before = kind;
+  }
+  const end = fragmentAt < 0 ? value.length : fragmentAt;
+  const pathEnd = queryAt < 0 ? end : queryAt;
+  const path = slash < 0 ? '/' : value.slice(hostEnd, pathEnd);
+  return new CanonicalUrl({
+    scheme: isHttps ? 'https' : 'http',
+    hasUserinfo: false,
+    host: value.slice(hostStart, hostEnd),
+    hostKind: 'domain',
+    port: isHttps ? 443 : 80,
+    path,
+    query: queryAt < 0 ? '' : value.slice(queryAt + 1, end),
+    fragment: fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
+    decodedPath: path,
+    spelling: 0,
+    href: slash < 0 ? `${value}/` : value,
+    sentLength: value.length,
+  });
+}
+
+/** The full parser: the platform's URL, and a look at how the value was spelled. */
+function parseAnyUrl(value: string): CanonicalUrl | undefined {
+  const url = URL.parse(value);
+  if (url === null) return undefined;
+  const scheme = url.protocol.slice(0, -1);
+  const hostname = canonicalHostname(url);
+  if (hostname === undefined) return undefined;
+  const host = hostname.endsWith('.') && hostname.length > 1 ? hostname.slice(0, -1) : hostname;
+  const hostKind = host.startsWith('[') ? 'ipv6' : /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
+  const path = url.pathname;
+  const query = url.search.slice(1);
+  const decodedPath = decodeOnce(path);
+  return new CanonicalUrl({
+    scheme,
+    hasUserinfo: url.username !== '' || url.password !== '' || rawAuthority(value).includes('@'),
+    host,
+    hostKind,
+    port: url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
+    path,
+    query,
+    fragment: url.hash.slice(1),
+    decodedPath,
+    spelling: spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
+    href: url.href,
+    sentLength: value.length,
+  });
+}
+
+/** The host as http would read it, also for schemes whose hosts the standard leaves as they are. */
+function canonicalHostname(url: URL): string | undefined {
+  if (url.protocol === 'http:' || url.protocol === 'https:' || url.hostname === '') return url.hostname;
+  return URL.parse(`https://${url.hostname}/`)?.hostname;
+}
+
+// Every blank or control character that the standard's parser strips from the ends or takes out of the middle.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const CONTROL = /[\0-\x1f\x7f]|^ | $/;
+/** What stands between the scheme's slashes and the path, as it was sent. */
+function rawAuthority(value: string): string {
+  const text = value.length > 8 && !CONTROL.test(value) ? value : stripped(value);
+  let start = text.indexOf(':') + 1;
+  while (text[start] === '/' || text[start] === '\\') start++;
+  let end = start;
+  while (end < text.length && !'/\\?#'.includes(text[end]!)) end++;
+  return text.slice(start, end);
+}
+
+/** The value without what the parser ignores. The trailing run is cut by hand: a pattern would try it at every blank. */
+function stripped(value: string): string {
+  let end = value.length;
+  while (end > 0 && value.charCodeAt(end - 1) <= 0x20) end--;
+  let start = 0;
+  while (start < end && value.charCodeAt(start) <= 0x20) start++;
+  return value.slice(start, end).replace(/[\t\n\r]/g, '');
+}
+
+function spellingOf(value: string, hostKind: HostKind, host: string): number {
+  let bits = CONTROL.test(value) ? SPELLING.control_character : 0;
+  const authority = rawAuthority(value);
+  const rawHost = authority.slice(authority.lastIndexOf('@') + 1);
+  if (rawHost.includes('%') && hostKind !== 'ipv6') bits |= SPELLING.host_escape;
+  if (hostKind === 'ipv4' && rawHost.replace(/:[0-9]*$/, '') !== host) bits |= SPELLING.obfuscated_address;
+  const pathEnd = value.search(/[?#]/);
+  if ((pathEnd < 0 ? value : value.slice(0, pathEnd)).includes('\\')) bits |= SPELLING.backslash;
+  return bits;
+}
+
+function encodingOf(path: string, query: string, decodedPath: string): number {
+  let bits = 0;
+  if (/%25[0-9a-f]{2}/i.test(path) || /%25[0-9a-f]{2}/i.test(query)) bits |= SPELLING.double_encoding;
+  if (decodedPath !== path && /(?:^|[/\\])\.\.?(?:[/\\]|$)|\\|\0/.test(decodedPath)) bits |= SPELLING.encoded_traversal;
+  return bits;
+}
+
+const utf8 = new TextDecoder('utf-8');
+
+/** Percent-decodes once, as UTF-8; what is no escape stays, what is no UTF-8 becomes U+FFFD. Linear in the length. */
+export function decodeOnce(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return decodeLoosely(text);
+  }
+}
+
+function decodeLoosely(text: string): string {
+  const bytes = Buffer.from(text, 'utf8');
+  let size = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const value = bytes[at] === 0x25 ? hexByte(bytes, at + 1) : -1;
+    bytes[size++] = value < 0 ? bytes[at]! : value;
+    if (value >= 0) at += 2;
+  }
+  return utf8.decode(bytes.subarray(0, size));
+}
+
+/** The byte that two hexadecimal digits at `at` stand for, or -1. */
+function hexByte(bytes: Uint8Array, at: number): number {
+  const high = hexDigit(bytes[at]);
+  const low = hexDigit(bytes[at + 1]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+function hexDigit(code: number | undefined): number {
+  if (code === undefined) return -1;
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}

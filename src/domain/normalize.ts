@@ -1,0 +1,130 @@
+/** From a host, as anybody may spell it, to the key under which the index knows it. */
+import { isPublicSuffix, registrableDomain } from './public-suffix.ts';
+
+/** Why a host is no key. */
+export type HostProblem =
+  | 'empty'
+  | 'unparsable'
+  | 'ip_address'
+  | 'single_label'
+  | 'too_long'
+  | 'label_too_long'
+  | 'empty_label'
+  | 'edge_hyphen'
+  | 'control_character'
+  | 'forbidden_character'
+  | 'idn_invalid';
+
+export type KeyResult = { readonly key: string } | { readonly problem: HostProblem };
+
+/** The Unicode version that turns international names into keys; an index built with another one may know other keys. */
+export const UNICODE_VERSION: string = process.versions['unicode'] ?? 'unknown';
+
+/** The longest name of the DNS in octets, without a trailing dot. */
+export const MAX_NAME_LENGTH = 253;
+const MAX_LABEL_LENGTH = 63;
+// A spelling may be longer than the name it stands for (percent escapes, ignored code points), but not without end.
+const MAX_SPELLING_LENGTH = 4096;
+
+const DOT = 0x2e;
+const HYPHEN = 0x2d;
+
+/** For each ASCII code: 1 = letter a-z, 2 = digit or underscore, 3 = hyphen, 4 = dot, 0 = anything else. */
+const HOST_CLASS = new Uint8Array(128);
+for (let code = 0x61; code <= 0x7a; code++) HOST_CLASS[code] = 1;
+for (let code = 0x30; code <= 0x39; code++) HOST_CLASS[code] = 2;
+HOST_CLASS[0x5f] = 2;
+HOST_CLASS[HYPHEN] = 3;
+HOST_CLASS[DOT] = 4;
+
+/**
+ * Whether `text` from `start` up to `end` is a host in its canonical spelling that needs no further look: lower-case letters, digits,
+ * underscores and inner hyphens, at least two labels, none of them `xn--`, the last one starting with a letter (so that no reader
+ * takes it for an address).
+ */
+export function isPlainHost(text: string, start: number, end: number): boolean {
+  if (end - start > MAX_NAME_LENGTH) return false;
+  let labelStart = start;
+  let labels = 0;
+  let before = 4;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    const kind = code < 128 ? HOST_CLASS[code]! : 0;
+    if (kind === 0) return false;
+    if (kind === 4) {
+      if (before >= 3 || at - labelStart > MAX_LABEL_LENGTH) return false;
+      labels++;
+      labelStart = at + 1;
+    } else if (kind === 3 && (before === 4 || isAcePrefix(text, labelStart, at))) return false;
+    before = kind;
+  }
+  if (labels === 0 || before >= 3 || end - labelStart > MAX_LABEL_LENGTH) return false;
+  return HOST_CLASS[text.charCodeAt(labelStart)] === 1;
+}
+
+/** Whether the hyphen at `at` ends the prefix `xn--` of the label that starts at `labelStart`. */
+function isAcePrefix(text: string, labelStart: number, at: number): boolean {
+  return at === labelStart + 3 && text.startsWith('xn--', labelStart);
+}
+
+/**
+ * The key of a host: what the URL standard makes of it (lower case, punycode), without one trailing dot and without leading `www.`
+ * labels, as long as what remains is neither a public suffix nor a single label. The key of a key is the key.
+ */
+export function keyFromHost(host: string): KeyResult {
+  if (isPlainHost(host, 0, host.length)) return { key: withoutWww(host) };
+  return keyFromSpelling(host);
+}
+
+/** The slow path of {@link keyFromHost}: any spelling, or the reason why it is no host. */
+function keyFromSpelling(host: string): KeyResult {
+  if (host === '') return { problem: 'empty' };
+  if (host.length > MAX_SPELLING_LENGTH) return { problem: 'too_long' };
+  for (let at = 0; at < host.length; at++) {
+    const code = host.charCodeAt(at);
+    if (code < 0x20 || code === 0x7f) return { problem: 'control_character' };
+  }
+  const isBracketed = host.startsWith('[') && host.endsWith(']');
+  if (!isBracketed && /[ #/:<>?@[\\\]^|]/.test(host)) return { problem: 'forbidden_character' };
+  const parsed = URL.parse(`https://${host}/`);
+  if (parsed === null) return { problem: isInternational(host) ? 'idn_invalid' : 'unparsable' };
+  if (isBracketed) return { problem: 'ip_address' };
+  return keyFromCanonicalHost(parsed.hostname);
+}
+
+function isInternational(host: string): boolean {
+  return /[^\0-\x7f]|xn--/i.test(host);
+}
+
+/** The key of a host that the URL standard's parser has accepted and written out, or the reason why it is no key. */
+export function keyFromCanonicalHost(hostname: string): KeyResult {
+  const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
+  if (name === '') return { problem: hostname === '' ? 'empty' : 'empty_label' };
+  if (name.startsWith('[') || /^[0-9.]+$/.test(name)) return { problem: 'ip_address' };
+  if (/[^a-z0-9._-]/.test(name)) return { problem: 'forbidden_character' };
+  const labels = name.split('.');
+  if (labels.includes('')) return { problem: 'empty_label' };
+  if (labels.some((label) => label.length > MAX_LABEL_LENGTH)) return { problem: 'label_too_long' };
+  if (name.length > MAX_NAME_LENGTH) return { problem: 'too_long' };
+  if (labels.length === 1) return { problem: 'single_label' };
+  if (hasEdgeHyphen(name, labels)) return { problem: 'edge_hyphen' };
+  return { key: withoutWww(name) };
+}
+
+/** No registry gives out a name with a hyphen at its edge; below a registrable domain such hosts exist and are served. */
+function hasEdgeHyphen(name: string, labels: readonly string[]): boolean {
+  if (!labels.some((label) => label.startsWith('-') || label.endsWith('-'))) return false;
+  const registrable = registrableDomain(name) ?? name;
+  return registrable.split('.').some((label) => label.startsWith('-') || label.endsWith('-'));
+}
+
+/** A canonical name without its leading `www.` labels; `www.com` and `www.co.uk` keep theirs. */
+function withoutWww(name: string): string {
+  let key = name;
+  while (key.startsWith('www.')) {
+    const rest = key.slice(4);
+    if (!rest.includes('.') || isPublicSuffix(rest, { private: false })) break;
+    key = rest;
+  }
+  return key;
+}

@@ -1,0 +1,77 @@
+/** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
+import { type CanonicalUrl, parseUrl } from './canonical-url.ts';
+import { type HostProblem, keyFromCanonicalHost } from './normalize.ts';
+
+/** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
+export const MAX_VALUE_LENGTH = 8192;
+
+export type TargetProblem =
+  | HostProblem
+  /** Longer than {@link MAX_VALUE_LENGTH}. */
+  | 'value_too_long'
+  /** An `@` before the first slash of a value without a scheme. */
+  | 'userinfo';
+
+export interface Target {
+  /** The key to look up; for an address or a single label the canonical host. */
+  readonly key: string;
+  /** Whether a record can exist: not for addresses, single labels and other schemes than http and https. */
+  readonly classifiable: boolean;
+  readonly url: CanonicalUrl;
+  /** Whether the value had no scheme and was read as `https://<value>`. */
+  readonly bare: boolean;
+}
+
+/** Reads a value: `scheme://…` (and `http:…`, `https:…`) is a URL, anything else is read as `https://<value>`. */
+export function parseTarget(value: string): Target | { readonly problem: TargetProblem } {
+  if (value.length > MAX_VALUE_LENGTH) return { problem: 'value_too_long' };
+  const bare = !hasScheme(value);
+  if (bare) {
+    const slash = value.indexOf('/');
+    const at = value.indexOf('@');
+    if (at >= 0 && (slash < 0 || at < slash)) return { problem: 'userinfo' };
+  }
+  const url = parseUrl(bare ? `https://${value}` : value);
+  if (url === undefined || url.host === '') return { problem: value.trim() === '' ? 'empty' : unparsable(value) };
+  const isWeb = url.scheme === 'http' || url.scheme === 'https';
+  const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
+  if ('key' in key) return { key: key.key, classifiable: isWeb, url, bare };
+  if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
+  if (bare && !value.includes('/')) return key;
+  return { key: url.host, classifiable: false, url, bare };
+}
+
+function unparsable(value: string): HostProblem {
+  return /[^\0-\x7f]|xn--/i.test(value) ? 'idn_invalid' : 'unparsable';
+}
+
+/** Whether a value names its scheme. Blanks before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
+function hasScheme(value: string): boolean {
+  if (value.startsWith('https:') || value.startsWith('http:')) return true;
+  let scheme = '';
+  for (let at = 0; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    if (code === 0x09 || code === 0x0a || code === 0x0d || (scheme === '' && code <= 0x20)) continue;
+    if (code === 0x3a) return isSchemeEnd(scheme, value, at + 1);
+    if (!isSchemeCode(code, scheme.length) || scheme.length > 64) return false;
+    scheme += value[at];
+  }
+  return false;
+}
+
+function isSchemeEnd(scheme: string, value: string, at: number): boolean {
+  if (/^https?$/i.test(scheme)) return true;
+  return (
+    scheme !== '' &&
+    value
+      .slice(at, at + 64)
+      .replace(/[\t\n\r]/g, '')
+      .startsWith('//')
+  );
+}
+
+function isSchemeCode(code: number, position: number): boolean {
+  const lower = code | 0x20;
+  if (lower >= 0x61 && lower <= 0x7a) return true;
+  return position > 0 && ((code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e);
+}
