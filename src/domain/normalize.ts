@@ -17,8 +17,10 @@ export type HostProblem =
 
 export type KeyResult = { readonly key: string } | { readonly problem: HostProblem };
 
+const { unicode = 'unknown' } = process.versions;
+
 /** The Unicode version that turns international names into keys; an index built with another one may know other keys. */
-export const UNICODE_VERSION: string = process.versions['unicode'] ?? 'unknown';
+export const UNICODE_VERSION: string = unicode;
 
 /** The longest name of the DNS in octets, without a trailing dot. */
 export const MAX_NAME_LENGTH = 253;
