@@ -1,0 +1,269 @@
+/**
+ * The configuration: built-in defaults, then the file, then the environment, then the flags of the command; each overrides the
+ * one before it, setting by setting. The result is checked against `data/schema/config.schema.json` and never changes afterwards.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { PagegateError } from '../errors.ts';
+import { configSchema, type Setting, settings, typesOf } from './schema.ts';
+
+/** A configuration file is a page of JSON; what is larger is something else. */
+const FILE_MAX_BYTES = 1024 * 1024;
+
+/** All settings; `docs/configuration.md` says what each means. Paths are absolute. */
+export interface Config {
+  readonly state_dir: string;
+  readonly index: {
+    readonly path: string | null;
+    readonly warm: boolean;
+    readonly poll_seconds: number;
+    readonly subdomains: 'exact' | 'parent';
+  };
+  readonly server: {
+    readonly host: string;
+    readonly port: number;
+    readonly workers: number | 'auto';
+    readonly plain_http_anywhere: boolean;
+    readonly max_connections: number;
+    readonly drain_seconds: number;
+  };
+  readonly tls: {
+    readonly certificate_file: string | null;
+    readonly key_file: string | null;
+    readonly ciphers: string | null;
+  };
+  readonly burst: {
+    readonly limit: number;
+    readonly exempt: readonly string[];
+    readonly trusted_proxies: readonly string[];
+    readonly max_clients: number;
+  };
+  readonly policy: { readonly profile: 'strict' | 'default' | 'open'; readonly file: string | null };
+  readonly ledger: { readonly durability: 'full' | 'relaxed' };
+  readonly license: { readonly file: string | null; readonly trusted_keys: Readonly<Record<string, string>> };
+  readonly refresh: {
+    readonly trusted_keys: Readonly<Record<string, string>>;
+    readonly keep_generations: number;
+    readonly max_unpacked_gb: number;
+  };
+  readonly admin: {
+    readonly enabled: boolean;
+    readonly host: string;
+    readonly port: number;
+    readonly socket: string | null;
+  };
+  readonly log: { readonly level: 'error' | 'warn' | 'info' };
+  readonly decision_log: {
+    readonly enabled: boolean;
+    readonly dir: string | null;
+    readonly full_url: boolean;
+    readonly max_size_mb: number;
+    readonly keep_files: number;
+    readonly queue_lines: number;
+  };
+}
+
+/** Settings to override, nested as in the file. */
+export type ConfigOverrides = { readonly [section: string]: unknown };
+
+export interface ConfigSources {
+  /** The configuration file; without it `PAGEGATE_CONFIG` is asked, and without that there is none. */
+  readonly file?: string | undefined;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly flags?: ConfigOverrides;
+  /** Where relative paths start that do not come from a file. */
+  readonly cwd?: string;
+}
+
+type Tree = { [name: string]: unknown };
+
+/** Loads the configuration. Throws `config_unreadable` or `config_invalid`; the message names the setting and its source. */
+export function loadConfig(sources: ConfigSources = {}): Config {
+  const env = sources.env ?? process.env;
+  const cwd = resolve(sources.cwd ?? process.cwd());
+  const file = sources.file ?? env['PAGEGATE_CONFIG'];
+  const merged: Tree = {};
+  if (file !== undefined && file !== '') {
+    const path = resolve(cwd, file);
+    const tree = readConfigFile(path);
+    check(tree, `the file ${path}`);
+    merge(merged, resolvePaths(tree, dirname(path)));
+  }
+  const fromEnv = readEnvironment(env);
+  check(fromEnv, 'the environment');
+  merge(merged, resolvePaths(fromEnv, cwd));
+  const flags = structuredClone(sources.flags ?? {}) as Tree;
+  check(flags, 'the command line');
+  merge(merged, resolvePaths(flags, cwd));
+  return complete(merged, cwd);
+}
+
+function complete(tree: Tree, cwd: string): Config {
+  check(tree, 'the configuration');
+  // Defaults are relative to the working directory, as in a checkout.
+  const config = resolvePaths(tree, cwd) as unknown as Config;
+  if ((config.tls.certificate_file === null) !== (config.tls.key_file === null)) {
+    throw new PagegateError(
+      'config_invalid',
+      'tls.certificate_file and tls.key_file belong together: set both or none.',
+    );
+  }
+  return deepFreeze(config);
+}
+
+function readConfigFile(path: string): Tree {
+  let text: string;
+  try {
+    const { size } = statSync(path);
+    if (size > FILE_MAX_BYTES) throw new Error(`it has ${size} bytes, at most ${FILE_MAX_BYTES} are read`);
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new PagegateError('config_unreadable', `${path}: ${why}.`, { path }, { cause });
+  }
+  try {
+    const tree: unknown = JSON.parse(text);
+    if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('it is not a JSON object');
+    return tree as Tree;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new PagegateError('config_invalid', `${path} is not a JSON object: ${why}.`, { path }, { cause });
+  }
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
+  const tree: Tree = {};
+  const known = new Map(settings.map((setting) => [setting.env, setting]));
+  const sections = settings
+    .filter((setting) => setting.path.length > 1)
+    .map((setting) => setting.path[0]!.toUpperCase());
+  for (const [name, text] of Object.entries(env)) {
+    if (!name.startsWith('PAGEGATE_') || text === undefined) continue;
+    const setting = known.get(name);
+    if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
+    else if (sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
+      throw new PagegateError(
+        'config_invalid',
+        `The environment has ${name}, which is no setting; see docs/configuration.md.`,
+        { name },
+      );
+    }
+  }
+  return tree;
+}
+
+/** Reads the text of an environment variable as the setting's type wants it. */
+function parseText(setting: Setting, text: string): unknown {
+  const types = typesOf(setting.schema);
+  if (types.includes('null') && text === '') return null;
+  if (types.includes('boolean'))
+    return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;
+  if ((types.includes('integer') || types.includes('number')) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (types.includes('array')) return text === '' ? [] : text.split(',').map((item) => item.trim());
+  if (types.includes('object')) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  return text;
+}
+
+function place(tree: Tree, path: readonly string[], value: unknown): void {
+  const [section, name] = path;
+  if (name === undefined) tree[section!] = value;
+  else tree[section!] = { ...(tree[section!] as Tree | undefined), [name]: value };
+}
+
+function merge(into: Tree, from: Tree): void {
+  for (const setting of settings) {
+    const value = valueAt(from, setting.path);
+    if (value !== undefined) place(into, setting.path, value);
+  }
+}
+
+function valueAt(tree: Tree, path: readonly string[]): unknown {
+  let value: unknown = tree;
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = (value as Tree)[name];
+  }
+  return value;
+}
+
+const PATHS = new Set([
+  'state_dir',
+  'index.path',
+  'tls.certificate_file',
+  'tls.key_file',
+  'policy.file',
+  'license.file',
+  'admin.socket',
+  'decision_log.dir',
+]);
+
+function resolvePaths(tree: Tree, base: string): Tree {
+  const copy = structuredClone(tree);
+  for (const setting of settings) {
+    const value = valueAt(copy, setting.path);
+    if (PATHS.has(setting.name) && typeof value === 'string' && !isAbsolute(value))
+      place(copy, setting.path, resolve(base, value));
+    if (setting.path[1] === 'trusted_keys' && typeof value === 'object' && value !== null) {
+      place(copy, setting.path, resolveKeys(value as Record<string, string>, base));
+    }
+  }
+  return copy;
+}
+
+function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Record<string, string> {
+  const isInline = (key: string): boolean => key.trimStart().startsWith('-----BEGIN');
+  return Object.fromEntries(
+    Object.entries(keys).map(([name, key]) => [name, isInline(key) ? key : resolve(base, key)]),
+  );
+}
+
+/** Checks a tree and fills in the defaults of all settings where it is the last one. Throws `config_invalid`. */
+function check(tree: Tree, source: string): void {
+  const isLast = source === 'the configuration';
+  const validate = isLast ? completeValidator() : partValidator();
+  if (validate(tree)) return;
+  const lines = (validate.errors ?? []).map(describe);
+  const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
+  throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
+    source,
+    problems: lines,
+  });
+}
+
+function describe(error: { instancePath: string; message?: string; params: Record<string, unknown> }): string {
+  const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
+  if (typeof error.params['additionalProperty'] === 'string')
+    return `${where} has no setting "${error.params['additionalProperty']}"`;
+  const allowed = error.params['allowedValues'];
+  return Array.isArray(allowed)
+    ? `${where} must be one of ${allowed.join(', ')}`
+    : `${where} ${error.message ?? 'is not valid'}`;
+}
+
+const compile = (useDefaults: boolean) =>
+  new Validator({ allErrors: true, allowUnionTypes: true, useDefaults }).compile<Tree>(configSchema);
+const partValidator = once(() => compile(false));
+const completeValidator = once(() => compile(true));
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const child of Object.values(value)) deepFreeze(child);
+    Object.freeze(value);
+  }
+  return value;
+}

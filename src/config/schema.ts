@@ -1,0 +1,47 @@
+/** The configuration's JSON Schema as this program reads it: which settings there are, of which type, with which defaults. */
+import { readFileSync } from 'node:fs';
+
+/** One setting, as its schema describes it. */
+export interface SettingSchema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly { readonly type?: string; readonly const?: string }[];
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, SettingSchema>>;
+  readonly [keyword: string]: unknown;
+}
+
+/** A setting with its place: `server.port`, `PAGEGATE_SERVER_PORT`. */
+export interface Setting {
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly env: string;
+  readonly schema: SettingSchema;
+}
+
+const SCHEMA_URL = new URL('../../data/schema/config.schema.json', import.meta.url);
+
+export const configSchema: SettingSchema = JSON.parse(readFileSync(SCHEMA_URL, 'utf8'));
+
+function collect(schema: SettingSchema, path: readonly string[], into: Setting[]): Setting[] {
+  for (const [name, child] of Object.entries(schema.properties ?? {})) {
+    if (name === '$schema') continue;
+    const here = [...path, name];
+    if (child.properties !== undefined) collect(child, here, into);
+    else
+      into.push({ path: here, name: here.join('.'), env: `PAGEGATE_${here.join('_').toUpperCase()}`, schema: child });
+  }
+  return into;
+}
+
+/** Every setting, in the order of the schema. */
+export const settings: readonly Setting[] = collect(configSchema, [], []);
+
+/** Which types a value of this setting may have. */
+export function typesOf(schema: SettingSchema): readonly string[] {
+  if (typeof schema.type === 'string') return [schema.type];
+  if (schema.type !== undefined) return schema.type;
+  if (schema.anyOf !== undefined) return schema.anyOf.map((option) => option.type ?? 'string');
+  return ['string'];
+}

@@ -1,0 +1,71 @@
+/** The only import of uWebSockets.js: its types, and how it is loaded on this host. */
+
+import type * as UwsModule from 'uWebSockets.js';
+import { existsSync } from 'node:fs';
+import Module, { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+
+export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+
+export type Uws = typeof UwsModule;
+
+/**
+ * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
+ * bytes each), and room for the rest of the request.
+ */
+export const HEADERS_MAX_SIZE_BYTES = 40_960;
+
+/** The program's environment must hold these before the transport is loaded. */
+const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(HEADERS_MAX_SIZE_BYTES) };
+
+/** The glibc that the transport's own binaries are linked against. */
+const GLIBC_NEEDED = [2, 38] as const;
+
+let loaded: Uws | undefined;
+
+/** Loads the transport, once. Throws `transport_unavailable` with what was tried. */
+export function loadUws(): Uws {
+  if (loaded !== undefined) return loaded;
+  Object.assign(process.env, ENVIRONMENT);
+  const require = createRequire(import.meta.url);
+  const problem = isGlibcOlder() ? loadCompatible(require) : '';
+  try {
+    loaded = require('uWebSockets.js') as Uws;
+    return loaded;
+  } catch (cause) {
+    const first = cause instanceof Error ? (cause.message.split('\n').at(-1) ?? '') : String(cause);
+    const glibc = glibcVersion() ?? 'none';
+    const what =
+      `Node.js ${process.version} on ${process.platform} ${process.arch}, glibc ${glibc}: ${first}. ${problem}`.trim();
+    throw new PagegateError('transport_unavailable', what, { glibc }, { cause });
+  }
+}
+
+/** The version of the host's glibc; undefined on a host without it. */
+export function glibcVersion(): string | undefined {
+  const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
+  return report.header?.glibcVersionRuntime;
+}
+
+function isGlibcOlder(): boolean {
+  const [major = 0, minor = 0] = (glibcVersion() ?? '').split('.').map(Number);
+  if (major === 0) return false;
+  return major < GLIBC_NEEDED[0] || (major === GLIBC_NEEDED[0] && minor < GLIBC_NEEDED[1]);
+}
+
+/** Puts the copy that the install step made for older hosts where the package looks for its binary. Returns what is wrong, or ''. */
+function loadCompatible(require: NodeJS.Require): string {
+  const name = `uws_${process.platform}_${process.arch}_${process.versions.modules}`;
+  const original = join(dirname(require.resolve('uWebSockets.js')), `${name}.node`);
+  const compatible = join(dirname(original), `${name}.glibc-compat.node`);
+  if (!existsSync(compatible)) return `This host needs the adapted copy ${compatible}; "make install" makes it.`;
+  const module = new Module(original);
+  try {
+    process.dlopen(module, compatible);
+  } catch (cause) {
+    return `The adapted copy does not load either: ${cause instanceof Error ? cause.message : String(cause)}.`;
+  }
+  require.cache[original] = Object.assign(module, { filename: original, loaded: true });
+  return '';
+}
