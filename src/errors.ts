@@ -302,6 +302,54 @@ export const ERRORS = table({
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
+
+  // ledger: accounts, keys, plans, the file
+  account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
+  account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
+  account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
+  bad_account_name: {
+    exit: EXIT.bad_input,
+    message:
+      'An account name has 1 to 64 characters of a-z, 0-9, ".", "_", "@" and "-", and begins with a letter or digit.',
+  },
+  bad_key_file: {
+    exit: EXIT.environment,
+    message: 'The file with the encryption key of the API keys cannot be used; restore it from where you keep it.',
+  },
+  bad_overlap: { exit: EXIT.bad_input, message: 'The overlap of a key rotation is a duration from 0 to 30 days.' },
+  bad_payment_reference: {
+    exit: EXIT.bad_input,
+    message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
+  },
+  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalogue breaks its schema; correct the file.' },
+  bad_plan_limit: { exit: EXIT.bad_input, message: 'The limit does not fit the plan.' },
+  key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
+  key_not_readable: {
+    exit: EXIT.refused,
+    message: 'The API key goes on authenticating but cannot be shown: its encryption key is not here; rotate the key.',
+  },
+  ledger_on_network: {
+    exit: EXIT.refused,
+    message: 'The ledger is refused on a network file system, where locks and shared memory do not hold.',
+  },
+  ledger_version: {
+    exit: EXIT.environment,
+    message:
+      'The ledger file was written by another version of pagegate; use the newer program, or open it for writing once.',
+  },
+  payment_known: {
+    exit: EXIT.refused,
+    message: 'A payment with this reference is recorded already; each payment counts once.',
+  },
+  too_many_accounts: { exit: EXIT.refused, message: 'A ledger holds at most 65,535 accounts.' },
+  unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
+
+  // license
+  bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
+  bad_license_key: { exit: EXIT.bad_input, message: 'The file does not hold a usable Ed25519 key in PEM form.' },
+  license_missing: { exit: EXIT.refused, message: 'No license is installed; see pagegate license install.' },
+  license_not_entitled: { exit: EXIT.refused, message: 'The license does not cover this index; it is not activated.' },
+  license_untrusted: { exit: EXIT.refused, message: 'The license is signed by a key that is not trusted here.' },
 });
 
 export type ErrorCode = keyof typeof ERRORS;
