@@ -206,6 +206,10 @@ export const ERRORS = table({
       "The configuration names no trusted key, so no signature can be checked; add the vendor's public key to it.",
   },
   trusted_key_invalid: { exit: EXIT.environment, message: 'A trusted key is not an Ed25519 public key in PEM.' },
+  signing_key_invalid: {
+    exit: EXIT.bad_input,
+    message: 'The signing key is not an Ed25519 private key in PEM (PKCS #8).',
+  },
   drop_file_name: {
     exit: EXIT.refused,
     message: 'The manifest lists a file name that is not plain; the drop is refused, ask the vendor.',

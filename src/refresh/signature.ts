@@ -21,6 +21,9 @@ export interface TrustedKey {
 /** Reads an Ed25519 public key (PEM). Throws `trusted_key_invalid`. */
 export function readPublicKey(name: string, pem: string): TrustedKey {
   let key: KeyObject;
+  // createPublicKey would derive it from a private key, which has no place on a licensee's host.
+  if (pem.includes('PRIVATE KEY'))
+    throw new PagegateError('trusted_key_invalid', `"${name}" is a private key.`, { name });
   try {
     key = createPublicKey(pem);
   } catch (cause) {

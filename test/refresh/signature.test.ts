@@ -51,6 +51,7 @@ test('only Ed25519 keys are trusted', () => {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
+  expect(() => readPublicKey('own', rsa.privateKey)).toThrow(/is a private key/);
   expect(() => readPublicKey('rsa', rsa.publicKey)).toThrow(/of type rsa/);
   expect(() => readPublicKey('none', 'not a key')).toThrow(/cannot be read/);
 });

@@ -1,0 +1,67 @@
+/** `pagegate generations`: what was built and what is served. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { printJson, printLine, printTable } from './output.ts';
+
+/** Reads a count or a generation number of the command line. */
+export function parsePositive(text: string): number {
+  if (/^[1-9][0-9]{0,8}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a whole number from 1.');
+}
+
+export function registerGenerations(program: Command): void {
+  const generations = program.command('generations').description('the index generations that are kept');
+  addConfigOptions(generations.command('list').description('list them, the served one marked'))
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate generations list')
+    .action(list);
+}
+
+async function list(options: ConfigFlags & { readonly json?: true }): Promise<void> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../config/paths.ts');
+  const { listGenerations, listLitter } = await import('../refresh/store.ts');
+  const { readWithdrawn } = await import('../refresh/withdrawn.ts');
+  const store = statePaths(config).indexDir;
+  const withdrawn = new Set(readWithdrawn(store).map((mark) => mark.manifestSha256));
+  const litter = listLitter(store);
+  const rows = listGenerations(store).map(({ generation, current, report }) => ({
+    generation,
+    state: current
+      ? 'served'
+      : report === undefined
+        ? 'damaged'
+        : withdrawn.has(report.manifestSha256)
+          ? 'withdrawn'
+          : 'kept',
+    dataset: report?.dataset ?? null,
+    revision: report?.revision ?? null,
+    created: report?.created ?? null,
+    signed_by: report?.signedBy ?? null,
+    built_at: report?.builtAt ?? null,
+    records: report?.recordCount ?? null,
+    size_bytes: report?.sizeBytes ?? null,
+    manifest_sha256: report?.manifestSha256 ?? null,
+  }));
+  if (options.json) {
+    printJson({ store, generations: rows, litter });
+    return;
+  }
+  if (rows.length === 0) printLine(`No generation in ${store}; bring the first with "pagegate refresh DROP".`);
+  else {
+    printTable([
+      ['generation', 'state', 'dataset', 'revision', 'signed by', 'built at', 'records', 'bytes'],
+      ...rows.map((row) => [
+        row.generation,
+        row.state,
+        row.dataset ?? '-',
+        String(row.revision ?? '-'),
+        row.signed_by ?? '-',
+        row.built_at ?? '-',
+        row.records ?? 0,
+        row.size_bytes ?? 0,
+      ]),
+    ]);
+  }
+  if (litter.length > 0) printLine(`${litter.length} leftovers of interrupted runs; "pagegate prune" removes them.`);
+}

@@ -1,0 +1,38 @@
+/** `pagegate prune`: removes old generations and what interrupted runs left behind. */
+import type { Command } from 'commander';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { parsePositive } from './generations.ts';
+import { printJson, printLine } from './output.ts';
+
+interface PruneFlags extends ConfigFlags {
+  readonly keep?: number;
+  readonly json?: true;
+}
+
+export function registerPrune(program: Command): void {
+  addConfigOptions(program.command('prune').description('remove old index generations and leftovers'))
+    .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate prune --keep 2')
+    .action(prune);
+}
+
+async function prune(options: PruneFlags): Promise<void> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../config/paths.ts');
+  const { withStoreLock } = await import('../refresh/lock.ts');
+  const { pruneGenerations } = await import('../refresh/prune.ts');
+  const { removeLitter } = await import('../refresh/store.ts');
+  const store = statePaths(config).indexDir;
+  const keep = options.keep ?? config.refresh.keep_generations;
+  const result = await withStoreLock(store, async () => ({
+    litter: await removeLitter(store),
+    generations: await pruneGenerations(store, keep),
+  }));
+  if (options.json) {
+    printJson({ store, removed_generations: result.generations, removed_litter: result.litter });
+    return;
+  }
+  const generations = result.generations.length === 0 ? 'none' : result.generations.join(', ');
+  printLine(`Generations removed: ${generations}. Leftovers removed: ${result.litter.length}.`);
+}

@@ -1,0 +1,85 @@
+/**
+ * Adapter for nginx's `auth_request`, which looks at a status alone: 204 for a verdict of allow, 403 for every other and for
+ * none. nginx sends the request to judge in the headers X-Original-URL and X-Original-Method. See docs/integrations.md.
+ */
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { parseArgs } from 'node:util';
+import { type Asker, createAsker, type Decision } from '../ask.ts';
+
+/** Longer than what pagegate takes as a value, percent-encoded. */
+const HEADERS_MAX_BYTES = 48 * 1024;
+
+const header = (request: IncomingMessage, name: string): string | undefined => {
+  const values = request.headersDistinct[name];
+  return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
+};
+
+/** What pagegate says about the request that nginx describes; a description that is not clear is denied. */
+async function decide(request: IncomingMessage, asker: Asker): Promise<Decision> {
+  const url = header(request, 'x-original-url');
+  const method = header(request, 'x-original-method');
+  if (url !== undefined && method !== undefined) return asker.ask(url, method);
+  const reason = 'helper/headers';
+  return {
+    allowed: false,
+    verdict: 'error',
+    reason,
+    note: 'X-Original-URL and X-Original-Method are needed, once each',
+  };
+}
+
+/** The adapter as a server that does not listen yet. */
+export function createAdapter(asker: Asker): Server {
+  return createServer({ maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: 10_000 }, (request, response) => {
+    // nginx forwards no body (proxy_pass_request_body off); whoever sends one is not nginx.
+    request.resume();
+    decide(request, asker).then(({ allowed, verdict, reason, note }) => {
+      response.writeHead(allowed ? 204 : 403, {
+        'Cache-Control': 'no-store',
+        'X-Pagegate-Verdict': verdict,
+        'X-Pagegate-Reason': reason,
+        'X-Pagegate-Note': note,
+      });
+      response.end();
+    });
+  });
+}
+
+function main(): void {
+  const { values } = parseArgs({
+    options: {
+      server: { type: 'string', default: 'https://127.0.0.1:8443' },
+      'key-file': { type: 'string' },
+      'ca-file': { type: 'string' },
+      'timeout-ms': { type: 'string', default: '2000' },
+      listen: { type: 'string', default: '127.0.0.1:9191' },
+    },
+  });
+  const keyFile = values['key-file'];
+  if (keyFile === undefined) throw new Error('--key-file FILE is needed');
+  const timeoutMs = Number(values['timeout-ms']);
+  if (!(timeoutMs >= 1)) throw new Error('--timeout-ms must be a number from 1');
+  const asker = createAsker({ server: values.server, keyFile, caFile: values['ca-file'], timeoutMs });
+  const server = createAdapter(asker);
+  const { listen } = values;
+  if (listen.startsWith('/')) {
+    rmSync(listen, { force: true });
+    server.listen(listen, () => chmodSync(listen, 0o660));
+  } else {
+    const colon = listen.lastIndexOf(':');
+    const [host, port] = [listen.slice(0, colon).replaceAll(/[[\]]/g, ''), Number(listen.slice(colon + 1))];
+    if (colon < 1 || !Number.isInteger(port)) throw new Error('--listen is HOST:PORT or the path of a Unix socket');
+    server.listen(port, host);
+  }
+  server.on('listening', () => process.stderr.write(`pagegate-auth listens on ${JSON.stringify(server.address())}\n`));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      server.close();
+      server.closeIdleConnections();
+      asker.close();
+    });
+  }
+}
+
+if (import.meta.main) main();

@@ -1,0 +1,105 @@
+/**
+ * Squid external ACL helper: one line in, one line out. In: `[channel] URI METHOD`, each field escaped as Squid's helper
+ * protocol 3.0 does. Out: `[channel] OK` for a verdict of allow, `[channel] ERR` for any other, `[channel] BH` for a line that
+ * cannot be read; Squid treats the last two as no match. See docs/integrations.md.
+ */
+import { parseArgs } from 'node:util';
+import { createAsker, type Decision, plain } from '../ask.ts';
+
+/** Squid's own buffer is smaller; what is longer is no line of Squid's. */
+const LINE_MAX_CHARS = 64 * 1024;
+
+/** What a line asks, and the channel to answer on. */
+export interface Question {
+  readonly channel: string;
+  readonly url: string;
+  readonly method: string;
+}
+
+/** Reads a helper line; undefined where it is none. */
+export function parseLine(line: string): Question | undefined {
+  const fields = line.trim().split(' ');
+  const channel = fields.length > 2 && /^[0-9]{1,10}$/.test(fields[0]!) ? `${fields.shift()} ` : '';
+  const [uri, method, ...rest] = fields;
+  // Squid may append "-" for the arguments of the acl line.
+  if (uri === undefined || method === undefined || rest.some((field) => field !== '-')) return undefined;
+  try {
+    return { channel, url: decodeURIComponent(uri), method };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The URL to judge; undefined for a tunnel that may not be judged by its host alone. */
+export function urlToJudge({ url, method }: Question, tunnels: string): { url: string; method: string } | undefined {
+  if (method !== 'CONNECT') return { url, method };
+  // Inside a tunnel neither path nor method can be seen: its host and port speak for all of it.
+  return tunnels === 'judge-host' ? { url: `https://${url}/`, method: 'GET' } : undefined;
+}
+
+/** The answer line for a decision. */
+export const answerLine = (channel: string, decision: Decision): string =>
+  `${channel}${decision.allowed ? 'OK' : 'ERR'} tag=${decision.verdict} message="${plain(decision.note)}" log="${plain(decision.reason)}"\n`;
+
+const TUNNEL_REFUSED: Decision = {
+  allowed: false,
+  verdict: 'deny',
+  reason: 'helper/connect',
+  note: 'tunnels are not allowed here; path and method inside cannot be judged',
+};
+
+function main(): void {
+  const { values } = parseArgs({
+    options: {
+      server: { type: 'string', default: 'https://127.0.0.1:8443' },
+      'key-file': { type: 'string' },
+      'ca-file': { type: 'string' },
+      'timeout-ms': { type: 'string', default: '2000' },
+      tunnels: { type: 'string', default: 'deny' },
+    },
+  });
+  const keyFile = values['key-file'];
+  if (keyFile === undefined) throw new Error('--key-file FILE is needed');
+  if (values.tunnels !== 'deny' && values.tunnels !== 'judge-host') throw new Error('--tunnels is deny or judge-host');
+  const timeoutMs = Number(values['timeout-ms']);
+  if (!(timeoutMs >= 1)) throw new Error('--timeout-ms must be a number from 1');
+  const asker = createAsker({ server: values.server, keyFile, caFile: values['ca-file'], timeoutMs });
+
+  const answer = async (line: string): Promise<void> => {
+    const question = parseLine(line);
+    if (question === undefined) {
+      const channel = /^[0-9]{1,10} /.exec(line)?.[0] ?? '';
+      process.stdout.write(`${channel}BH message="the line is not URI METHOD"\n`);
+      return;
+    }
+    const target = urlToJudge(question, values.tunnels);
+    const decision = target === undefined ? TUNNEL_REFUSED : await asker.ask(target.url, target.method);
+    process.stdout.write(answerLine(question.channel, decision));
+  };
+
+  let open = 0;
+  let ended = false;
+  const settle = (): void => {
+    if (ended && open === 0) asker.close();
+  };
+  let pending = '';
+  process.stdin.setEncoding('latin1');
+  process.stdin.on('data', (chunk: string) => {
+    const lines = (pending + chunk).split('\n');
+    pending = lines.pop()!;
+    if (pending.length > LINE_MAX_CHARS) throw new Error('a line without end; this is not Squid');
+    for (const line of lines) {
+      open += 1;
+      answer(line).finally(() => {
+        open -= 1;
+        settle();
+      });
+    }
+  });
+  process.stdin.on('end', () => {
+    ended = true;
+    settle();
+  });
+}
+
+if (import.meta.main) main();
