@@ -354,6 +354,36 @@ export const ERRORS = table({
   license_missing: { exit: EXIT.refused, message: 'No license is installed; see pagegate license install.' },
   license_not_entitled: { exit: EXIT.refused, message: 'The license does not cover this index; it is not activated.' },
   license_untrusted: { exit: EXIT.refused, message: 'The license is signed by a key that is not trusted here.' },
+
+  // builder: a drop becomes an index file
+  manifest_missing: {
+    exit: EXIT.bad_input,
+    message: 'The drop has no manifest that can be read; point the command at the folder that holds manifest.json.',
+  },
+  manifest_invalid: {
+    exit: EXIT.bad_input,
+    message: 'The manifest of the drop is not valid; see docs/drop-format.md, or make one with tools/make-manifest.ts.',
+  },
+  drop_part_records: {
+    exit: EXIT.bad_input,
+    message: 'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
+  },
+  build_no_space: {
+    exit: EXIT.environment,
+    message: 'There is not enough free space for the build; free some, or choose another place with --temp.',
+  },
+  build_output_exists: {
+    exit: EXIT.refused,
+    message: 'The output path is taken by something that is no regular file; choose another.',
+  },
+  build_too_large: {
+    exit: EXIT.refused,
+    message: 'The drop has more entries than one index or one step of its build can hold; split the data set.',
+  },
+  build_failed: {
+    exit: EXIT.environment,
+    message: 'The build could not write its files; nothing half-done was left behind.',
+  },
 });
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -1,0 +1,127 @@
+/** `manifest.json` of a drop: read without trust, checked against data/schema/manifest.schema.json. */
+import { createHash } from 'node:crypto';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { PagegateError } from '../errors.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
+
+export const MANIFEST_FILE = 'manifest.json';
+export const DROP_FORMAT = 'pagegate-drop/1';
+
+const MANIFEST_MAX_BYTES = 8 * 2 ** 20;
+
+/** One part of a drop. */
+export interface DropPart {
+  /** A plain file name beside the manifest. */
+  readonly name: string;
+  /** Size as delivered. */
+  readonly bytes: number;
+  /** Lines that are not blank. */
+  readonly records: number;
+  /** Of the file as delivered, lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+export interface Manifest {
+  readonly format: typeof DROP_FORMAT;
+  readonly dataset: string;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly kind: 'full' | 'delta';
+  readonly vocabulary: { readonly name: string; readonly version: number };
+  readonly page_types: 'complete' | 'partial';
+  readonly notice?: string;
+  readonly files: readonly DropPart[];
+}
+
+/** A manifest and what identifies it. */
+export interface ManifestFile {
+  readonly manifest: Manifest;
+  /** SHA-256 of the manifest's bytes, lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+const ajv = new Validator({ allErrors: false, strict: true });
+addFormats.default(ajv, ['date-time']);
+const validate = ajv.compile<Manifest>(
+  JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),
+);
+
+/**
+ * Parses a manifest's bytes. Throws `manifest_invalid` (what is wrong, and where), `drop_file_name` for two parts of one name, and
+ * `drop_vocabulary` where the drop speaks a vocabulary this program does not know.
+ */
+export function parseManifest(bytes: Uint8Array): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new PagegateError('manifest_invalid', `It is not JSON in UTF-8: ${reason}.`, {}, { cause });
+  }
+  if (!validate(value)) {
+    const error = validate.errors?.[0];
+    const place = error?.instancePath === '' ? 'the document' : error?.instancePath;
+    const extra = error?.params['additionalProperty'] ?? error?.params['allowedValue'];
+    const hint = extra === undefined ? '' : ` (${JSON.stringify(extra)})`;
+    throw new PagegateError('manifest_invalid', `${place}: ${error?.message}${hint}.`, { place });
+  }
+  const seen = new Set<string>();
+  for (const { name } of value.files) {
+    if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });
+    seen.add(name);
+  }
+  const { name, version } = value.vocabulary;
+  if (name !== VOCABULARY_NAME || version > VOCABULARY_VERSION) {
+    const what = `Expected ${VOCABULARY_NAME} up to version ${VOCABULARY_VERSION}, got ${name} version ${version}.`;
+    throw new PagegateError('drop_vocabulary', what, { expected: VOCABULARY_VERSION, got: version });
+  }
+  return value;
+}
+
+/** Reads and parses the manifest of a drop. Throws as `parseManifest` does, and where the file cannot be read. */
+export function readManifest(drop: string): ManifestFile {
+  const bytes = readRegularFile(join(drop, MANIFEST_FILE));
+  return { manifest: parseManifest(bytes), sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+function readRegularFile(path: string): Buffer {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    if (code === 'ELOOP') throw new PagegateError('drop_file_kind', `${path} is a link.`, { file: path });
+    throw new PagegateError('manifest_missing', `Looked for ${path} (${code}).`, { file: path }, { cause });
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
+    if (stats.size > MANIFEST_MAX_BYTES) {
+      const what = `${path} has ${stats.size} bytes, allowed are ${MANIFEST_MAX_BYTES}.`;
+      throw new PagegateError('drop_too_large', what, { file: path });
+    }
+    const bytes = Buffer.alloc(stats.size);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, bytes.length, 0));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Checks names, kinds and sizes of all parts without reading them. Throws at the first that is not as the manifest says. */
+export function checkParts(drop: string, manifest: Manifest): void {
+  for (const part of manifest.files) {
+    const path = join(drop, part.name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) throw new PagegateError('drop_part_missing', `Looked for ${path}.`, { part: part.name });
+    if (!stats.isFile()) {
+      throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: part.name });
+    }
+    if (stats.size === part.bytes) continue;
+    const what = `${part.name}: the manifest says ${part.bytes} bytes, the file has ${stats.size}.`;
+    throw new PagegateError('drop_part_size', what, { part: part.name, expected: part.bytes, got: stats.size });
+  }
+}

@@ -1,0 +1,92 @@
+/** The `page_types` of an entry: names brought to the vocabulary, URLs to WHATWG form, both checked. */
+import { keyFromHost } from '../domain/normalize.ts';
+import { registrableDomain } from '../domain/public-suffix.ts';
+import type { PageUrl } from './entry.ts';
+import type { Findings } from './findings.ts';
+import { canonicalPageType, pageTypeOrdinal, pageTypes, type VocabularyScope } from './vocabulary.ts';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const CONTROL = /[\0-\x1f\x7f]/;
+
+/** Number of types in the core vocabulary, which is a prefix of the full one. */
+const coreCount = pageTypes('core').length;
+
+interface NamedPage {
+  readonly type: string;
+  readonly ordinal: number;
+  readonly given: string;
+  readonly url: string;
+}
+
+/** Reads the pages of an entry, in vocabulary order. What is rejected or repaired goes into `findings`. */
+export function readPages(
+  pages: Readonly<Record<string, string>> | undefined,
+  key: string,
+  scope: VocabularyScope,
+  findings: Findings,
+): PageUrl[] {
+  if (pages === undefined) return [];
+  const read: PageUrl[] = [];
+  for (const { type, ordinal, given, url } of namePages(pages, findings)) {
+    const href = readUrl(url, given, key, findings);
+    if (href === undefined) continue;
+    if (scope === 'core' && ordinal >= coreCount) findings.repair('page_type_outside_scope');
+    else read.push({ type, ordinal, url: href });
+  }
+  return read.sort((a, b) => a.ordinal - b.ordinal);
+}
+
+/** Brings names to the vocabulary. Where several mean one type, the vocabulary's own spelling wins, then the first. */
+function namePages(pages: Readonly<Record<string, string>>, findings: Findings): NamedPage[] {
+  const byOrdinal = new Map<number, NamedPage>();
+  for (const [given, url] of Object.entries(pages)) {
+    const type = canonicalPageType(given);
+    const ordinal = type === undefined ? undefined : pageTypeOrdinal(type);
+    if (type === undefined || ordinal === undefined) {
+      findings.rejectPage('page_type_unknown', `${given}: ${url}`);
+      continue;
+    }
+    const page = { type, ordinal, given, url };
+    const other = byOrdinal.get(ordinal);
+    if (other === undefined) byOrdinal.set(ordinal, page);
+    else {
+      const loser = given === type ? other : page;
+      if (loser === other) byOrdinal.set(ordinal, page);
+      findings.rejectPage('page_type_duplicate', `${loser.given}: ${loser.url}`);
+    }
+  }
+  for (const { type, given } of byOrdinal.values()) if (given !== type) findings.repair('page_type_alias');
+  return [...byOrdinal.values()];
+}
+
+/** A page's URL in WHATWG form, or undefined where it is rejected. */
+function readUrl(given: string, type: string, key: string, findings: Findings): string | undefined {
+  const detail = `${type}: ${given}`;
+  if (CONTROL.test(given)) return findings.rejectPage('page_url_control_character', detail);
+  let url: URL;
+  try {
+    url = new URL(given);
+  } catch {
+    return findings.rejectPage('page_url_invalid', detail);
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return findings.rejectPage('page_url_scheme', detail);
+  if (url.username !== '' || url.password !== '') return findings.rejectPage('page_url_userinfo', detail);
+  if (!isOnDomain(url.hostname, key)) return findings.rejectPage('page_off_domain', detail);
+  // Percent-encoding can make it longer than what the schema allowed.
+  if (url.href.length > PAGE_URL_MAX_BYTES) return findings.rejectPage('page_url_too_long', detail);
+  if (url.href !== given) findings.repair('page_url_canonicalized');
+  return url.href;
+}
+
+/** Longest page URL, in bytes of its WHATWG form. */
+export const PAGE_URL_MAX_BYTES = 2048;
+
+/** True where a host has the key's registrable domain (private suffixes count as suffixes), or is the key itself. */
+export function isOnDomain(host: string, key: string): boolean {
+  if (host === key) return true;
+  const own = keyFromHost(host);
+  if ('problem' in own) return false;
+  if (own.key === key) return true;
+  const registrable = registrableDomain(key);
+  return registrable !== undefined && registrableDomain(own.key) === registrable;
+}

@@ -1,0 +1,134 @@
+/**
+ * Makes `manifest.json` for a folder of NDJSON parts (plain, .gz, .zst), in the order of their names:
+ *
+ *   node tools/make-manifest.ts FOLDER --dataset ID --revision N --page-types complete|partial [--created RFC3339] [--notice FILE]
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs } from 'node:util';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { DROP_FORMAT, type DropPart, MANIFEST_FILE, type Manifest, parseManifest } from '../src/builder/manifest.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
+
+export interface ManifestFacts {
+  readonly dataset: string;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly pageTypes: 'complete' | 'partial';
+  readonly kind?: 'full' | 'delta';
+  readonly notice?: string;
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+
+/** Counts lines that are not blank, as the builder does. */
+class LineCounter extends Writable {
+  count = 0;
+  #sizeBytes = 0;
+  #last = 0;
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    let at = 0;
+    for (let newline = chunk.indexOf(LF); newline !== -1; newline = chunk.indexOf(LF, at)) {
+      this.#take(chunk, at, newline);
+      this.#close();
+      at = newline + 1;
+    }
+    this.#take(chunk, at, chunk.length);
+    done();
+  }
+
+  override _final(done: () => void): void {
+    this.#close();
+    done();
+  }
+
+  #take(chunk: Buffer, start: number, end: number): void {
+    if (end === start) return;
+    this.#sizeBytes += end - start;
+    this.#last = chunk[end - 1]!;
+  }
+
+  #close(): void {
+    const isBlank = this.#sizeBytes === 0 || (this.#sizeBytes === 1 && this.#last === CR);
+    if (!isBlank) this.count += 1;
+    this.#sizeBytes = 0;
+  }
+}
+
+/** Measures one part: size, lines, checksum. */
+export async function describePart(folder: string, name: string): Promise<DropPart> {
+  const path = join(folder, name);
+  const hash = createHash('sha256');
+  const source = createReadStream(path, { highWaterMark: 1 << 20 });
+  source.on('data', (chunk) => hash.update(chunk));
+  const counter = new LineCounter();
+  if (name.endsWith('.gz')) await pipeline(source, createGunzip(), counter);
+  else if (name.endsWith('.zst')) await pipeline(source, createZstdDecompress(), counter);
+  else await pipeline(source, counter);
+  return { name, bytes: statSync(path).size, records: counter.count, sha256: hash.digest('hex') };
+}
+
+/** Writes the manifest of a drop whose parts are already described; returns it. */
+export function writeManifest(folder: string, facts: ManifestFacts, files: readonly DropPart[]): Manifest {
+  const manifest: Manifest = {
+    format: DROP_FORMAT,
+    dataset: facts.dataset,
+    revision: facts.revision,
+    created: facts.created,
+    kind: facts.kind ?? 'full',
+    vocabulary: { name: VOCABULARY_NAME, version: VOCABULARY_VERSION },
+    page_types: facts.pageTypes,
+    ...(facts.notice === undefined ? {} : { notice: facts.notice }),
+    files,
+  };
+  const text = `${JSON.stringify(manifest, null, 2)}\n`;
+  parseManifest(Buffer.from(text));
+  const path = join(folder, MANIFEST_FILE);
+  writeFileSync(`${path}.tmp`, text);
+  renameSync(`${path}.tmp`, path);
+  return manifest;
+}
+
+/** Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, by name. */
+export async function makeManifest(folder: string, facts: ManifestFacts): Promise<Manifest> {
+  const names = readdirSync(folder).filter((name) => /\.ndjson(\.gz|\.zst)?$/.test(name));
+  const files: DropPart[] = [];
+  for (const name of names.sort()) files.push(await describePart(folder, name));
+  return writeManifest(folder, facts, files);
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      dataset: { type: 'string' },
+      revision: { type: 'string', default: '1' },
+      created: { type: 'string' },
+      'page-types': { type: 'string', default: 'partial' },
+      notice: { type: 'string' },
+    },
+  });
+  const [folder] = positionals;
+  if (folder === undefined || values.dataset === undefined) {
+    throw new Error(
+      'usage: make-manifest.ts FOLDER --dataset ID [--revision N] [--page-types complete|partial] [--created TIME] [--notice FILE]',
+    );
+  }
+  const manifest = await makeManifest(folder, {
+    dataset: values.dataset,
+    revision: Number(values.revision),
+    created: values.created ?? new Date().toISOString(),
+    pageTypes: values['page-types'] === 'complete' ? 'complete' : 'partial',
+    ...(values.notice === undefined ? {} : { notice: readFileSync(values.notice, 'utf8') }),
+  });
+  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
+  process.stdout.write(`${join(folder, MANIFEST_FILE)}: ${manifest.files.length} parts, ${records} records\n`);
+}
+
+if (import.meta.main) await main();
