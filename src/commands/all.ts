@@ -1,5 +1,15 @@
 /** The commands of the program, in the order in which `--help` lists them. */
 import type { Command } from 'commander';
+import { registerAccount } from './account.ts';
+import { registerKey } from './key.ts';
+import { registerLicense } from './license.ts';
+import { registerPlan } from './plan.ts';
 import { registerRegister } from './register.ts';
 
-export const commands: readonly ((program: Command) => void)[] = [registerRegister];
+export const commands: readonly ((program: Command) => void)[] = [
+  registerAccount,
+  registerKey,
+  registerPlan,
+  registerLicense,
+  registerRegister,
+];

@@ -1,0 +1,150 @@
+/** `pagegate account`: who may look up, on which plan, and what they have used. */
+import type { Command } from 'commander';
+import { PagegateError } from '../errors.ts';
+import type { AccountView, Ledger } from '../ledger/ledger.ts';
+import { accountJson, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
+import { printJson, printLine, printTable } from './output.ts';
+
+interface SubscribeOptions extends LedgerCommandOptions {
+  readonly plan: string;
+  readonly reference: string;
+  readonly limit?: string;
+}
+
+export function registerAccount(program: Command): void {
+  const account = program
+    .command('account')
+    .description('create, subscribe and show accounts, and what they have used');
+  const add = (usage: string, about: string, example: string): Command =>
+    withLedgerOptions(account.command(usage).description(about)).addHelpText(
+      'after',
+      `\nExample:\n  $ pagegate ${example}`,
+    );
+
+  add('create <name>', 'make an account, not activated until it is subscribed', 'account create acme')
+    .option('--with-key', 'issue its key already')
+    .action((name: string, options: LedgerCommandOptions & { withKey?: true }) =>
+      withLedger(options, (ledger) => {
+        ledger.createAccount(name);
+        const issued = options.withKey ? ledger.issueKey(name) : undefined;
+        report(ledger, name, options, issued?.key);
+      }),
+    );
+  add(
+    'subscribe <name>',
+    'record a paid plan: activates, issues the key, upgrades at once or downgrades at the boundary',
+    'account subscribe acme --plan pro --reference INV-2041',
+  )
+    .requiredOption('--plan <id>', 'a plan of `pagegate plan list`')
+    .requiredOption('--reference <text>', "the payment's reference; each counts once")
+    .option('--limit <lookups>', 'lookups a cycle, for the plan custom')
+    .action((name: string, options: SubscribeOptions) =>
+      withLedger(options, (ledger) => subscribe(ledger, name, options)),
+    );
+  add('show <name>', 'plan, cycle, used, remaining, reset and keys', 'account show acme').action(
+    (name: string, options: LedgerCommandOptions) => withLedger(options, (ledger) => report(ledger, name, options)),
+  );
+  add('list', 'all accounts', 'account list --json').action((options: LedgerCommandOptions) =>
+    withLedger(options, (ledger) => list(ledger.list(), options)),
+  );
+  const change = (verb: string, about: string, task: (ledger: Ledger, name: string) => unknown): void => {
+    add(`${verb} <name>`, about, `account ${verb} acme`).action((name: string, options: LedgerCommandOptions) =>
+      withLedger(options, (ledger) => {
+        task(ledger, name);
+        report(ledger, name, options);
+      }),
+    );
+  };
+  change('suspend', 'take the activation away (403)', (ledger, name) => ledger.setActive(name, false));
+  change('reactivate', 'give the activation back', (ledger, name) => ledger.setActive(name, true));
+  change('close', 'close for good: its keys match no account any more (401)', (ledger, name) =>
+    ledger.closeAccount(name),
+  );
+  change('keep-plan', 'withdraw a downgrade that still waits', (ledger, name) => ledger.keepPlan(name));
+  add('audit [name]', 'who changed what and when, newest first', 'account audit acme --last 20')
+    .option('--last <n>', 'how many lines', '50')
+    .action((name: string | undefined, options: LedgerCommandOptions & { last: string }) =>
+      withLedger(options, (ledger) => audit(ledger, name, options)),
+    );
+}
+
+function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): void {
+  const limit = options.limit === undefined ? undefined : Number(options.limit);
+  const { issued } = ledger.subscribe(name, options.plan, options.reference, limit);
+  report(ledger, name, options, issued?.key);
+}
+
+function report(ledger: Ledger, name: string, options: LedgerCommandOptions, key?: string): void {
+  const view = ledger.view(name);
+  const json = accountJson(view);
+  if (options.json) {
+    printJson(key === undefined ? json : { ...json, key });
+    return;
+  }
+  const { account, quota, keys } = view;
+  const rows: [string, string][] = [
+    ['account', `${account.name} (${account.state})`],
+    ['plan', quota.plan ?? 'none yet'],
+  ];
+  if (quota.quota_limit !== null) {
+    const used = `${quota.quota_used.toLocaleString('en-US')} of ${quota.quota_limit.toLocaleString('en-US')}`;
+    rows.push(['used', `${used} in cycle ${view.cycle}, ${quota.quota_remaining.toLocaleString('en-US')} left`]);
+    rows.push(['resets', quota.quota_resets_at ?? '']);
+  }
+  if (account.next !== null) {
+    rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
+  }
+  const now = Date.now() / 1000;
+  const states = keys.map((record) => {
+    if (record.revokedAt !== null) return `${record.id} revoked`;
+    if (record.expiresAt === null) return `${record.id} current`;
+    return record.expiresAt > now
+      ? `${record.id} until ${new Date(record.expiresAt * 1000).toISOString()}`
+      : `${record.id} expired`;
+  });
+  rows.push(['keys', states.join(', ') || 'none yet']);
+  if (key !== undefined) rows.push(['key', key]);
+  for (const [label, text] of rows) printLine(`${label.padEnd(8)} ${text}`);
+}
+
+function list(views: readonly AccountView[], options: LedgerCommandOptions): void {
+  if (options.json) {
+    printJson(views.map(accountJson));
+    return;
+  }
+  const rows = views.map(({ account, quota }) => [
+    account.name,
+    account.state,
+    quota.plan ?? '-',
+    quota.quota_used,
+    quota.quota_remaining,
+    quota.quota_resets_at ?? '-',
+  ]);
+  printTable([['account', 'state', 'plan', 'used', 'remaining', 'resets'], ...rows]);
+}
+
+function audit(ledger: Ledger, name: string | undefined, options: LedgerCommandOptions & { last: string }): void {
+  const last = Number(options.last);
+  if (!Number.isInteger(last) || last < 1 || last > 100_000) {
+    throw new PagegateError('usage', `--last: expected 1 to 100000, got "${options.last}".`);
+  }
+  const entries = ledger.audit(name, last);
+  if (options.json) {
+    printJson(
+      entries.map(({ at, before, after, ...entry }) => ({
+        ...entry,
+        at: new Date(at * 1000).toISOString(),
+        before: before === null ? null : JSON.parse(before),
+        after: after === null ? null : JSON.parse(after),
+      })),
+    );
+    return;
+  }
+  const rows = entries.map(({ at, actor, action, account }) => [
+    new Date(at * 1000).toISOString(),
+    actor,
+    action,
+    account ?? '-',
+  ]);
+  printTable([['at', 'who', 'what', 'account'], ...rows]);
+}

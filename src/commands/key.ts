@@ -1,0 +1,58 @@
+/** `pagegate key`: the API keys of an account. A key is printed where it is issued or shown, and nowhere else. */
+import type { Command } from 'commander';
+import { PagegateError } from '../errors.ts';
+import type { IssuedKey } from '../ledger/ledger.ts';
+import { type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
+import { printJson, printLine } from './output.ts';
+
+export function registerKey(program: Command): void {
+  const key = program.command('key').description('show, rotate and revoke API keys');
+  const add = (usage: string, about: string, example: string): Command =>
+    withLedgerOptions(key.command(usage).description(about)).addHelpText(
+      'after',
+      `\nExample:\n  $ pagegate ${example}`,
+    );
+
+  add('show <account>', 'print the current key (the look is audited)', 'key show acme')
+    .option('--id <n>', 'another key of the account')
+    .action((name: string, options: LedgerCommandOptions & { id?: string }) =>
+      withLedger(options, (ledger) => {
+        print(ledger.showKey(name, options.id === undefined ? undefined : parseKeyId(options.id)), options);
+      }),
+    );
+  add('issue <account>', 'issue the first key before there is a plan', 'key issue acme').action(
+    (name: string, options: LedgerCommandOptions) =>
+      withLedger(options, (ledger) => print(ledger.issueKey(name), options)),
+  );
+  add('rotate <account>', 'issue a new key; the old one goes on for the overlap', 'key rotate acme --overlap 24h')
+    .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
+    .action((name: string, options: LedgerCommandOptions & { overlap: string }) =>
+      withLedger(options, (ledger) => print(ledger.rotateKey(name, parseDuration(options.overlap)), options)),
+    );
+  add('revoke <account> <key-id>', 'refuse a key from now on (401)', 'key revoke acme 3').action(
+    (name: string, id: string, options: LedgerCommandOptions) =>
+      withLedger(options, (ledger) => {
+        const record = ledger.revokeKey(name, parseKeyId(id));
+        if (options.json) printJson({ id: record.id, revoked: true });
+        else printLine(`Key ${record.id} of ${name} is revoked.`);
+      }),
+  );
+}
+
+function print({ key, record }: IssuedKey, options: LedgerCommandOptions): void {
+  if (options.json) printJson({ id: record.id, key });
+  else printLine(key);
+}
+
+function parseKeyId(text: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(text))
+    throw new PagegateError('usage', `Expected the number of a key, got "${text.slice(0, 20)}".`);
+  return Number(text);
+}
+
+/** A duration in seconds. */
+function parseDuration(text: string): number {
+  const match = /^(\d{1,7})(s|m|h|d)$/.exec(text);
+  if (match === null) throw new PagegateError('usage', `Expected a duration like 24h, got "${text.slice(0, 20)}".`);
+  return Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as 's' | 'm' | 'h' | 'd'];
+}

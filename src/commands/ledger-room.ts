@@ -1,0 +1,72 @@
+/** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
+import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import type { AccountView, Ledger } from '../ledger/ledger.ts';
+import type { Plan } from '../ledger/plans.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+
+export interface LedgerCommandOptions extends ConfigFlags {
+  readonly actor?: string;
+  readonly json?: true;
+}
+
+/** Adds the options that every command about accounts has. */
+export function withLedgerOptions(command: Command): Command {
+  return addConfigOptions(command)
+    .option('--actor <name>', 'who is named in the audit table (default: the user)')
+    .option('--json', 'print JSON');
+}
+
+/** The plan catalogue: plans.json in the state directory where there is one, otherwise the shipped one. */
+export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
+  const { loadPlans } = await import('../ledger/plans.ts');
+  const own = join(config.state_dir, 'plans.json');
+  return existsSync(own) ? loadPlans(own) : loadPlans();
+}
+
+/** Opens the ledger for one task, and closes it whatever happens. */
+export async function withLedger<T>(
+  options: LedgerCommandOptions,
+  task: (ledger: Ledger) => T | Promise<T>,
+): Promise<T> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../config/paths.ts');
+  const { openLedger } = await import('../ledger/ledger.ts');
+  const paths = statePaths(config);
+  const ledger = openLedger({
+    file: paths.ledgerFile,
+    keyFile: paths.ledgerKeyFile,
+    actor: options.actor ?? userInfo().username,
+    plans: await loadCatalogue(config),
+  });
+  try {
+    return await task(ledger);
+  } finally {
+    ledger.close();
+  }
+}
+
+const moment = (seconds: number | null): string | null =>
+  seconds === null ? null : new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+
+/** An account as JSON: the contract's quota fields beside its record and its keys' states; never a key. */
+export function accountJson({ account, quota, cycle, keys }: AccountView): Record<string, unknown> {
+  return {
+    name: account.name,
+    state: account.state,
+    created: moment(account.createdAt),
+    subscribed: moment(account.anchor),
+    cycle: account.anchor === null ? null : cycle,
+    ...quota,
+    next_plan: account.next,
+    keys: keys.map((key) => ({
+      id: key.id,
+      created: moment(key.createdAt),
+      expires: moment(key.expiresAt),
+      revoked: moment(key.revokedAt),
+    })),
+  };
+}

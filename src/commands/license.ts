@@ -1,0 +1,155 @@
+/** `pagegate license`: issue (vendor side), install, verify and show the license that governs the data. */
+import type { Command } from 'commander';
+import { PagegateError } from '../errors.ts';
+import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { printJson, printLine } from './output.ts';
+
+interface TrustOptions extends ConfigFlags {
+  readonly json?: true;
+  readonly trust?: readonly string[];
+}
+
+interface IssueOptions {
+  readonly key: string;
+  readonly keyName: string;
+  readonly licensee: string;
+  readonly dataset: string;
+  readonly frozen?: readonly string[];
+  readonly refreshesUntil?: string;
+  readonly id?: string;
+}
+
+export function registerLicense(program: Command): void {
+  const license = program.command('license').description('the license that governs which data is activated');
+  const example = (command: Command, text: string): Command =>
+    command.addHelpText('after', `\nExample:\n  $ pagegate ${text}`);
+  const trusting = (command: Command): Command =>
+    addConfigOptions(command)
+      .option('--trust <name=file...>', 'a public key beside those of the configuration')
+      .option('--json', 'print JSON');
+
+  example(
+    license
+      .command('keygen')
+      .description("make a vendor's key pair: keep the private file offline, give the public one to licensees")
+      .requiredOption('--out <prefix>', 'writes <prefix>.private.pem (0600) and <prefix>.public.pem'),
+    'license keygen --out vendor-2026',
+  ).action(keygen);
+  example(
+    license
+      .command('issue')
+      .description('sign a license (vendor side) and print it')
+      .requiredOption('--key <file>', 'the private key (PEM); - reads standard input')
+      .requiredOption('--key-name <name>', 'the name under which licensees trust the key')
+      .requiredOption('--licensee <name>', 'who it is for')
+      .requiredOption('--dataset <name>', 'the dataset it is for')
+      .option('--frozen <sha256...>', 'the manifests delivered, by their SHA-256')
+      .option('--refreshes-until <date>', 'or: all drops made up to this day, YYYY-MM-DD')
+      .option('--id <text>', 'the license id (default: a new UUID)'),
+    'license issue --key v.private.pem --key-name v --licensee "Acme" --dataset web --refreshes-until 2027-06-30 > acme.json',
+  ).action(issue);
+  example(
+    trusting(license.command('install <file>').description('verify a license and put it into the state directory')),
+    'license install acme.json --trust v=v.public.pem',
+  ).action(async (file: string, options: TrustOptions) => {
+    const { installLicense } = await import('../license/installed.ts');
+    const { target, trusted } = await settings(options);
+    print(installLicense(target, file, trusted), options, `Installed as ${target}.`);
+  });
+  example(
+    trusting(license.command('verify <file>').description('verify a license without installing it')),
+    'license verify acme.json',
+  ).action(async (file: string, options: TrustOptions) => {
+    const { readLicenseFile } = await import('../license/installed.ts');
+    const { verifyLicense } = await import('../license/license.ts');
+    print(verifyLicense(readLicenseFile(file), (await settings(options)).trusted), options, 'The signature is valid.');
+  });
+  example(trusting(license.command('show').description('show the installed license')), 'license show').action(
+    async (options: TrustOptions) => {
+      const { loadLicense } = await import('../license/installed.ts');
+      const { target, trusted } = await settings(options);
+      print(loadLicense(target, trusted), options);
+    },
+  );
+}
+
+async function settings(options: TrustOptions): Promise<{ target: string; trusted: TrustedKeys }> {
+  const { statePaths } = await import('../config/paths.ts');
+  const { readTrustedKeys } = await import('../license/installed.ts');
+  const config = await configFrom(options);
+  const more = (options.trust ?? []).map((pair): [string, string] => {
+    const at = pair.indexOf('=');
+    if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);
+    return [pair.slice(0, at), pair.slice(at + 1)];
+  });
+  const trusted = readTrustedKeys({ ...config.license.trusted_keys, ...Object.fromEntries(more) });
+  return { target: statePaths(config).licenseFile, trusted };
+}
+
+async function keygen(options: { readonly out: string }): Promise<void> {
+  const { writeFileSync } = await import('node:fs');
+  const { createLicenseKey } = await import('../license/license.ts');
+  const { privateKey, publicKey } = createLicenseKey();
+  const write = (file: string, content: string, mode: number): void => {
+    try {
+      writeFileSync(file, content, { flag: 'wx', mode });
+    } catch (cause) {
+      throw new PagegateError('usage', `${file} cannot be created: ${(cause as Error).message}.`, {}, { cause });
+    }
+  };
+  write(`${options.out}.private.pem`, privateKey, 0o600);
+  write(`${options.out}.public.pem`, publicKey, 0o644);
+  printLine(`${options.out}.private.pem  keep it offline; whoever has it can issue licenses`);
+  printLine(`${options.out}.public.pem   goes into license.trusted_keys of every licensee`);
+}
+
+async function issue(options: IssueOptions): Promise<void> {
+  const { readFileSync } = await import('node:fs');
+  const { issueLicense } = await import('../license/license.ts');
+  if ((options.frozen === undefined) === (options.refreshesUntil === undefined)) {
+    throw new PagegateError('usage', 'Give either --frozen or --refreshes-until.');
+  }
+  const entitlement: Entitlement =
+    options.frozen === undefined
+      ? { kind: 'refreshes_until', until: options.refreshesUntil! }
+      : { kind: 'frozen', manifests: options.frozen };
+  let pem: string;
+  try {
+    pem = readFileSync(options.key === '-' ? 0 : options.key, 'utf8');
+  } catch (cause) {
+    throw new PagegateError('bad_license_key', `${options.key}: ${(cause as Error).message}.`, {}, { cause });
+  }
+  const terms = { licensee: options.licensee, dataset: options.dataset, entitlement };
+  const id = options.id === undefined ? {} : { licenseId: options.id };
+  process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName));
+}
+
+function print(license: License, options: TrustOptions, note?: string): void {
+  const { entitlement } = license;
+  if (options.json) {
+    printJson({
+      license_id: license.licenseId,
+      licensee: license.licensee,
+      issued: license.issued,
+      dataset: license.dataset,
+      ...(entitlement.kind === 'frozen' ? { frozen: entitlement.manifests } : { refreshes_until: entitlement.until }),
+      signed_by: license.signedBy,
+    });
+    return;
+  }
+  const covers =
+    entitlement.kind === 'frozen'
+      ? `${entitlement.manifests.length} frozen drops`
+      : `drops made up to ${entitlement.until}`;
+  const rows = [
+    ['license', license.licenseId],
+    ['licensee', license.licensee],
+    ['issued', license.issued],
+    ['dataset', license.dataset],
+    ['covers', covers],
+    ['signed by', license.signedBy],
+  ];
+  for (const [label, text] of rows) printLine(`${label!.padEnd(10)} ${text}`);
+  if (note !== undefined) printLine(note);
+}

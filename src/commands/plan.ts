@@ -1,0 +1,22 @@
+/** `pagegate plan`: the plan catalogue. */
+import type { Command } from 'commander';
+import { addConfigOptions, configFrom } from './config-options.ts';
+import { type LedgerCommandOptions, loadCatalogue } from './ledger-room.ts';
+import { printJson, printTable } from './output.ts';
+
+export function registerPlan(program: Command): void {
+  const plan = program.command('plan').description('the plan catalogue');
+  addConfigOptions(plan.command('list').description('all plans with price and lookups in a cycle of 30 days'))
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate plan list')
+    .action(async (options: LedgerCommandOptions) => {
+      const plans = await loadCatalogue(await configFrom(options));
+      if (options.json) {
+        printJson(plans.map(({ id, name, priceUsd, lookups }) => ({ id, name, price_usd: priceUsd, lookups })));
+        return;
+      }
+      const amount = (value: number | null): string => (value === null ? 'agreed' : value.toLocaleString('en-US'));
+      const rows = plans.map(({ id, name, priceUsd, lookups }) => [id, name, amount(priceUsd), amount(lookups)]);
+      printTable([['plan', 'name', 'USD / 30 days', 'lookups / 30 days'], ...rows]);
+    });
+}

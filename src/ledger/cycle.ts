@@ -1,0 +1,29 @@
+/** The 30-day quota cycle: cycle n covers [start + n·30 d, start + (n+1)·30 d), in whole seconds, UTC. */
+
+/** Length of a cycle, in seconds. */
+export const CYCLE_SECONDS = 30 * 86_400;
+
+/** The cycle that a moment falls into; never below 0, so that a clock before the start opens no cycle of its own. */
+export function cycleAt(anchorSeconds: number, nowSeconds: number): number {
+  return Math.max(0, Math.floor((nowSeconds - anchorSeconds) / CYCLE_SECONDS));
+}
+
+/** The second at which a cycle ends and the next one begins. */
+export function cycleEnd(anchorSeconds: number, cycle: number): number {
+  return anchorSeconds + (cycle + 1) * CYCLE_SECONDS;
+}
+
+/** A second as RFC 3339, UTC. */
+export function rfc3339(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}
+
+/** The day (UTC) of a second, as a count of days since 1970-01-01. */
+export function dayOf(seconds: number): number {
+  return Math.floor(seconds / 86_400);
+}
+
+/** A count of days since 1970-01-01 as YYYY-MM-DD. */
+export function dayName(day: number): string {
+  return new Date(day * 86_400_000).toISOString().slice(0, 10);
+}

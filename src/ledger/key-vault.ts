@@ -1,0 +1,111 @@
+/** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+
+const NONCE_SIZE_BYTES = 12;
+const TAG_SIZE_BYTES = 16;
+const CREDENTIAL_NAME = 'pagegate-ledger-key';
+
+/** Seals and opens API keys. `id` names the encryption key without giving it away. */
+export interface KeyVault {
+  readonly id: string;
+  seal(key: string, accountId: number, keyId: number): Uint8Array;
+  /** @throws PagegateError key_not_readable when another encryption key sealed it, or it was altered or moved. */
+  open(sealed: Uint8Array, accountId: number, keyId: number): string;
+}
+
+const boundTo = (accountId: number, keyId: number): Buffer => Buffer.from(`pagegate-api-key/1:${accountId}:${keyId}`);
+
+function createVault(secret: Uint8Array): KeyVault {
+  return {
+    id: createHash('sha256').update('pagegate-vault-id').update(secret).digest('hex').slice(0, 16),
+    seal(key, accountId, keyId) {
+      const nonce = randomBytes(NONCE_SIZE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(boundTo(accountId, keyId));
+      return Buffer.concat([nonce, cipher.update(key, 'latin1'), cipher.final(), cipher.getAuthTag()]);
+    },
+    open(sealed, accountId, keyId) {
+      try {
+        const tagAt = sealed.length - TAG_SIZE_BYTES;
+        const cipher = createDecipheriv('aes-256-gcm', secret, sealed.subarray(0, NONCE_SIZE_BYTES), {
+          authTagLength: 16,
+        });
+        cipher.setAAD(boundTo(accountId, keyId)).setAuthTag(sealed.subarray(tagAt));
+        return cipher.update(sealed.subarray(NONCE_SIZE_BYTES, tagAt), undefined, 'latin1') + cipher.final('latin1');
+      } catch (cause) {
+        throw new PagegateError('key_not_readable', '', { key_id: keyId }, { cause });
+      }
+    },
+  };
+}
+
+function parseSecret(file: string): Uint8Array {
+  const text = readFileSync(file, 'latin1').trim();
+  if (!/^[0-9a-f]{64}$/.test(text)) {
+    throw new PagegateError('bad_key_file', `${file}: expected 64 hexadecimal digits and nothing else.`);
+  }
+  return Buffer.from(text, 'hex');
+}
+
+function refuseOpenMode(file: string): void {
+  const mode = statSync(file).mode & 0o777;
+  if ((mode & 0o077) !== 0) {
+    const got = mode.toString(8).padStart(4, '0');
+    throw new PagegateError('bad_key_file', `${file}: expected mode 0600 or stricter, got ${got}; run chmod 600.`);
+  }
+}
+
+/** Writes a new secret under a temporary name and links it into place, so that two first runs agree on one. */
+function createSecretFile(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  const fd = openSync(temporary, 'wx', 0o600);
+  try {
+    writeSync(fd, `${randomBytes(32).toString('hex')}\n`);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  try {
+    linkSync(temporary, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    unlinkSync(temporary);
+  }
+}
+
+/**
+ * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
+ *
+ * @throws PagegateError bad_key_file when the file is readable by others or holds something else.
+ */
+export function openKeyVault(keyFile: string): KeyVault {
+  const credentials = process.env['CREDENTIALS_DIRECTORY'];
+  if (credentials !== undefined) {
+    try {
+      return createVault(parseSecret(join(credentials, CREDENTIAL_NAME)));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+  try {
+    refuseOpenMode(keyFile);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    createSecretFile(keyFile);
+  }
+  return createVault(parseSecret(keyFile));
+}

@@ -1,0 +1,82 @@
+/** The plan catalogue: which monthly plans exist, and how many lookups each grants in a cycle. */
+import { readFileSync } from 'node:fs';
+import { PagegateError } from '../errors.ts';
+
+/** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
+export const MAX_PLAN_LOOKUPS = 1_000_000_000_000;
+
+/** One row of the catalogue. */
+export interface Plan {
+  readonly id: string;
+  readonly name: string;
+  /** US dollars for 30 days; null where it is agreed case by case. */
+  readonly priceUsd: number | null;
+  /** Lookups in a cycle; null where each subscription brings its own limit. */
+  readonly lookups: number | null;
+}
+
+const CATALOGUE = new URL('../../data/plans.json', import.meta.url);
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function parsePlan(value: unknown, where: string): Plan {
+  const bad = (expected: string): never => {
+    throw new PagegateError('bad_plan_catalogue', `${where}: expected ${expected}.`);
+  };
+  if (!isRecord(value)) return bad('an object');
+  const { id, name, price_usd: priceUsd, lookups } = value;
+  if (typeof id !== 'string' || !/^[a-z][a-z0-9_]{0,31}$/.test(id)) return bad('"id" like pro_plus');
+  if (typeof name !== 'string' || name === '' || name.length > 64) return bad('"name" of 1 to 64 characters');
+  if (priceUsd !== null && !(typeof priceUsd === 'number' && priceUsd >= 0))
+    return bad('"price_usd" of 0 or more, or null');
+  const isLimit =
+    typeof lookups === 'number' && Number.isInteger(lookups) && lookups >= 1 && lookups <= MAX_PLAN_LOOKUPS;
+  if (lookups !== null && !isLimit) return bad(`"lookups" from 1 to ${MAX_PLAN_LOOKUPS}, or null`);
+  return { id, name, priceUsd, lookups };
+}
+
+/**
+ * Reads the catalogue. An edit counts for subscriptions made after it; what runs keeps the limit recorded with it.
+ *
+ * @throws PagegateError bad_plan_catalogue when the file cannot be read or breaks its schema.
+ */
+export function loadPlans(file: string | URL = CATALOGUE): readonly Plan[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw new PagegateError('bad_plan_catalogue', `${file}: ${(cause as Error).message}`, {}, { cause });
+  }
+  const rows =
+    isRecord(parsed) && parsed['version'] === 1 && Array.isArray(parsed['plans']) ? parsed['plans'] : undefined;
+  if (rows === undefined || rows.length === 0 || rows.length > 100) {
+    throw new PagegateError('bad_plan_catalogue', `${file}: expected "version": 1 and 1 to 100 "plans".`);
+  }
+  const plans = rows.map((row, i) => parsePlan(row, `${file}, plan ${i}`));
+  const ids = new Set(plans.map((plan) => plan.id));
+  if (ids.size !== plans.length) throw new PagegateError('bad_plan_catalogue', `${file}: two plans have the same id.`);
+  return plans;
+}
+
+/**
+ * The plan and limit that a subscription records.
+ *
+ * @param limit lookups a cycle; needed for a plan without a limit of its own, refused for any other.
+ * @throws PagegateError unknown_plan or bad_plan_limit.
+ */
+export function resolvePlan(plans: readonly Plan[], id: string, limit?: number): { plan: string; limit: number } {
+  const plan = plans.find((candidate) => candidate.id === id);
+  if (plan === undefined) {
+    throw new PagegateError('unknown_plan', `Got "${id}"; known: ${plans.map((p) => p.id).join(', ')}.`, { plan: id });
+  }
+  if (plan.lookups !== null) {
+    if (limit !== undefined)
+      throw new PagegateError('bad_plan_limit', `Plan ${id} has its own limit; leave --limit out.`);
+    return { plan: id, limit: plan.lookups };
+  }
+  if (limit === undefined || !Number.isInteger(limit) || limit < 1 || limit > MAX_PLAN_LOOKUPS) {
+    throw new PagegateError('bad_plan_limit', `Plan ${id} needs --limit, an integer from 1 to ${MAX_PLAN_LOOKUPS}.`);
+  }
+  return { plan: id, limit };
+}

@@ -1,0 +1,68 @@
+/** From an account's record and its meter to what a client may know of its quota. Pure. */
+import { cycleAt, cycleEnd, rfc3339 } from './cycle.ts';
+
+export type AccountState = 'created' | 'active' | 'suspended' | 'closed';
+
+/** An account's record, as read from the ledger. */
+export interface Account {
+  readonly id: number;
+  readonly name: string;
+  readonly state: AccountState;
+  /** Seconds since 1970, UTC. */
+  readonly createdAt: number;
+  /** Null before the first subscription; then plan, limit (lookups a cycle) and anchor (second) are all set. */
+  readonly plan: string | null;
+  readonly limit: number | null;
+  readonly anchor: number | null;
+  /** A downgrade that waits for the boundary before cycle `fromCycle`. */
+  readonly next: { readonly plan: string; readonly limit: number; readonly fromCycle: number } | null;
+}
+
+/** The highest cycle seen, and the lookups charged in it. */
+export interface Meterage {
+  readonly cycle: number;
+  readonly used: number;
+}
+
+/** What a client may know: exactly the quota fields of a 403. */
+export interface QuotaView {
+  readonly plan: string | null;
+  readonly activated: boolean;
+  readonly quota_limit: number | null;
+  readonly quota_used: number;
+  readonly quota_remaining: number;
+  /** RFC 3339, UTC; null where there is no plan yet. */
+  readonly quota_resets_at: string | null;
+}
+
+/** The plan and limit in force in a cycle: a waiting downgrade counts from its boundary on. */
+export function planIn(account: Account, cycle: number): { plan: string; limit: number } | null {
+  const { plan, limit, next } = account;
+  if (plan === null || limit === null) return null;
+  return next !== null && cycle >= next.fromCycle ? { plan: next.plan, limit: next.limit } : { plan, limit };
+}
+
+/** The cycle that counts now: the clock's, but never an earlier one than was seen. */
+export function currentMeterage(account: Account, seen: Meterage, nowSeconds: number): Meterage {
+  if (account.anchor === null) return seen;
+  const cycle = cycleAt(account.anchor, nowSeconds);
+  return cycle > seen.cycle ? { cycle, used: 0 } : seen;
+}
+
+/** The quota fields of an account at a moment. */
+export function quotaView(account: Account, seen: Meterage, nowSeconds: number): QuotaView {
+  const activated = account.state === 'active';
+  const { cycle, used } = currentMeterage(account, seen, nowSeconds);
+  const inForce = planIn(account, cycle);
+  if (inForce === null || account.anchor === null) {
+    return { plan: null, activated, quota_limit: null, quota_used: 0, quota_remaining: 0, quota_resets_at: null };
+  }
+  return {
+    plan: inForce.plan,
+    activated,
+    quota_limit: inForce.limit,
+    quota_used: used,
+    quota_remaining: Math.max(0, inForce.limit - used),
+    quota_resets_at: rfc3339(cycleEnd(account.anchor, cycle)),
+  };
+}

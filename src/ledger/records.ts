@@ -1,0 +1,97 @@
+/** The rows of the ledger and their meaning in the program: read and written in one place. */
+import type { Database } from './database.ts';
+import type { Account, AccountState, Meterage } from './quota.ts';
+
+interface AccountRow {
+  readonly id: number;
+  readonly name: string;
+  readonly state: AccountState;
+  readonly created_at: number;
+  readonly plan: string | null;
+  readonly quota_limit: number | null;
+  readonly cycle_anchor: number | null;
+  readonly next_plan: string | null;
+  readonly next_limit: number | null;
+  readonly next_from_cycle: number | null;
+}
+
+/** What of a key may be told without the key: never the key, never its hash. */
+export interface ApiKeyRecord {
+  readonly id: number;
+  readonly accountId: number;
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+  /** From this second on the key is refused; null while it is current. */
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+}
+
+interface ApiKeyRow {
+  readonly id: number;
+  readonly account_id: number;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+const toAccount = (row: AccountRow): Account => ({
+  id: row.id,
+  name: row.name,
+  state: row.state,
+  createdAt: row.created_at,
+  plan: row.plan,
+  limit: row.quota_limit,
+  anchor: row.cycle_anchor,
+  next:
+    row.next_plan === null || row.next_limit === null || row.next_from_cycle === null
+      ? null
+      : { plan: row.next_plan, limit: row.next_limit, fromCycle: row.next_from_cycle },
+});
+
+const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
+  id: row.id,
+  accountId: row.account_id,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+});
+
+const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
+
+/** Reads accounts, keys and meters; the statements are prepared once for each connection. */
+export function createReader(database: Database) {
+  const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
+  const accountByName = database.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE name = ?');
+  const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
+  const meter = database.prepare<[number], Meterage>('SELECT cycle, used FROM meters WHERE account_id = ?');
+  const keyByHash = database.prepare<[string], ApiKeyRow>(`SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`);
+  const keysOf = database.prepare<[number], ApiKeyRow>(
+    `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
+  );
+  const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
+  return {
+    accountById: (id: number): Account | undefined => {
+      const row = accountById.get(id);
+      return row && toAccount(row);
+    },
+    accountByName: (name: string): Account | undefined => {
+      const row = accountByName.get(name);
+      return row && toAccount(row);
+    },
+    allAccounts: (): Account[] => allAccounts.all().map(toAccount),
+    meterage: (accountId: number): Meterage => meter.get(accountId) ?? { cycle: 0, used: 0 },
+    apiKeyByHash: (hash: string): ApiKeyRecord | undefined => {
+      const row = keyByHash.get(hash);
+      return row && toApiKey(row);
+    },
+    apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
+    revision: (): number => revision.get() ?? 0,
+  };
+}
+
+export type Reader = ReturnType<typeof createReader>;
+
+/** Whether a key still opens its account at a moment (seconds). */
+export function isKeyCurrent(key: ApiKeyRecord, nowSeconds: number): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || nowSeconds < key.expiresAt);
+}
