@@ -67,7 +67,7 @@ class GroupCommitMeter implements Meter {
     this.#database = openDatabase(this.#file, { synchronous: options.durability === 'relaxed' ? 'NORMAL' : 'FULL' });
     this.#read = createReader(this.#database);
     this.#save = this.#database.prepare(
-      'UPDATE meters SET cycle = ?, used = ?, total = total + ?, day = ?, day_used = iif(day = ?4, day_used, 0) + ?3 WHERE account_id = ?',
+      'UPDATE meters SET cycle = @cycle, used = @used, total = total + @n, day_used = iif(day = @day, day_used, 0) + @n, day = @day WHERE account_id = @id',
     );
   }
 
@@ -147,7 +147,13 @@ class GroupCommitMeter implements Meter {
     });
     for (const { account, cycle, used, added } of meters.values()) {
       if (added > 0)
-        this.#save.run(Math.max(cycle, cycleAt(account.anchor!, now)), used, added, dayOf(now), account.id);
+        this.#save.run({
+          cycle: Math.max(cycle, cycleAt(account.anchor!, now)),
+          used,
+          n: added,
+          day: dayOf(now),
+          id: account.id,
+        });
     }
     return outcomes;
   }
