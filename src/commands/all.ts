@@ -1,12 +1,18 @@
 /** The commands of the program, in the order in which `--help` lists them. */
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
+import { registerDrop } from './drop.ts';
+import { registerGenerations } from './generations.ts';
 import { registerKey } from './key.ts';
 import { registerLicense } from './license.ts';
 import { registerPlan } from './plan.ts';
+import { registerPrune } from './prune.ts';
 import { registerRegister } from './register.ts';
 
 export const commands: readonly ((program: Command) => void)[] = [
+  registerDrop,
+  registerGenerations,
+  registerPrune,
   registerAccount,
   registerKey,
   registerPlan,

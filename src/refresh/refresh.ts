@@ -2,15 +2,14 @@
  * A refresh, a straight line: lock → drop checked → signature → entitlement → revision → build beside → verify → number → switch →
  * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
  */
-import { createHash } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { checkParts, DROP_LIMITS, type DropLimits, type PartEntry, readSmallFile } from './drop-files.ts';
+import { type CheckedDrop, checkDrop } from './drop-check.ts';
 import { writeDurable } from './durable.ts';
 import { withStoreLock } from './lock.ts';
 import { pruneGenerations } from './prune.ts';
-import { SIGNATURE_FILE_MAX_BYTES, type TrustedKey, verifySignature } from './signature.ts';
+import type { TrustedKey } from './signature.ts';
 import {
   buildingDirectory,
   commitGeneration,
@@ -27,17 +26,6 @@ import {
   switchCurrent,
 } from './store.ts';
 import { readWithdrawn, reinstate } from './withdrawn.ts';
-
-/** What refresh needs to know of a manifest. */
-export interface DropIdentity {
-  readonly dataset: string;
-  readonly revision: number;
-  /** RFC 3339. */
-  readonly created: string;
-  readonly kind: string;
-  readonly vocabulary: { readonly name: string; readonly version: string | number };
-  readonly files: readonly PartEntry[];
-}
 
 /** What a verified index says about itself. */
 export interface VerifiedIndex {
@@ -58,16 +46,12 @@ export interface BuildRequest {
 
 /** The parts of the house that a refresh drives; the command line puts the real ones in. */
 export interface RefreshSteps {
-  /** Parses and validates a manifest. */
-  parseManifest(drop: string, bytes: Buffer): DropIdentity;
   /** Builds the index file; throws where the drop is not what its manifest says. Returns what the report keeps of it. */
   build(request: BuildRequest): Promise<unknown>;
   /** Reads the whole index and throws where it is damaged. */
   verify(indexFile: string, signal: AbortSignal | undefined): Promise<VerifiedIndex>;
   /** Throws where the license does not cover the drop. */
   assertEntitled(drop: { dataset: string; manifestSha256: string; created: string }): void;
-  /** Version of the page-type vocabulary that the program has. */
-  readonly vocabularyVersion: string | number;
   /** Tells a running server; says what came of it. */
   notifyServer(generation: number): Promise<ServerNotice>;
   onStep?(step: string): void;
@@ -87,7 +71,6 @@ export interface RefreshOptions {
   readonly unsigned?: boolean;
   readonly rollback?: boolean;
   readonly otherDataset?: boolean;
-  readonly limits?: DropLimits;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -110,62 +93,13 @@ export interface RefreshReport {
   readonly durationMs: number;
 }
 
-interface CheckedDrop {
-  readonly identity: DropIdentity;
-  readonly manifest: Buffer;
-  readonly manifestSha256: string;
-  readonly signature: Buffer | undefined;
-  readonly signedBy: string | null;
-}
-
-const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
-async function readOptional(path: string, name: string): Promise<Buffer | undefined> {
-  try {
-    return await readSmallFile(path, name, SIGNATURE_FILE_MAX_BYTES);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-async function readManifestBytes(drop: string, limits: DropLimits): Promise<Buffer> {
-  try {
-    return await readSmallFile(join(drop, MANIFEST_FILE), MANIFEST_FILE, limits.manifestSizeMaxBytes);
-  } catch (error) {
-    if (error instanceof PagegateError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ELOOP') throw new PagegateError('drop_file_kind', `${MANIFEST_FILE} is a link.`);
-    throw new PagegateError('drop_part_missing', `${join(drop, MANIFEST_FILE)}: ${code ?? String(error)}.`);
-  }
-}
-
-/** Reads the manifest once; every later step believes these bytes and no others. */
-export async function checkDrop(
-  options: Pick<RefreshOptions, 'drop' | 'trustedKeys' | 'unsigned' | 'limits'>,
-  parseManifest: RefreshSteps['parseManifest'],
-): Promise<CheckedDrop> {
-  const limits = options.limits ?? DROP_LIMITS;
-  const manifest = await readManifestBytes(options.drop, limits);
-  const signature = await readOptional(join(options.drop, SIGNATURE_FILE), SIGNATURE_FILE);
-  let signedBy: string | null = null;
-  if (signature !== undefined && (options.trustedKeys.length > 0 || options.unsigned !== true)) {
-    signedBy = verifySignature(manifest, signature.toString('latin1'), options.trustedKeys);
-  } else if (signature === undefined && options.unsigned !== true) {
-    throw new PagegateError('drop_unsigned', `Looked for ${join(options.drop, SIGNATURE_FILE)}.`);
-  }
-  const identity = parseManifest(options.drop, manifest);
-  await checkParts(options.drop, identity.files, limits);
-  return { identity, manifest, manifestSha256: sha256(manifest), signature, signedBy };
-}
-
 /** Refuses what must not follow the generation that is served. */
 function checkSuccession(drop: CheckedDrop, served: GenerationReport | undefined, options: RefreshOptions): void {
-  const { identity, manifestSha256 } = drop;
-  if (served !== undefined && served.dataset !== identity.dataset) {
+  const { manifest, manifestSha256 } = drop;
+  if (served !== undefined && served.dataset !== manifest.dataset) {
     if (options.otherDataset === true) return;
-    const what = `Served is "${served.dataset}", the drop is "${identity.dataset}".`;
-    throw new PagegateError('drop_other_dataset', what, { served: served.dataset, got: identity.dataset });
+    const what = `Served is "${served.dataset}", the drop is "${manifest.dataset}".`;
+    throw new PagegateError('drop_other_dataset', what, { served: served.dataset, got: manifest.dataset });
   }
   if (options.rollback === true) return;
   const mark = readWithdrawn(options.store).find((one) => one.manifestSha256 === manifestSha256);
@@ -173,18 +107,10 @@ function checkSuccession(drop: CheckedDrop, served: GenerationReport | undefined
     const what = `It was generation ${mark.generation}, withdrawn at ${mark.withdrawnAt}.`;
     throw new PagegateError('drop_withdrawn', what, { generation: mark.generation, withdrawnAt: mark.withdrawnAt });
   }
-  if (served !== undefined && identity.revision <= served.revision) {
-    const what = `Served is revision ${served.revision}, the drop is revision ${identity.revision}.`;
-    throw new PagegateError('drop_older_revision', what, { served: served.revision, got: identity.revision });
+  if (served !== undefined && manifest.revision <= served.revision) {
+    const what = `Served is revision ${served.revision}, the drop is revision ${manifest.revision}.`;
+    throw new PagegateError('drop_older_revision', what, { served: served.revision, got: manifest.revision });
   }
-}
-
-function checkSuitability(identity: DropIdentity, vocabularyVersion: string | number): void {
-  if (identity.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${identity.kind}".`);
-  if (String(identity.vocabulary.version) === String(vocabularyVersion)) return;
-  const got = identity.vocabulary.version;
-  const what = `The program has version ${vocabularyVersion}, the drop says ${got}.`;
-  throw new PagegateError('drop_vocabulary', what, { expected: vocabularyVersion, got });
 }
 
 function checkIndex(index: VerifiedIndex, drop: CheckedDrop): void {
@@ -220,9 +146,9 @@ async function buildGeneration(
     const report: GenerationReport = {
       format: 'pagegate-generation/1',
       generation,
-      dataset: drop.identity.dataset,
-      revision: drop.identity.revision,
-      created: drop.identity.created,
+      dataset: drop.manifest.dataset,
+      revision: drop.manifest.revision,
+      created: drop.manifest.created,
       manifestSha256: drop.manifestSha256,
       signedBy: drop.signedBy,
       recordCount: index.recordCount,
@@ -230,7 +156,7 @@ async function buildGeneration(
       builtAt: new Date().toISOString(),
       build,
     };
-    await writeDurable(join(directory, MANIFEST_FILE), drop.manifest);
+    await writeDurable(join(directory, MANIFEST_FILE), drop.manifestBytes);
     if (drop.signature !== undefined) await writeDurable(join(directory, SIGNATURE_FILE), drop.signature);
     await writeDurable(join(directory, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
     await commitGeneration(options.store, generation);
@@ -267,8 +193,8 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   await createStore(store);
   await removeLitter(store);
   steps.onStep?.('check');
-  const drop = await checkDrop(options, steps.parseManifest);
-  const { identity, manifestSha256 } = drop;
+  const drop = await checkDrop(options);
+  const { manifest, manifestSha256 } = drop;
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);
   const finish = async (report: GenerationReport, outcome: RefreshReport['outcome'], reused: boolean) => ({
@@ -287,8 +213,8 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     prunedGenerations: await pruneGenerations(store, options.keep),
     durationMs: Math.round(performance.now() - startedMs),
   });
-  checkSuitability(identity, steps.vocabularyVersion);
-  steps.assertEntitled({ dataset: identity.dataset, manifestSha256, created: identity.created });
+  if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${manifest.kind}".`);
+  steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   if (served?.report?.manifestSha256 === manifestSha256) return finish(served.report, 'unchanged', true);
   checkSuccession(drop, served?.report, options);
   const finished = await findFinished(drop, generations, options, steps);

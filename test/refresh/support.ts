@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../src/errors.ts';
-import type { DropIdentity, RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+import type { RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
 import { signManifest, type TrustedKey } from '../../src/refresh/signature.ts';
 
 export const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
@@ -14,7 +15,7 @@ export interface DropSpec {
   readonly dataset?: string;
   readonly revision?: number;
   readonly kind?: string;
-  readonly vocabularyVersion?: string;
+  readonly vocabularyVersion?: number;
   readonly parts?: Readonly<Record<string, Uint8Array>>;
   /** Signs the manifest; null leaves it unsigned. */
   readonly key?: KeyObject | null;
@@ -56,7 +57,7 @@ export function createBench(): Bench {
         revision: spec.revision ?? 1,
         created: '2026-01-02T03:04:05Z',
         kind: spec.kind ?? 'full',
-        vocabulary: { name: 'pagegate', version: spec.vocabularyVersion ?? '1' },
+        vocabulary: { name: VOCABULARY_NAME, version: spec.vocabularyVersion ?? VOCABULARY_VERSION },
         page_types: 'complete',
         files: Object.entries(parts).map(([part, bytes]) => ({
           name: part,
@@ -87,11 +88,9 @@ export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps &
   const notified: number[] = [];
   return {
     notified,
-    vocabularyVersion: '1',
-    parseManifest: (_drop, bytes) => JSON.parse(bytes.toString()) as DropIdentity,
     build: async ({ drop, out, generation }) => {
       const manifest = readFileSync(join(drop, 'manifest.json'));
-      const { dataset, revision } = JSON.parse(manifest.toString()) as DropIdentity;
+      const { dataset, revision } = JSON.parse(manifest.toString()) as { dataset: string; revision: number };
       const index = { dataset, revision, generation, manifestSha256: sha256(manifest), recordCount: 2, sizeBytes: 100 };
       writeFileSync(out, JSON.stringify(index), { mode: 0o444 });
       return { entries: 2 };

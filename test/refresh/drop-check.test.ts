@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { checkDrop, checkPartContents } from '../../src/refresh/drop-check.ts';
+import { writeSignature } from '../../src/refresh/drop-signing.ts';
+import { type Bench, createBench } from './support.ts';
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+const TEXT = Buffer.from('{"domain":"example.com"}\n{"domain":"example.org"}\n');
+
+const contentsOf = async (drop: string) => {
+  const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
+  return checkPartContents(drop, manifest);
+};
+const codeOf = async (task: Promise<unknown>): Promise<string> =>
+  task.then(
+    () => 'no failure',
+    (error) => (error instanceof PagegateError ? error.code : String(error)),
+  );
+
+test('sound parts pass, and what they unpack to is known', async () => {
+  const parts = { 'a.ndjson': TEXT, 'b.ndjson.gz': gzipSync(TEXT), 'c.ndjson.zst': zstdCompressSync(TEXT) };
+  const reports = await contentsOf(bench.drop('d', { parts }));
+  expect(reports.map((one) => [one.name, one.unpackedSizeBytes])).toEqual(
+    Object.keys(parts).map((name) => [name, TEXT.length]),
+  );
+});
+
+test.each([
+  ['a.ndjson', TEXT],
+  ['a.ndjson.gz', gzipSync(TEXT)],
+  ['a.ndjson.zst', zstdCompressSync(TEXT)],
+])('a part with one byte changed is refused: %s', async (name, bytes) => {
+  const drop = bench.drop('d', { parts: { [name]: bytes } });
+  const changed = Buffer.from(bytes);
+  changed[changed.length - 2]! ^= 1;
+  writeFileSync(join(drop, name), changed);
+  expect(await codeOf(contentsOf(drop))).toMatch(/^drop_part_(checksum|truncated)$/);
+});
+
+test.each([
+  ['a.ndjson.gz', gzipSync(TEXT)],
+  ['a.ndjson.zst', zstdCompressSync(TEXT)],
+])('a part that was cut before it was listed is refused: %s', async (name, bytes) => {
+  const drop = bench.drop('d', { parts: { [name]: bytes.subarray(0, bytes.length - 5) } });
+  expect(await codeOf(contentsOf(drop))).toBe('drop_part_truncated');
+});
+
+test.each([
+  ['bomb.ndjson.gz', gzipSync(Buffer.alloc(4 << 20))],
+  ['bomb.ndjson.zst', zstdCompressSync(Buffer.alloc(4 << 20))],
+])('a part that unpacks to far more than its records need is refused: %s', async (name, bytes) => {
+  expect(bytes.length).toBeLessThan(10_000);
+  expect(await codeOf(contentsOf(bench.drop('d', { parts: { [name]: bytes } })))).toBe('drop_too_large');
+});
+
+test('a signature can be added beside the ones that are there', async () => {
+  const drop = bench.drop('d');
+  const other = createBench();
+  const { manifestBytes } = await checkDrop({ drop, trustedKeys: bench.trusted });
+  await writeSignature(drop, manifestBytes, other.vendor, true);
+  expect(await checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
+  const renamed = [{ name: 'next', key: other.trusted[0]!.key }];
+  expect(await checkDrop({ drop, trustedKeys: renamed })).toMatchObject({ signedBy: 'next' });
+  await writeSignature(drop, manifestBytes, other.vendor, false);
+  expect(await codeOf(checkDrop({ drop, trustedKeys: bench.trusted }))).toBe('drop_signature_invalid');
+  other.remove();
+});
