@@ -1,0 +1,103 @@
+/** Writes data/NOTICE.md: what each source gave, under which license, and how its words became ours. */
+import type { SampleRecord } from './make-sample.ts';
+import type { Mapping } from './mapping.ts';
+
+interface Tally {
+  language: number;
+  pages: number;
+  iab: number;
+  filtering: number;
+  rank: number;
+}
+
+function tallies(records: readonly SampleRecord[]): Map<string, Tally> {
+  const found = new Map<string, Tally>();
+  const add = (source: string | undefined, field: keyof Tally): void => {
+    if (source === undefined) return;
+    const tally = found.get(source) ?? { language: 0, pages: 0, iab: 0, filtering: 0, rank: 0 };
+    tally[field] += 1;
+    found.set(source, tally);
+  };
+  for (const record of records) {
+    add(record.language?.source, 'language');
+    for (const page of record.pages.values()) add(page.source, 'pages');
+    add(record.iab?.source, 'iab');
+    for (const sources of record.filtering.values()) for (const source of sources) add(source, 'filtering');
+    add(record.rank?.source, 'rank');
+  }
+  return found;
+}
+
+function sourceTable(mapping: Mapping, records: readonly SampleRecord[]): string[] {
+  const found = tallies(records);
+  const rows = Object.entries(mapping.sources).map(([name, source]) => {
+    const tally = found.get(name) ?? { language: 0, pages: 0, iab: 0, filtering: 0, rank: 0 };
+    const counts = [tally.language, tally.pages, tally.iab, tally.filtering, tally.rank];
+    return `| ${name} | [${source.title}](${source.url}) | ${source.snapshot} | ${source.license} | ${counts.join(' | ')} |`;
+  });
+  return [
+    '| source | title | snapshot | license | language | pages | iab | filtering | rank |',
+    '| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |',
+    ...rows,
+  ];
+}
+
+function pageTable(mapping: Mapping): string[] {
+  const rows = mapping.pages.rules.map(({ from, type, reason }) => `| ${from} | ${type} | ${reason} |`);
+  return ['| source:kind | page type | why it is true |', '| --- | --- | --- |', ...new Set(rows)];
+}
+
+/** `records` are all records of the drop. */
+export function noticeText(mapping: Mapping, records: readonly SampleRecord[]): string {
+  const withPages = records.filter((record) => record.pages.size > 0).length;
+  const pages = records.reduce((sum, record) => sum + record.pages.size, 0);
+  return `${[
+    '# Data in this directory: sources and licenses',
+    '',
+    'Made by `tools/sample/make-sample.ts`; do not edit by hand.',
+    '',
+    '## The sample drop (`sample/`)',
+    '',
+    `${records.length.toLocaleString('en-US')} real domains, ${withPages.toLocaleString('en-US')} of them with page types (${pages.toLocaleString('en-US')} page URLs).`,
+    'Every fact was taken from one of the public sources below, each under a license that lets it be passed on. No fact was invented: what no such source says is absent.',
+    '`provenance/sample.tsv.zst` names the source of every fact: one line for each line of the parts, in their order: the domain, then `field=source`, separated by tabs.',
+    '',
+    'What to know before you rely on it:',
+    '- It is a sample for trying pagegate out, not a vetted database. Pages were not visited again; some will have moved since the date of their source.',
+    '- Its page types are partial (`"page_types": "partial"` in the manifest): a type that is absent may exist all the same.',
+    '- Host names are passed on as the sources spell them, dirt included (underscores, `@.` in front, upper case); the builder repairs or rejects them, and says so.',
+    '- It contains adult, offensive and malicious host names, because filtering categories are about them. Data only: do not visit.',
+    '- There is no Open PageRank in it: no source gives one that may be passed on. Ranks are of 2020 (newscatcher, by traffic) or, for domains without one, of 2026 (moz, by links).',
+    '- Languages are given by the source (a feed table; a list of sites in English), not detected.',
+    '',
+    '### Sources, and how many facts each gave',
+    '',
+    ...sourceTable(mapping, records),
+    '',
+    'CC BY 4.0 asks for credit and for word of changes: of 2factorauth/passkeys the documentation URLs were taken and filed under `help`. The MIT, ISC, BSD and Apache',
+    'sources are copyright of their contributors, as their repositories say; only facts (host names, URLs, categories, languages, ranks) were taken from them.',
+    '',
+    '### From a source’s page to a page type',
+    '',
+    'A URL counts for the domain its source names, if it lies on or below it; where the source names none, for the registrable domain of its host, unless that is a host of many',
+    '(code hosts, recruiting and disclosure platforms: listed in `tools/sample/mapping.json`) or pages of one type lie on more than three of its hosts.',
+    'Of several candidates: a field made for the page, then a list of such pages, then a link’s text, then the rest; then https, then the shortest.',
+    '',
+    ...pageTable(mapping),
+    '',
+    '### From a source’s category to the taxonomies',
+    '',
+    'The tables are data: `categories` in `tools/sample/mapping.json`. A category that is not in a table gives nothing. Filtering categories of several sources add up; of two IAB categories the first',
+    'stays, in the order newscatcher, universities, v2fly, whotracksme, blocklistproject, disposable. The lists `youtube` and `facebook` of blocklistproject (machine names of two companies) were left out.',
+    '',
+    '## The taxonomies (`taxonomies/`)',
+    '',
+    '- `iab-content-3.1.json`: Content Taxonomy 3.1 by [IAB Technology Laboratory](https://github.com/InteractiveAdvertisingBureau/Taxonomies) (b7acdca, 2025-08-12), [CC BY 3.0](https://creativecommons.org/licenses/by/3.0/).',
+    '  Changed: the table became JSON, the tier names of a category are joined by ` > `, the extension column is left out.',
+    '- `filtering-59.json`: our own, under the license of this repository.',
+    '',
+    '## Everything else',
+    '',
+    'The vocabulary, the plans, the policy and the schemas are our own, under the license of this repository.',
+  ].join('\n')}\n`;
+}
