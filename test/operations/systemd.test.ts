@@ -1,0 +1,55 @@
+/** The shipped units, checked by systemd's own tools where they are there. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const UNITS = new URL('../../tools/packaging/systemd/', import.meta.url).pathname;
+const names = readdirSync(UNITS).sort();
+const present = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-units-'));
+  for (const name of names) {
+    // The program is not installed where the unit expects it; any executable of the machine will do for the check.
+    const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/pagegate/pagegate', '/bin/true');
+    writeFileSync(join(folder, name), text);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 30_000 });
+
+test('the units are the server, the refresh and its timer', () => {
+  expect(names).toEqual(['pagegate-refresh.service', 'pagegate-refresh.timer', 'pagegate.service']);
+});
+
+describe.runIf(present)('systemd-analyze', () => {
+  test('finds nothing to say about the units', () => {
+    const paths = names.map((name) => join(folder, name));
+    const { status, stdout, stderr } = analyze('verify', '--man=no', '--recursive-errors=no', ...paths);
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+  });
+
+  test('finds a fault in a unit that has one', () => {
+    const bad = join(folder, 'bad.service');
+    writeFileSync(bad, '[Service]\nExecStart=/no/such/program\nNoSuchSetting=yes\n');
+    const { status, stderr } = analyze('verify', '--man=no', '--recursive-errors=no', bad);
+    expect(stderr).toContain('bad.service');
+    expect(status).not.toBe(0);
+  });
+
+  test.each(['pagegate.service', 'pagegate-refresh.service'])('finds %s well confined', (name) => {
+    // Exposure 0 to 100, in tenths of its usual scale; 30 and less is what systemd calls OK.
+    const { status, stdout, stderr } = analyze(
+      'security',
+      '--offline=true',
+      '--threshold=25',
+      '--no-pager',
+      join(folder, name),
+    );
+    expect(`${status} ${stdout.slice(-400)} ${stderr}`).toMatch(/^0 /);
+  });
+});
