@@ -141,7 +141,8 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const scheme = url.protocol.slice(0, -1);
   const hostname = canonicalHostname(url);
   if (hostname === undefined) return undefined;
-  const host = hostname.endsWith('.') && hostname.length > 1 ? hostname.slice(0, -1) : hostname;
+  // One dot goes; a second one is an empty label, which the key refuses.
+  const host = /[^.]\.$/.test(hostname) ? hostname.slice(0, -1) : hostname;
   const hostKind = host.startsWith('[') ? 'ipv6' : /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
   const path = url.pathname;
   const query = url.search.slice(1);

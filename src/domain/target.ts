@@ -15,14 +15,14 @@ export type TargetProblem =
 export interface Target {
   /** The key to look up; for an address or a single label the canonical host. */
   readonly key: string;
-  /** Whether a record can exist: not for addresses, single labels and other schemes than http and https. */
+  /** Whether a record can exist: not for addresses and single labels. */
   readonly classifiable: boolean;
   readonly url: CanonicalUrl;
   /** Whether the value had no scheme and was read as `https://<value>`. */
   readonly bare: boolean;
 }
 
-/** Reads a value: `scheme://…` (and `http:…`, `https:…`) is a URL, anything else is read as `https://<value>`. */
+/** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. */
 export function parseTarget(value: string): Target | { readonly problem: TargetProblem } {
   if (value.length > MAX_VALUE_LENGTH) return { problem: 'value_too_long' };
   const bare = !hasScheme(value);
@@ -33,11 +33,10 @@ export function parseTarget(value: string): Target | { readonly problem: TargetP
   }
   const url = parseUrl(bare ? `https://${value}` : value);
   if (url === undefined || url.host === '') return { problem: value.trim() === '' ? 'empty' : unparsable(value) };
-  const isWeb = url.scheme === 'http' || url.scheme === 'https';
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
-  if ('key' in key) return { key: key.key, classifiable: isWeb, url, bare };
+  if ('key' in key) return { key: key.key, classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
-  if (bare && !value.includes('/')) return key;
+  if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };
 }
 
@@ -47,7 +46,7 @@ function unparsable(value: string): HostProblem {
 
 /** Whether a value names its scheme. Blanks before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
 function hasScheme(value: string): boolean {
-  if (value.startsWith('https:') || value.startsWith('http:')) return true;
+  if (value.startsWith('https://') || value.startsWith('http://')) return true;
   let scheme = '';
   for (let at = 0; at < value.length; at++) {
     const code = value.charCodeAt(at);
@@ -60,7 +59,6 @@ function hasScheme(value: string): boolean {
 }
 
 function isSchemeEnd(scheme: string, value: string, at: number): boolean {
-  if (/^https?$/i.test(scheme)) return true;
   return (
     scheme !== '' &&
     value
