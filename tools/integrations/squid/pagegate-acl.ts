@@ -1,13 +1,15 @@
 /**
- * Squid external ACL helper: one line in, one line out. In: `[channel] URI METHOD`, each field escaped as Squid's helper
- * protocol 3.0 does. Out: `[channel] OK` for a verdict of allow, `[channel] ERR` for any other, `[channel] BH` for a line that
- * cannot be read; Squid treats the last two as no match. See docs/integrations.md.
+ * Squid external ACL helper: one line in, one line out. In: `channel URI METHOD` (external_acl_type with `concurrency` and
+ * `%URI %METHOD`). Out: `channel OK` for a verdict of allow, `channel ERR` for any other, `channel BH` for a line that cannot
+ * be read; Squid treats the last two as no match. The URI is judged as it comes: Squid escapes what would break a line, but
+ * not the percent sign, so decoding it would judge another URL than the one that is fetched. See docs/integrations.md.
  */
 import { parseArgs } from 'node:util';
 import { createAsker, type Decision, plain } from '../ask.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
 const LINE_MAX_CHARS = 64 * 1024;
+const CHANNEL = /^[0-9]{1,10}$/;
 
 /** What a line asks, and the channel to answer on. */
 export interface Question {
@@ -16,18 +18,11 @@ export interface Question {
   readonly method: string;
 }
 
-/** Reads a helper line; undefined where it is none. */
+/** Reads a helper line; undefined where it is none. Squid appends "-" where the acl line has no arguments. */
 export function parseLine(line: string): Question | undefined {
-  const fields = line.trim().split(' ');
-  const channel = fields.length > 2 && /^[0-9]{1,10}$/.test(fields[0]!) ? `${fields.shift()} ` : '';
-  const [uri, method, ...rest] = fields;
-  // Squid may append "-" for the arguments of the acl line.
-  if (uri === undefined || method === undefined || rest.some((field) => field !== '-')) return undefined;
-  try {
-    return { channel, url: decodeURIComponent(uri), method };
-  } catch {
-    return undefined;
-  }
+  const [channel, url, method, extra, ...rest] = line.trimEnd().split(' ');
+  if (channel === undefined || !CHANNEL.test(channel) || !url || !method) return undefined;
+  return rest.length > 0 || (extra !== undefined && extra !== '-') ? undefined : { channel, url, method };
 }
 
 /** The URL to judge; undefined for a tunnel that may not be judged by its host alone. */
@@ -39,7 +34,7 @@ export function urlToJudge({ url, method }: Question, tunnels: string): { url: s
 
 /** The answer line for a decision. */
 export const answerLine = (channel: string, decision: Decision): string =>
-  `${channel}${decision.allowed ? 'OK' : 'ERR'} tag=${decision.verdict} message="${plain(decision.note)}" log="${plain(decision.reason)}"\n`;
+  `${channel} ${decision.allowed ? 'OK' : 'ERR'} tag=${decision.verdict} message="${plain(decision.note)}" log="${plain(decision.reason)}"\n`;
 
 const TUNNEL_REFUSED: Decision = {
   allowed: false,
@@ -68,8 +63,8 @@ function main(): void {
   const answer = async (line: string): Promise<void> => {
     const question = parseLine(line);
     if (question === undefined) {
-      const channel = /^[0-9]{1,10} /.exec(line)?.[0] ?? '';
-      process.stdout.write(`${channel}BH message="the line is not URI METHOD"\n`);
+      const channel = line.split(' ')[0] ?? '';
+      process.stdout.write(`${CHANNEL.test(channel) ? channel : 0} BH message="the line is not: channel URI METHOD"\n`);
       return;
     }
     const target = urlToJudge(question, values.tunnels);

@@ -1,0 +1,125 @@
+/** The Squid helper and the shipped squid.conf, with Debian's Squid on loopback. */
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  createJudge,
+  createWorld,
+  freePort,
+  type Judge,
+  NODE,
+  put,
+  TOOLS,
+  through,
+  untilListening,
+  verdict,
+  type World,
+} from './world.ts';
+
+let world: World;
+let judge: Judge;
+let proxy: number;
+
+function writeConfiguration(): string {
+  const hosts = put(
+    world,
+    'hosts',
+    '127.0.0.1 allowed.example denied.example flagged.example broken.example slow.example\n',
+  );
+  const shipped = readFileSync(`${TOOLS}squid/squid.conf`, 'utf8');
+  const text = shipped
+    .replace('127.0.0.1:3128', `127.0.0.1:${proxy}`)
+    .replace('/opt/pagegate/node_modules/.bin/node', NODE)
+    .replace('/opt/pagegate/tools/integrations/', TOOLS)
+    .replace('https://127.0.0.1:8443', `http://127.0.0.1:${judge.port} --timeout-ms 1000`)
+    .replace('/etc/squid/pagegate.key', world.keyFile)
+    .replace('ttl=60', 'ttl=0')
+    // The origin of this test is on loopback, where the shipped file lets nobody go.
+    .replace('http_access deny to_inside\n', '');
+  const rest = [
+    `pid_filename ${world.folder}/squid.pid`,
+    `cache_log ${world.folder}/cache.log`,
+    `coredump_dir ${world.folder}`,
+    `hosts_file ${hosts}`,
+    'dns_nameservers 127.0.0.1',
+    'pinger_enable off',
+    'netdb_filename none',
+    'shutdown_lifetime 0 seconds',
+    'visible_hostname test',
+  ];
+  return put(world, 'squid.conf', `${text}\n${rest.join('\n')}\n`);
+}
+
+beforeAll(async () => {
+  world = await createWorld();
+  proxy = await freePort();
+  judge = await createJudge((url, method) => {
+    if (url.includes('allowed.example')) return verdict(method === 'GET' ? 'allow' : 'deny', 'unclassified_write');
+    if (url.includes('flagged.example')) return verdict('flag');
+    if (url.includes('broken.example')) return { status: 503, body: '{"error":"no_index","message":"x"}' };
+    if (url.includes('slow.example')) return 'silence';
+    return verdict('deny', 'login');
+  });
+  put(world, 'api.key', 'pg_test\n', 0o600);
+  const configuration = writeConfiguration();
+  if (process.getuid?.() === 0) {
+    // Squid gives up root for "proxy", which must write its logs and read the key.
+    const id = (flag: string) => Number(execFileSync('id', [flag, 'proxy'], { encoding: 'utf8' }));
+    chownSync(world.folder, id('-u'), id('-g'));
+    chownSync(world.keyFile, id('-u'), id('-g'));
+  }
+  chmodSync(world.folder, 0o755);
+  execFileSync('/usr/sbin/squid', ['-k', 'parse', '-f', configuration], { stdio: 'pipe' });
+  world.start('/usr/sbin/squid', ['-N', '-f', configuration]);
+  await untilListening(proxy);
+});
+afterAll(async () => {
+  await judge.close();
+  await world.close();
+});
+beforeEach(() => {
+  world.reached.length = 0;
+  judge.asked.length = 0;
+});
+
+const at = (host: string, path = '/') => `http://${host}:${world.originPort}${path}`;
+
+test('allow passes, and the full URL and method were judged', async () => {
+  const reply = await through(proxy, 'GET', at('allowed.example', '/a%20b?q=%41&r=%25'));
+  expect(reply).toMatchObject({ status: 200, body: 'origin' });
+  expect(judge.asked).toEqual([`GET ${at('allowed.example', '/a%20b?q=%41&r=%25')}`]);
+  expect(world.reached).toEqual(['GET allowed.example /a%20b?q=%41&r=%25']);
+});
+
+test.each([
+  ['deny', 'GET', 'denied.example'],
+  ['deny by method', 'POST', 'allowed.example'],
+  ['flag', 'GET', 'flagged.example'],
+  ['503', 'GET', 'broken.example'],
+  ['no answer in time', 'GET', 'slow.example'],
+])('%s does not reach the origin', async (_name, method, host) => {
+  expect((await through(proxy, method, at(host))).status).toBe(403);
+  expect(judge.asked).toEqual([`${method} ${at(host)}`]);
+  expect(world.reached).toEqual([]);
+});
+
+test('a tunnel is refused without a look-up', async () => {
+  expect((await through(proxy, 'CONNECT', 'allowed.example:443')).status).toBe(403);
+  expect(judge.asked).toEqual([]);
+});
+
+test('many requests in flight each get their own verdict', async () => {
+  const hosts = Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? 'allowed.example' : 'denied.example'));
+  const replies = await Promise.all(hosts.map((host, i) => through(proxy, 'GET', at(host, `/${i}`))));
+  expect(replies.map((reply) => reply.status)).toEqual(hosts.map((host) => (host === 'allowed.example' ? 200 : 403)));
+});
+
+test('without pagegate nothing passes, and with it again everything is as before', async () => {
+  const { port } = judge;
+  await judge.close();
+  expect((await through(proxy, 'GET', at('allowed.example'))).status).toBe(403);
+  expect(world.reached).toEqual([]);
+  judge = await createJudge(() => verdict('allow'), port);
+  expect((await through(proxy, 'GET', at('allowed.example'))).status).toBe(200);
+});

@@ -1,0 +1,134 @@
+/** What the Squid and nginx helpers make of lines and answers; the real proxies are in test/integrations. */
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createAsker, readDecision } from '../../tools/integrations/ask.ts';
+import { answerLine, parseLine, urlToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
+
+const matched = { layer: 'rules', id: 'login', note: 'n' };
+
+describe('only a whole answer 200 with the verdict allow allows', () => {
+  test('allow', () => {
+    expect(readDecision(200, JSON.stringify({ verdict: 'allow', matched }))).toEqual({
+      allowed: true,
+      verdict: 'allow',
+      reason: 'rules/login',
+      note: 'n',
+    });
+  });
+
+  test.each([
+    ['deny', 200, JSON.stringify({ verdict: 'deny', matched })],
+    ['flag', 200, JSON.stringify({ verdict: 'flag', matched })],
+    ['a verdict that is not known', 200, JSON.stringify({ verdict: 'ALLOW', matched })],
+    ['a verdict of another type', 200, JSON.stringify({ verdict: ['allow'], matched })],
+    ['no verdict', 200, '{}'],
+    ['an allow with another status', 503, JSON.stringify({ verdict: 'allow', matched })],
+    ['an allow with status 204', 204, JSON.stringify({ verdict: 'allow', matched })],
+    ['an array', 200, '[{"verdict":"allow"}]'],
+    ['null', 200, 'null'],
+    ['a cut answer', 200, '{"verdict":"allow"'],
+    ['nothing', 200, ''],
+  ])('%s does not', (_name, status, body) => {
+    expect(readDecision(status, body).allowed).toBe(false);
+  });
+});
+
+describe('the Squid helper', () => {
+  test.each([
+    ['7 http://a.example/x%20y?z=%41 GET', { channel: '7', url: 'http://a.example/x%20y?z=%41', method: 'GET' }],
+    ['0 http://a.example/ POST -', { channel: '0', url: 'http://a.example/', method: 'POST' }],
+    ['http://a.example/ GET', undefined],
+    ['7 http://a.example/', undefined],
+    ['7 http://a.example/ GET extra', undefined],
+    ['7  GET', undefined],
+    ['', undefined],
+  ])('reads %j', (line, expected) => {
+    expect(parseLine(line)).toEqual(expected);
+  });
+
+  test('judges a tunnel only by its host, and only where the operator says so', () => {
+    const question = { channel: '1', url: 'a.example:443', method: 'CONNECT' };
+    expect(urlToJudge(question, 'deny')).toBeUndefined();
+    expect(urlToJudge(question, 'judge-host')).toEqual({ url: 'https://a.example:443/', method: 'GET' });
+  });
+
+  test('writes one line whatever the note holds', () => {
+    const note = 'a "quoted"\nline \\ ü\r\n1 OK';
+    const decision = readDecision(200, JSON.stringify({ verdict: 'deny', matched: { ...matched, note } }));
+    const line = answerLine('5', decision);
+    expect(line.split('\n')).toHaveLength(2);
+    expect(line).toMatch(/^5 ERR tag=deny message="[^"\n]*" log="rules\/login"\n$/);
+  });
+});
+
+describe('a helper and a server', () => {
+  let folder: string;
+  let keyFile: string;
+  let server: Server;
+  let address: string;
+  const seen: (string | undefined)[] = [];
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'pagegate-helper-'));
+    keyFile = join(folder, 'key');
+    writeFileSync(keyFile, 'pg_test\n', { mode: 0o600 });
+    server = createServer((request, response) => {
+      seen.push(`${request.url} ${String(request.headers['x-api-key'])}`);
+      const url = new URL(request.url!, 'http://x').searchParams.get('url')!;
+      if (url.includes('cut')) {
+        response.writeHead(200, { 'content-length': 100 }).write('{"verdict":"allow"}');
+        request.socket.destroySoon();
+      } else if (url.includes('large')) response.end(`{"verdict":"allow","x":"${'x'.repeat(1 << 21)}"}`);
+      else if (url.includes('moved')) response.writeHead(302, { location: '/api/check?url=http://ok/' }).end();
+      else response.end(JSON.stringify({ verdict: 'allow', matched }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('the URL is percent-encoded once, and the key goes into the header', async () => {
+    const asker = createAsker({ server: address, keyFile, timeoutMs: 2000 });
+    expect(await asker.ask('http://a.example/?x=1&y=%2F+', 'POST')).toMatchObject({ allowed: true });
+    expect(seen.at(-1)).toBe('/api/check?url=http%3A%2F%2Fa.example%2F%3Fx%3D1%26y%3D%252F%2B&method=POST pg_test');
+    asker.close();
+  });
+
+  test.each(['cut', 'large', 'moved'])('an answer that is %s allows nothing', async (kind) => {
+    const asker = createAsker({ server: address, keyFile, timeoutMs: 2000 });
+    expect(await asker.ask(`http://${kind}/`, 'GET')).toMatchObject({ allowed: false, verdict: 'error' });
+    asker.close();
+  });
+
+  test('a key that others may read is refused at the start', () => {
+    chmodSync(keyFile, 0o644);
+    expect(() => createAsker({ server: address, keyFile, timeoutMs: 1 })).toThrow(/others may access/);
+    chmodSync(keyFile, 0o600);
+  });
+
+  test('the Squid helper as a process answers each line and ends with its input', async () => {
+    const helper = new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url).pathname;
+    const child = spawn(process.execPath, [helper, '--server', address, '--key-file', keyFile], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      output += chunk;
+    });
+    child.stdin.end('7 http://allowed.example/ GET -\n9 one-field\n3 a.example:443 CONNECT\n4 http://cut/ GET\n');
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    const answers = output
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' ').slice(0, 2).join(' '));
+    expect({ code, answers: answers.sort() }).toEqual({ code: 0, answers: ['3 ERR', '4 ERR', '7 OK', '9 BH'] });
+  });
+});
