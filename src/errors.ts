@@ -305,6 +305,8 @@ export const ERRORS = table({
     message: 'The index is not activated; what was served before goes on being served.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
+  server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
+  server_refused: { exit: EXIT.refused, message: 'The running server did not do it.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
 
   // ledger: accounts, keys, plans, the file
@@ -331,6 +333,10 @@ export const ERRORS = table({
   key_not_readable: {
     exit: EXIT.refused,
     message: 'The API key goes on authenticating but cannot be shown: its encryption key is not here; rotate the key.',
+  },
+  ledger_in_use: {
+    exit: EXIT.busy,
+    message: 'Another server keeps this ledger; stop it first, or give this one a state_dir of its own.',
   },
   ledger_on_network: {
     exit: EXIT.refused,
@@ -366,7 +372,8 @@ export const ERRORS = table({
   },
   drop_part_records: {
     exit: EXIT.bad_input,
-    message: 'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
+    message:
+      'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
   },
   build_no_space: {
     exit: EXIT.environment,

@@ -1,6 +1,7 @@
 /** The commands of the program, in the order in which `--help` lists them. */
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
+import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
 import { registerGenerations } from './generations.ts';
 import { registerKey } from './key.ts';
@@ -8,6 +9,9 @@ import { registerLicense } from './license.ts';
 import { registerPlan } from './plan.ts';
 import { registerPrune } from './prune.ts';
 import { registerRegister } from './register.ts';
+import { registerReload } from './reload.ts';
+import { registerServe } from './serve.ts';
+import { registerStatus } from './status.ts';
 
 export const commands: readonly ((program: Command) => void)[] = [
   registerDrop,
@@ -18,4 +22,8 @@ export const commands: readonly ((program: Command) => void)[] = [
   registerPlan,
   registerLicense,
   registerRegister,
+  registerServe,
+  registerReload,
+  registerDrain,
+  registerStatus,
 ];

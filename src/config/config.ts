@@ -41,7 +41,7 @@ export interface Config {
   };
   readonly policy: { readonly profile: 'strict' | 'default' | 'open'; readonly file: string | null };
   readonly ledger: { readonly durability: 'full' | 'relaxed' };
-  readonly license: { readonly file: string | null; readonly trusted_keys: Readonly<Record<string, string>> };
+  readonly license: { readonly trusted_keys: Readonly<Record<string, string>> };
   readonly refresh: {
     readonly trusted_keys: Readonly<Record<string, string>>;
     readonly keep_generations: number;
@@ -199,7 +199,6 @@ const PATHS = new Set([
   'tls.certificate_file',
   'tls.key_file',
   'policy.file',
-  'license.file',
   'admin.socket',
   'decision_log.dir',
 ]);

@@ -27,7 +27,7 @@ export function statePaths(config: Config): StatePaths {
     indexFile: config.index.path ?? at('index', 'current', 'index.pgx'),
     ledgerFile: at('ledger', 'ledger.sqlite'),
     ledgerKeyFile: at('keys', 'ledger.key'),
-    licenseFile: config.license.file ?? at('license', 'license.json'),
+    licenseFile: at('license', 'license.json'),
     runDir: at('run'),
     socket: config.admin.socket ?? at('run', 'pagegate.sock'),
     logDir: config.decision_log.dir ?? at('log'),

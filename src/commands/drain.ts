@@ -1,0 +1,18 @@
+/** `pagegate drain`: a running server finishes what it has begun and stops. */
+import type { Command } from 'commander';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { printJson, printLine } from './output.ts';
+
+export function registerDrain(program: Command): void {
+  const command = program.command('drain').description('make the running server answer what is open, then stop');
+  addConfigOptions(command)
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate drain')
+    .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
+      const { statePaths } = await import('../config/paths.ts');
+      const { askServer } = await import('../server/control.ts');
+      const state = await askServer(statePaths(await configFrom(flags)).socket, 'drain');
+      if (flags.json === true) printJson({ state });
+      else printLine('The server takes no new connections, answers what is open, and stops.');
+    });
+}

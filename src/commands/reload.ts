@@ -1,0 +1,39 @@
+/** `pagegate reload`: a running server takes new index, policy and certificate into use. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { printJson, printTable } from './output.ts';
+
+interface ReloadReply {
+  readonly workers: readonly {
+    readonly worker: number;
+    readonly index: string;
+    readonly policy: string;
+    readonly certificate: string;
+  }[];
+}
+
+export function registerReload(program: Command): void {
+  const command = program
+    .command('reload')
+    .description('make the running server load index, policy and certificate anew');
+  addConfigOptions(command)
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate reload --json')
+    .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
+      const { statePaths } = await import('../config/paths.ts');
+      const { askServer } = await import('../server/control.ts');
+      const reply = (await askServer(statePaths(await configFrom(flags)).socket, 'reload')) as ReloadReply;
+      if (flags.json === true) printJson(reply);
+      else {
+        printTable([
+          ['worker', 'index', 'policy', 'certificate'],
+          ...reply.workers.map(({ worker, index, policy, certificate }) => [worker, index, policy, certificate]),
+        ]);
+      }
+      const isRefused = reply.workers.some((worker) =>
+        [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),
+      );
+      if (isRefused) process.exitCode = EXIT.refused;
+    });
+}

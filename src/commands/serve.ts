@@ -1,0 +1,105 @@
+/** `pagegate serve`: the server, until it is told to stop. */
+import type { Command } from 'commander';
+import { addConfigOptions, type ConfigFlags } from './config-options.ts';
+import { printLine } from './output.ts';
+
+interface ServeFlags extends ConfigFlags {
+  readonly host?: string;
+  readonly port?: string;
+  readonly workers?: string;
+  readonly index?: string;
+  readonly adminPort?: string;
+  readonly burstExempt?: readonly string[];
+  readonly trustedProxy?: readonly string[];
+  readonly plainHttpAnywhere?: boolean;
+  readonly tlsCertificate?: string;
+  readonly tlsKey?: string;
+  readonly durability?: string;
+  readonly profile?: string;
+  readonly policy?: string;
+  readonly decisionLog?: boolean;
+  readonly warm?: boolean;
+}
+
+const list = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
+
+export function registerServe(program: Command): void {
+  const command = program.command('serve').description('answer lookups over HTTP until stopped');
+  addConfigOptions(command)
+    .option('--host <address>', 'address to listen on')
+    .option('--port <port>', 'port to listen on (0: any free one)')
+    .option('--workers <n|auto>', 'worker processes that share the port')
+    .option('--index <file>', 'one index file instead of the current generation')
+    .option('--admin-port <port>', 'port of health, metrics and status')
+    .option(
+      '--burst-exempt <cidr>',
+      'network without a burst limit, such as a gateway for many agents (repeatable)',
+      list,
+    )
+    .option('--trusted-proxy <cidr>', 'proxy whose X-Forwarded-For counts (repeatable)', list)
+    .option('--tls-certificate <file>', 'certificate chain in PEM')
+    .option('--tls-key <file>', 'its private key in PEM')
+    .option('--plain-http-anywhere', 'serve without TLS beyond loopback: keys cross the network in clear')
+    .option('--durability <full|relaxed>', 'what a charge survives before its answer leaves')
+    .option('--profile <strict|default|open>', 'verdict for reads of unclassified destinations')
+    .option('--policy <file>', 'your own policy file')
+    .option('--decision-log', 'write one line for each verdict')
+    .option('--warm', 'read the whole index into memory first')
+    .addHelpText('after', '\nExample:\n  $ pagegate serve --port 8080 --workers auto --burst-exempt 10.1.2.3')
+    .action(async (flags: ServeFlags) => {
+      await serve(flags);
+    });
+}
+
+/** Nested as in the configuration file; what was not given stays out. */
+function overrides(flags: ServeFlags): Record<string, unknown> {
+  const number = (text: string | undefined): unknown =>
+    text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
+  const sections: Record<string, Record<string, unknown>> = {
+    server: {
+      host: flags.host,
+      port: number(flags.port),
+      workers: number(flags.workers),
+      plain_http_anywhere: flags.plainHttpAnywhere,
+    },
+    index: { path: flags.index, warm: flags.warm },
+    admin: { port: number(flags.adminPort) },
+    burst: { exempt: flags.burstExempt, trusted_proxies: flags.trustedProxy },
+    tls: { certificate_file: flags.tlsCertificate, key_file: flags.tlsKey },
+    ledger: { durability: flags.durability },
+    policy: { profile: flags.profile, file: flags.policy },
+    decision_log: { enabled: flags.decisionLog },
+  };
+  const given: Record<string, unknown> = flags.stateDir === undefined ? {} : { state_dir: flags.stateDir };
+  for (const [section, settings] of Object.entries(sections)) {
+    const set = Object.entries(settings).filter(([, value]) => value !== undefined);
+    if (set.length > 0) given[section] = Object.fromEntries(set);
+  }
+  return given;
+}
+
+async function serve(flags: ServeFlags): Promise<void> {
+  const { loadConfig } = await import('../config/config.ts');
+  const { createLog } = await import('../server/log.ts');
+  const { startServer } = await import('../server/server.ts');
+  const config = loadConfig({ file: flags.config, flags: overrides(flags) });
+  const log = createLog(config.log.level);
+  const server = await startServer(config, { log });
+  let asked = 0;
+  const stop = (): void => {
+    asked += 1;
+    if (asked > 1) process.exit(130);
+    void server.stop();
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  process.on('SIGHUP', () => {
+    void server.reload();
+  });
+  const status = await server.status();
+  printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
+  if (server.adminPort !== undefined)
+    printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
+  for (const reason of status.reasons) printLine(`Not ready: ${reason}; the log says why.`);
+  await server.stopped;
+}

@@ -1,0 +1,45 @@
+/** `pagegate status`: what a running server serves, and how it is. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import type { ServerStatus } from '../server/server.ts';
+import type { WorkerStatus } from '../server/worker.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { printJson, printLine, printTable } from './output.ts';
+
+export function registerStatus(program: Command): void {
+  const command = program.command('status').description('show what the running server serves, and its workers');
+  addConfigOptions(command)
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate status --json')
+    .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
+      const { statePaths } = await import('../config/paths.ts');
+      const { askServer } = await import('../server/control.ts');
+      const status = (await askServer(statePaths(await configFrom(flags)).socket, 'status')) as ServerStatus;
+      if (flags.json === true) printJson(status);
+      else printStatus(status);
+      if (!status.ready) process.exitCode = EXIT.negative;
+    });
+}
+
+function printStatus(status: ServerStatus): void {
+  printLine(
+    `${status.address}  ${status.ready ? 'ready' : 'not ready'}  pagegate ${status.version}  pid ${status.pid}  since ${status.started}`,
+  );
+  for (const reason of status.reasons) printLine(`  ${reason}`);
+  const workers = status.workers as readonly (WorkerStatus & { readonly worker: number })[];
+  printTable([
+    ['worker', 'pid', 'data', 'records', 'connections', 'in flight'],
+    ...workers.map((worker) => [
+      worker.worker,
+      String(worker.pid),
+      worker.data ?? '-',
+      worker.records ?? 0,
+      worker.connections,
+      worker.in_flight,
+    ]),
+  ]);
+  for (const worker of workers) {
+    for (const [part, problem] of Object.entries(worker.problems))
+      printLine(`worker ${worker.worker}, ${part}: ${problem}`);
+  }
+}

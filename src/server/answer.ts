@@ -1,0 +1,84 @@
+/**
+ * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses anew; the
+ * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
+ */
+import type { Index } from '../index/reader.ts';
+import type { Verdict } from '../policy/evaluate.ts';
+
+const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
+/** A quota is a safe integer: at most 16 digits. */
+const QUOTA_MAX_DIGITS = 16;
+const GAP_SIZE_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
+const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
+const VERDICT_MAX_CACHED = 4_096;
+
+/** An answer whose quota is still open: the bytes before the gap, and where it ends. */
+export interface Draft {
+  bytes: Buffer;
+  headSize: number;
+  size: number;
+}
+
+/** Renders drafts. The verdicts of a policy are few, so their bytes are kept. */
+export class AnswerWriter {
+  #scratch = Buffer.allocUnsafeSlow(64 * 1024);
+  #verdicts = new Map<string, Buffer>();
+
+  /** Writes an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
+  draft(index: Index, handle: number, key: string, verdict: Verdict): Draft {
+    const verdictBytes = this.#verdictBytes(verdict);
+    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_SIZE_BYTES + 1_024;
+    if (most > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(most);
+    const out = this.#scratch;
+    const headSize = handle < 0 ? writeUnknown(out, key) : index.writeHead(handle, out, 0);
+    let at = headSize + GAP_SIZE_BYTES;
+    at += verdictBytes.copy(out, at);
+    if (handle < 0) out[at++] = 0x7d;
+    else at = index.writeTail(handle, out, at);
+    return { bytes: out, headSize, size: at };
+  }
+
+  #verdictBytes({ verdict, layer, id, note }: Verdict): Buffer {
+    const name = `${layer}\n${id}\n${verdict}\n${note}`;
+    let bytes = this.#verdicts.get(name);
+    if (bytes === undefined) {
+      bytes = Buffer.from(`,"verdict":"${verdict}","matched":${JSON.stringify({ layer, id, note })}`);
+      if (this.#verdicts.size >= VERDICT_MAX_CACHED) this.#verdicts.clear();
+      this.#verdicts.set(name, bytes);
+    }
+    return bytes;
+  }
+}
+
+/** Keeps a draft beyond its turn: the writer's buffer is used again by the next request. */
+export function keepDraft(draft: Draft): Draft {
+  const bytes = Buffer.from(draft.bytes.subarray(0, draft.size));
+  return { bytes, headSize: draft.headSize, size: draft.size };
+}
+
+/** Puts the quota into the gap and returns the finished bytes; they lie in the draft's own buffer. */
+export function finishDraft({ bytes, headSize, size }: Draft, quotaRemaining: number): Uint8Array {
+  QUOTA_NAME.copy(bytes, headSize);
+  const at = headSize + QUOTA_NAME.length;
+  const end = at + writeInteger(bytes, at, quotaRemaining);
+  bytes.copyWithin(end, headSize + GAP_SIZE_BYTES, size);
+  return bytes.subarray(0, size - (headSize + GAP_SIZE_BYTES - end));
+}
+
+function writeUnknown(out: Buffer, key: string): number {
+  // A key, and a canonical host, holds nothing that JSON would escape; quoting costs little and trusts nobody.
+  const at = out.write(`{"domain":${JSON.stringify(key)}`, 0, 'latin1');
+  return at + NOT_FOUND_TAIL.copy(out, at);
+}
+
+/** Decimal digits of a non-negative integer; returns how many. */
+function writeInteger(out: Buffer, at: number, value: number): number {
+  let digits = 1;
+  for (let bound = 10; value >= bound; bound *= 10) digits += 1;
+  let rest = value;
+  for (let i = at + digits - 1; i >= at; i--) {
+    out[i] = 0x30 + (rest % 10);
+    rest = Math.floor(rest / 10);
+  }
+  return digits;
+}

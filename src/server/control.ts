@@ -1,0 +1,112 @@
+/**
+ * The Unix socket for commands to a running server: reload, drain, status. One JSON object in one line each way. Who may open the
+ * socket (mode 0660) may command the server; there is no other authentication.
+ */
+import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import { failureFields } from './log.ts';
+
+export type ControlCommand = 'reload' | 'drain' | 'status';
+
+/** Answers a command with anything that JSON can hold. */
+export type ControlHandlers = { readonly [command in ControlCommand]: () => Promise<unknown> };
+
+/** A request is a word in braces. */
+const REQUEST_MAX_BYTES = 256;
+const REQUEST_TIMEOUT_MS = 5_000;
+const CONNECTIONS_MAX = 16;
+/** The kernel's limit for the path of a Unix socket, without its final NUL. */
+const PATH_MAX_BYTES = 107;
+
+/** Listens on the socket. Throws `server_running` when another server answers there. */
+export async function listenControl(path: string, handlers: ControlHandlers): Promise<Server> {
+  if (Buffer.byteLength(path) > PATH_MAX_BYTES) {
+    throw new PagegateError('listen_failed', `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`, {
+      path,
+    });
+  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  await removeStale(path);
+  const server = createServer((socket) => serve(socket, handlers));
+  server.maxConnections = CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new PagegateError('listen_failed', `${path}: ${cause.message}.`, { path }, { cause })),
+    );
+    server.listen(path, resolve);
+  });
+  chmodSync(path, 0o660);
+  return server;
+}
+
+async function removeStale(path: string): Promise<void> {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return;
+  if (!stat.isSocket()) throw new PagegateError('listen_failed', `${path} is in the way; it is no socket.`, { path });
+  const isAlive = await new Promise<boolean>((resolve) => {
+    const probe = createConnection(path, () => resolve(true));
+    probe.once('error', () => resolve(false));
+    probe.once('connect', () => probe.destroy());
+  });
+  if (isAlive) throw new PagegateError('server_running', `It answers on ${path}.`, { path });
+  rmSync(path, { force: true });
+}
+
+function serve(socket: Socket, handlers: ControlHandlers): void {
+  let text = '';
+  socket.setTimeout(REQUEST_TIMEOUT_MS, () => socket.destroy());
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1');
+    const end = text.indexOf('\n');
+    if (end === -1 && text.length <= REQUEST_MAX_BYTES) return;
+    socket.removeAllListeners('data');
+    socket.setTimeout(0);
+    void respond(socket, end === -1 ? '' : text.slice(0, end), handlers);
+  });
+}
+
+async function respond(socket: Socket, line: string, handlers: ControlHandlers): Promise<void> {
+  let reply: unknown;
+  try {
+    const request: unknown = JSON.parse(line);
+    const command =
+      typeof request === 'object' && request !== null && 'command' in request ? request.command : undefined;
+    if (typeof command !== 'string' || !Object.hasOwn(handlers, command)) throw new PagegateError('usage');
+    reply = { ok: true, result: await handlers[command as ControlCommand]() };
+  } catch (error) {
+    const { code, message } = failureFields(error instanceof SyntaxError ? new PagegateError('usage') : error);
+    reply = { ok: false, error: code, message };
+  }
+  socket.end(`${JSON.stringify(reply)}\n`);
+}
+
+const REPLY_MAX_BYTES = 4 * 1024 * 1024;
+
+/** Sends a command to the server on this socket. Throws `server_not_running`, or what the server answers. */
+export async function askServer(path: string, command: ControlCommand, timeoutMs = 150_000): Promise<unknown> {
+  const text = await new Promise<string>((resolve, reject) => {
+    let received = '';
+    const fail = (why: string, cause?: unknown): void => {
+      socket.destroy();
+      reject(new PagegateError('server_not_running', `${path}: ${why}.`, { path }, { cause }));
+    };
+    const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command })}\n`));
+    socket.setTimeout(timeoutMs, () => fail('no answer in time'));
+    socket.on('error', (cause) => fail(cause.message, cause));
+    socket.on('data', (chunk) => {
+      received += chunk.toString('utf8');
+      if (received.length > REPLY_MAX_BYTES) fail('the answer is too long');
+    });
+    socket.on('end', () => resolve(received));
+  });
+  const reply = JSON.parse(text === '' ? '{"ok":false,"message":"The server ended."}' : text) as {
+    readonly ok: boolean;
+    readonly result?: unknown;
+    readonly message?: string;
+  };
+  if (!reply.ok) throw new PagegateError('server_refused', reply.message ?? '', { command });
+  return reply.result;
+}

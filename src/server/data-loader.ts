@@ -1,0 +1,58 @@
+/** Opens what a server serves: the index with everything that must hold before it is activated, and the policy. */
+import { statSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { readTrustedKeys } from '../config/trusted-keys.ts';
+import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { PagegateError } from '../errors.ts';
+import { type Index, openIndex } from '../index/reader.ts';
+import { loadLicense } from '../license/installed.ts';
+import { assertEntitled } from '../license/license.ts';
+import { loadPolicy, type Policy } from '../policy/policy.ts';
+import { VOCABULARY_VERSION } from '../record/vocabulary.ts';
+
+/** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
+export function openCurrentIndex(config: Config): Index {
+  const path = statePaths(config).indexFile;
+  const index = openIndex(path);
+  try {
+    checkVocabulary(index, path);
+    checkLicense(config, index);
+    return index;
+  } catch (error) {
+    index.close();
+    throw error;
+  }
+}
+
+function checkVocabulary({ info }: Index, path: string): void {
+  if (info.vocabulary.version === VOCABULARY_VERSION) return;
+  throw new PagegateError(
+    'index_refused',
+    `${path} was built with page-type vocabulary ${info.vocabulary.version}, this program has ${VOCABULARY_VERSION}; build it again.`,
+    { path, expected: VOCABULARY_VERSION, got: info.vocabulary.version },
+  );
+}
+
+function checkLicense(config: Config, { info }: Index): void {
+  const license = loadLicense(config.state_dir, readTrustedKeys(config.license.trusted_keys));
+  assertEntitled(license, { dataset: info.dataset, manifestSha256: info.manifestSha256, created: info.created });
+}
+
+/** Whether the normalizer of this program agrees with the one that the index was built with. */
+export function hasSameUnicode({ info }: Index): boolean {
+  return info.unicodeVersion === UNICODE_VERSION;
+}
+
+/** Loads the policy that the configuration names. Throws what is wrong with it. */
+export function openPolicy(config: Config): Policy {
+  const { profile, file } = config.policy;
+  return loadPolicy({ profile, ...(file === null ? {} : { file }) });
+}
+
+/** What a file is now; changes when it is replaced or its link points elsewhere. `-` where there is none. */
+export function fileStamp(path: string | null): string {
+  if (path === null) return '-';
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat === undefined ? '-' : `${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}`;
+}

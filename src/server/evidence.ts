@@ -1,0 +1,59 @@
+/** What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. */
+import { parents } from '../domain/public-suffix.ts';
+import type { Target } from '../domain/target.ts';
+import { type Index, NOT_FOUND } from '../index/reader.ts';
+import type { Evidence } from '../policy/evaluate.ts';
+
+/** The record that answers for a target, and the evidence around it. */
+export class RecordEvidence implements Evidence {
+  readonly found: boolean;
+  /** The record's handle; NOT_FOUND where there is none. */
+  readonly handle: number;
+  /** The domain to report: the key, or the parent that answers for it. */
+  readonly domain: string;
+  readonly #index: Index;
+  readonly #key: string;
+  readonly #classifiable: boolean;
+  #parentHandles: readonly number[] | undefined;
+
+  constructor(index: Index, target: Target, subdomains: 'exact' | 'parent') {
+    this.#index = index;
+    this.#key = target.key;
+    this.#classifiable = target.classifiable;
+    let handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
+    let domain = target.key;
+    if (handle === NOT_FOUND && target.classifiable && subdomains === 'parent') {
+      for (const parent of parents(target.key)) {
+        handle = index.find(parent);
+        if (handle === NOT_FOUND) continue;
+        domain = parent;
+        break;
+      }
+    }
+    this.handle = handle;
+    this.found = handle !== NOT_FOUND;
+    this.domain = domain;
+  }
+
+  get parentFound(): boolean {
+    return this.#parents().length > 0;
+  }
+
+  *pages(): Iterable<{ readonly type: string; readonly url: string }> {
+    if (this.found) yield* this.#index.pageUrls(this.handle);
+    for (const handle of this.#parents()) if (handle !== this.handle) yield* this.#index.pageUrls(handle);
+  }
+
+  filteringCategories(): readonly string[] {
+    return this.found ? this.#index.filteringCategories(this.handle) : [];
+  }
+
+  /** The records of the key's parents, the nearest first. */
+  #parents(): readonly number[] {
+    if (this.#parentHandles === undefined) {
+      const keys = this.#classifiable ? parents(this.#key) : [];
+      this.#parentHandles = keys.map((key) => this.#index.find(key)).filter((handle) => handle !== NOT_FOUND);
+    }
+    return this.#parentHandles;
+  }
+}

@@ -1,0 +1,28 @@
+/** The server's log: one JSON object a line on standard error. It never holds a request target, a key, a domain or a client's address. */
+import { PagegateError } from '../errors.ts';
+
+export type LogLevel = 'error' | 'warn' | 'info';
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+/** Writes one line. `event` is a stable name, `fields` are facts about the server itself. */
+export type Log = (level: LogLevel, event: string, fields?: LogFields) => void;
+
+const SEVERITY: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2 };
+
+export function createLog(
+  least: LogLevel,
+  common: LogFields = {},
+  write: (line: string) => void = (line) => process.stderr.write(line),
+): Log {
+  return (level, event, fields = {}) => {
+    if (SEVERITY[level] > SEVERITY[least]) return;
+    write(`${JSON.stringify({ time: new Date().toISOString(), level, event, ...common, ...fields })}\n`);
+  };
+}
+
+/** What a failure says about itself, for a log line. */
+export function failureFields(error: unknown): LogFields {
+  if (error instanceof PagegateError) return { code: error.code, message: error.message };
+  if (error instanceof Error) return { code: 'internal', message: error.message, stack: error.stack ?? '' };
+  return { code: 'internal', message: String(error) };
+}

@@ -1,0 +1,303 @@
+/** The server as a whole: checks, ledger keeper, workers, admin listener, control socket; started together, stopped together. */
+import { mkdirSync, rmSync, statSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { createServer as createTcpServer, type Server as NetServer } from 'node:net';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import { type Keeper, startKeeper } from '../ledger/keeper.ts';
+import { mapShared } from '../platform/libc.ts';
+import { PROGRAM_VERSION } from '../version.ts';
+import { isLoopback } from './address.ts';
+import { listenAdmin } from './admin.ts';
+import { burstTableSizeBytes, initializeBurstTable } from './burst.ts';
+import { listenControl } from './control.ts';
+import { checkCertificate } from './listener.ts';
+import type { Log } from './log.ts';
+import { addSnapshots, prometheusText } from './metrics.ts';
+import { Supervisor } from './supervisor.ts';
+import { loadUws } from './uws.ts';
+import { Worker } from './worker.ts';
+import { forkWorker, localLink, type WorkerLink } from './worker-link.ts';
+
+export interface ServerOptions {
+  readonly log: Log;
+  /** One worker inside this process instead of worker processes: for tests and measurements. */
+  readonly inProcess?: boolean;
+}
+
+/** How often the primary asks the workers for their counts, so that those of a dying worker are nearly complete. */
+const METRICS_EVERY_MS = 5_000;
+
+/** A server that answers. */
+export class RunningServer {
+  readonly port: number;
+  /** Undefined without an admin listener. */
+  readonly adminPort: number | undefined;
+  /** Resolves when the server has stopped, for whatever reason. */
+  readonly stopped: Promise<void>;
+  readonly #parts: Parts;
+  readonly #resolveStopped: () => void;
+  #stopping: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.port = parts.port;
+    this.adminPort = parts.admin?.port;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.stopped = promise;
+    this.#resolveStopped = resolve;
+  }
+
+  /** Process ids of the workers. */
+  get pids(): readonly number[] {
+    return this.#parts.supervisor.pids;
+  }
+
+  /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
+  async reload(): Promise<unknown> {
+    return { workers: await this.#parts.supervisor.askAll('reload') };
+  }
+
+  async status(): Promise<ServerStatus> {
+    return serverStatus(this.#parts);
+  }
+
+  /** Prometheus text. */
+  async metrics(): Promise<string> {
+    return metricsText(this.#parts);
+  }
+
+  /** Stops gracefully, within the configured time. Safe to call twice. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    const { supervisor, keeper, admin, control, log, burstFile, timer } = this.#parts;
+    log('info', 'stopping');
+    clearInterval(timer);
+    await supervisor.stop();
+    await keeper.close();
+    admin?.server.close();
+    admin?.server.closeAllConnections();
+    control?.close();
+    if (burstFile !== undefined) rmSync(burstFile, { force: true });
+    log('info', 'stopped');
+    this.#resolveStopped();
+  }
+}
+
+interface Parts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly port: number;
+  readonly startedAt: Date;
+  readonly supervisor: Supervisor;
+  readonly keeper: Keeper;
+  burstFile: string | undefined;
+  admin: { readonly server: Server; readonly port: number } | undefined;
+  control: NetServer | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+export interface ServerStatus {
+  readonly version: string;
+  readonly pid: number;
+  readonly started: string;
+  readonly address: string;
+  readonly tls: boolean;
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+  readonly worker_restarts: number;
+  readonly workers: readonly unknown[];
+}
+
+/** Starts everything, or nothing. Throws `plain_http_refused`, `listen_failed`, and what the parts throw. */
+export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  const { log } = options;
+  checkTransport(config);
+  mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
+  if (config.server.port !== 0) await assertPortFree(config.server.host, config.server.port);
+  const keeper = await startKeeper({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
+  const workers = options.inProcess === true ? 1 : workerCount(config);
+  const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
+  let port = config.server.port;
+  const start = async (number: number): Promise<WorkerLink> => {
+    if (burstFile === undefined) {
+      const worker = await startLocal(config, port, log);
+      port = worker.port;
+      return worker.link;
+    }
+    const worker = await forkWorker({ type: 'start', config, number, workers, port, burstFile });
+    port = worker.port;
+    return worker.link;
+  };
+  const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
+  let server: RunningServer | undefined;
+  try {
+    await supervisor.start();
+    const parts: Parts = {
+      config,
+      log,
+      port,
+      startedAt: new Date(),
+      supervisor,
+      keeper,
+      burstFile,
+      admin: undefined,
+      control: undefined,
+      timer: undefined,
+    };
+    server = new RunningServer(parts);
+    await openSideDoors(parts, server);
+    log('info', 'listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
+    return server;
+  } catch (error) {
+    if (server !== undefined) await server.stop();
+    else {
+      await keeper.close();
+      if (burstFile !== undefined) rmSync(burstFile, { force: true });
+    }
+    throw error;
+  }
+}
+
+async function openSideDoors(parts: Parts, server: RunningServer): Promise<void> {
+  const { config, supervisor, log } = parts;
+  parts.timer = setInterval(() => void supervisor.metrics(), METRICS_EVERY_MS);
+  parts.timer.unref();
+  parts.control = await listenControl(statePaths(config).socket, {
+    reload: () => server.reload(),
+    status: () => server.status(),
+    drain: async () => {
+      // The answer leaves before the sockets close.
+      setTimeout(() => void server.stop(), 10);
+      return 'draining';
+    },
+  });
+  if (!config.admin.enabled) return;
+  if (!isLoopback(config.admin.host)) log('warn', 'admin_not_on_loopback', { host: config.admin.host });
+  parts.admin = await listenAdmin(config.admin.host, config.admin.port, {
+    readiness: () => readiness(parts),
+    metrics: () => server.metrics(),
+    status: () => server.status(),
+  });
+}
+
+function checkTransport(config: Config): void {
+  loadUws();
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file !== null && key_file !== null) {
+    checkCertificate(certificate_file, key_file);
+    return;
+  }
+  if (!config.server.plain_http_anywhere && !isLoopback(config.server.host)) {
+    throw new PagegateError('plain_http_refused', `server.host is ${config.server.host}.`, {
+      host: config.server.host,
+    });
+  }
+}
+
+/** Workers share the port with whoever asks to share it, so a stranger on it must be found before. */
+async function assertPortFree(host: string, port: number): Promise<void> {
+  const probe = createTcpServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (cause) =>
+      reject(
+        new PagegateError(
+          'listen_failed',
+          `Address ${host}, port ${port}: ${cause.message}.`,
+          { host, port },
+          { cause },
+        ),
+      ),
+    );
+    probe.listen({ host, port, exclusive: true }, resolve);
+  });
+  await new Promise<void>((resolve) => probe.close(() => resolve()));
+}
+
+function workerCount(config: Config): number {
+  return config.server.workers === 'auto' ? availableParallelism() : config.server.workers;
+}
+
+/** A fresh table: counts of an earlier server are not taken over. */
+function createBurstFile(config: Config): string {
+  const path = join(statePaths(config).runDir, `burst-${process.pid}`);
+  rmSync(path, { force: true });
+  const mapping = mapShared(path, burstTableSizeBytes(config.burst));
+  initializeBurstTable(mapping.buffer);
+  mapping.unmap();
+  return path;
+}
+
+async function startLocal(config: Config, port: number, log: Log): Promise<{ link: WorkerLink; port: number }> {
+  const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
+  initializeBurstTable(burstMemory);
+  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log });
+  try {
+    return { port: await worker.listen(port), link: localLink(worker) };
+  } catch (error) {
+    await worker.drain();
+    throw error;
+  }
+}
+
+const addressOf = (config: Config, port: number): string => {
+  const host = config.server.host.includes(':') ? `[${config.server.host}]` : config.server.host;
+  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
+};
+
+async function readiness({ supervisor }: Parts): Promise<{ ready: boolean; reasons: string[] }> {
+  const workers = await supervisor.askAll('status');
+  const reasons: string[] = [];
+  if (workers.length === 0) reasons.push('no worker answers');
+  for (const worker of workers) {
+    if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
+    if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
+  }
+  return { ready: workers.some((worker) => worker.ready), reasons };
+}
+
+async function serverStatus(parts: Parts): Promise<ServerStatus> {
+  const { config, supervisor, port, startedAt } = parts;
+  const workers = await supervisor.askAll('status');
+  return {
+    version: PROGRAM_VERSION,
+    pid: process.pid,
+    started: startedAt.toISOString(),
+    address: addressOf(config, port),
+    tls: config.tls.certificate_file !== null,
+    ...(await readiness(parts)),
+    worker_restarts: supervisor.restarts,
+    workers,
+  };
+}
+
+async function metricsText({ config, supervisor }: Parts): Promise<string> {
+  const workers = await supervisor.askAll('status');
+  const gauges: Record<string, number> = { workers: supervisor.running };
+  gauges[`build_info{version="${PROGRAM_VERSION}",node="${process.versions.node}"}`] = 1;
+  const served = workers.find((worker) => worker.generation !== null);
+  if (served?.index_created) {
+    gauges['index_generation'] = served.generation ?? 0;
+    gauges['index_age_seconds'] = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
+    gauges['index_records'] = served.records ?? 0;
+  }
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file !== null && key_file !== null) {
+    try {
+      gauges['certificate_expiry_seconds'] =
+        (checkCertificate(certificate_file, key_file).getTime() - Date.now()) / 1_000;
+    } catch {
+      // The files are being replaced; the workers report it when they stay unusable.
+    }
+  }
+  gauges['ledger_wal_bytes'] = statSync(`${statePaths(config).ledgerFile}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  const counters = { worker_restarts_total: supervisor.restarts };
+  return prometheusText(addSnapshots([await supervisor.metrics(), { counters, gauges, histograms: {} }]));
+}

@@ -1,0 +1,168 @@
+/** How the primary process talks to a worker, be it a process of its own or in the same one: questions and answers. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../config/config.ts';
+import { ERRORS, type ErrorCode, PagegateError } from '../errors.ts';
+import type { MetricsSnapshot } from './metrics.ts';
+import type { ReloadReport, Worker, WorkerStatus } from './worker.ts';
+
+/** What a worker can be asked. */
+export interface Answers {
+  readonly metrics: MetricsSnapshot;
+  readonly status: WorkerStatus;
+  readonly reload: ReloadReport;
+  readonly drain: null;
+}
+
+export type Question = keyof Answers;
+
+export interface WorkerLink {
+  readonly pid: number;
+  /** Rejects when the worker does not answer in time, or dies. */
+  ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]>;
+  /** Ends the worker at once. */
+  kill(): void;
+  /** Resolves when the worker has ended, with how. */
+  readonly ended: Promise<string>;
+}
+
+/** What a worker process is told to start with. */
+export interface StartMessage {
+  readonly type: 'start';
+  readonly config: Config;
+  readonly number: number;
+  readonly workers: number;
+  readonly port: number;
+  readonly burstFile: string;
+}
+
+export type ToWorker = StartMessage | { readonly type: 'ask'; readonly id: number; readonly question: Question };
+
+export type FromWorker =
+  | { readonly type: 'listening'; readonly port: number }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string }
+  | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
+
+/** Asks a worker, in whichever process it is. */
+export async function answer<Q extends Question>(worker: Worker, question: Q): Promise<Answers[Q]> {
+  const answers: { [K in Question]: () => Promise<Answers[K]> | Answers[K] } = {
+    metrics: () => worker.metrics(),
+    status: () => worker.status(),
+    reload: () => worker.reload(),
+    drain: async () => {
+      await worker.drain();
+      return null;
+    },
+  };
+  return answers[question]();
+}
+
+/** A link to a worker in this process. */
+export function localLink(worker: Worker): WorkerLink {
+  const { promise: ended, resolve } = Promise.withResolvers<string>();
+  return {
+    pid: process.pid,
+    ended,
+    async ask(question) {
+      const result = await answer(worker, question);
+      if (question === 'drain') resolve('drained');
+      return result;
+    },
+    kill: () => resolve('killed'),
+  };
+}
+
+const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
+const START_TIMEOUT_MS = 60_000;
+
+/** Starts a worker process. Resolves when it listens; throws what it failed with. */
+export async function forkWorker(start: StartMessage): Promise<{ link: WorkerLink; port: number }> {
+  const child = fork(ENTRY, [], {
+    execArgv: process.execArgv.filter((flag) => !flag.startsWith('--inspect')),
+    serialization: 'advanced',
+  });
+  const link = new ProcessLink(child);
+  const listening = new Promise<number>((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new PagegateError('worker_failed', 'It did not listen in time.')),
+      START_TIMEOUT_MS,
+    );
+    child.on('message', (message: FromWorker) => {
+      if (message.type === 'listening') resolve(message.port);
+      else if (message.type === 'failed') reject(asError(message.code, message.message));
+      else return;
+      clearTimeout(timer);
+    });
+    void link.ended.then((how) => {
+      clearTimeout(timer);
+      reject(new PagegateError('worker_failed', `It ended before it listened (${how}).`));
+    });
+  });
+  send(child, start);
+  try {
+    return { link, port: await listening };
+  } catch (error) {
+    link.kill();
+    throw error;
+  }
+}
+
+function asError(code: string, message: string): PagegateError {
+  if (!Object.hasOwn(ERRORS, code)) return new PagegateError('worker_failed', message);
+  const sentence = ERRORS[code as ErrorCode].message;
+  return new PagegateError(
+    code as ErrorCode,
+    message.startsWith(sentence) ? message.slice(sentence.length).trim() : message,
+  );
+}
+
+function send(child: ChildProcess, message: ToWorker): void {
+  // A worker that is gone is noticed by its exit.
+  if (child.connected) child.send(message, () => {});
+}
+
+class ProcessLink implements WorkerLink {
+  readonly ended: Promise<string>;
+  readonly #child: ChildProcess;
+  readonly #open = new Map<number, (answer: Answers[Question]) => void>();
+  #nextId = 1;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.ended = new Promise((resolve) => {
+      child.once('error', (error) => resolve(error.message));
+      child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
+    });
+    child.on('message', (message: FromWorker) => {
+      if (message.type !== 'answer') return;
+      this.#open.get(message.id)?.(message.answer);
+      this.#open.delete(message.id);
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  async ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Answers[Question]>();
+    const timer = setTimeout(
+      () => reject(new PagegateError('worker_failed', `It did not answer "${question}" in time.`)),
+      timeoutMs,
+    );
+    this.#open.set(id, resolve);
+    void this.ended.then((how) => reject(new PagegateError('worker_failed', `It ended (${how}).`)));
+    send(this.#child, { type: 'ask', id, question });
+    try {
+      return (await promise) as Answers[Q];
+    } finally {
+      clearTimeout(timer);
+      this.#open.delete(id);
+    }
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,47 @@
+/** The program of a worker process. It lives and ends with the primary: it has no signals and no arguments of its own. */
+
+import { PagegateError } from '../errors.ts';
+import { mapShared } from '../platform/libc.ts';
+import { burstTableSizeBytes } from './burst.ts';
+import { createLog, failureFields } from './log.ts';
+import { Worker } from './worker.ts';
+import { answer, type FromWorker, type StartMessage, type ToWorker } from './worker-link.ts';
+
+let worker: Worker | undefined;
+
+function tell(message: FromWorker): void {
+  if (process.connected) process.send?.(message);
+}
+
+async function start({ config, number, workers, port, burstFile }: StartMessage): Promise<void> {
+  const log = createLog(config.log.level, { worker: number, pid: process.pid });
+  try {
+    const burstMemory = mapShared(burstFile, burstTableSizeBytes(config.burst)).buffer;
+    worker = await Worker.open({ config, number, workers, burstMemory, log });
+    tell({ type: 'listening', port: await worker.listen(port) });
+  } catch (error) {
+    log('error', 'worker_start_failed', failureFields(error));
+    const code = error instanceof PagegateError ? error.code : 'worker_failed';
+    tell({ type: 'failed', code, message: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+// The primary decides when a worker stops; a Ctrl-C in a terminal reaches the whole process group.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+process.on('disconnect', () => {
+  void (worker?.drain() ?? Promise.resolve()).finally(() => process.exit(0));
+});
+
+process.on('message', (message: ToWorker) => {
+  if (message.type === 'start') {
+    void start(message);
+    return;
+  }
+  const { id, question } = message;
+  if (worker === undefined) return;
+  void answer(worker, question).then((result) => {
+    tell({ type: 'answer', id, answer: result });
+    if (question === 'drain') process.disconnect();
+  });
+});

@@ -1,0 +1,308 @@
+/**
+ * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
+ * table of the burst guard; each lives in a process of its own, or the only one in the primary's.
+ */
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import type { Index } from '../index/reader.ts';
+import { type Meter, openMeter } from '../ledger/meter.ts';
+import type { Policy } from '../policy/policy.ts';
+import { BurstGuard } from './burst.ts';
+import { CheckHandler } from './check.ts';
+import { fileStamp, hasSameUnicode, openCurrentIndex, openPolicy } from './data-loader.ts';
+import { DecisionLog } from './decision-log.ts';
+import { ConnectionCount, Listener } from './listener.ts';
+import { failureFields, type Log } from './log.ts';
+import { type MetricsSnapshot, WorkerMetrics } from './metrics.ts';
+import { CONTENT_HEADERS } from './refusal.ts';
+import { Served } from './served.ts';
+
+/** What can be loaded anew while serving. */
+export type Part = 'policy' | 'index' | 'certificate';
+
+/** How a part fared: taken into use, found to be the same, or refused for a reason. */
+export type ReloadReport = Readonly<Record<Part, string>>;
+
+export interface WorkerStatus {
+  readonly pid: number;
+  readonly ready: boolean;
+  readonly draining: boolean;
+  readonly data: string | null;
+  readonly generation: number | null;
+  readonly index_created: string | null;
+  readonly dataset: string | null;
+  readonly revision: number | null;
+  readonly records: number | null;
+  readonly page_types_complete: boolean | null;
+  readonly unicode_agrees: boolean | null;
+  readonly policy: string | null;
+  readonly connections: number;
+  readonly in_flight: number;
+  /** Why a part is not what the files say; absent parts are fine. */
+  readonly problems: Readonly<Partial<Record<Part, string>>>;
+}
+
+export interface WorkerOptions {
+  readonly config: Config;
+  /** From 0. */
+  readonly number: number;
+  /** How many workers there are: they share the connections among them. */
+  readonly workers: number;
+  readonly burstMemory: ArrayBufferLike;
+  readonly log: Log;
+}
+
+/** Without new requests for this long, a stopping worker takes its open connections for idle. */
+const QUIET_MS = 250;
+const DRAIN_STEP_MS = 25;
+
+export class Worker {
+  readonly #config: Config;
+  readonly #log: Log;
+  readonly #metrics = new WorkerMetrics();
+  readonly #meter: Meter;
+  readonly #handler: CheckHandler;
+  readonly #decisions: DecisionLog | undefined;
+  readonly #connections: ConnectionCount;
+  readonly #problems: Partial<Record<Part, string>> = {};
+  readonly #stamps: Record<Part, string> = { policy: '', index: '', certificate: '' };
+  #served: Served | undefined;
+  #policy: Policy;
+  readonly #pairs = new Map<Index, number>();
+  #listener: Listener | undefined;
+  #retired: Listener[] = [];
+  #port = 0;
+  #isDraining = false;
+  #poll: NodeJS.Timeout | undefined;
+
+  private constructor({ config, number, workers, burstMemory, log }: WorkerOptions, meter: Meter) {
+    this.#config = config;
+    this.#log = log;
+    this.#meter = meter;
+    this.#connections = new ConnectionCount(Math.ceil(config.server.max_connections / workers), () =>
+      this.#metrics.count('connections_refused_total'),
+    );
+    this.#stamps.policy = this.#stampOf('policy');
+    this.#policy = openPolicy(config);
+    this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
+    this.#handler = new CheckHandler({
+      config,
+      meter,
+      burst: new BurstGuard(burstMemory, config.burst),
+      metrics: this.#metrics,
+      log,
+      decisions: this.#decisions,
+      served: () => this.#served,
+      isDraining: () => this.#isDraining,
+    });
+  }
+
+  /** Opens ledger, policy and index. A policy or ledger that cannot be used stops the start; an index can come later. */
+  static async open(options: WorkerOptions): Promise<Worker> {
+    const { config } = options;
+    const meter = await openMeter({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
+    try {
+      const worker = new Worker(options, meter);
+      worker.#reload('index', () => worker.#swapIndex());
+      return worker;
+    } catch (error) {
+      await meter.close();
+      throw error;
+    }
+  }
+
+  /** Listens and begins to watch files. Resolves with the port. */
+  async listen(port: number): Promise<number> {
+    this.#stamps.certificate = this.#stampOf('certificate');
+    this.#listener = this.#createListener();
+    this.#port = await this.#listener.listen(this.#config.server.host, port);
+    this.#poll = setInterval(() => void this.#look(), this.#config.index.poll_seconds * 1_000);
+    this.#poll.unref();
+    return this.#port;
+  }
+
+  /** Loads every part anew. What is refused leaves the old one in use. */
+  async reload(): Promise<ReloadReport> {
+    return {
+      policy: this.#reload('policy', () => this.#swapPolicy()),
+      index: this.#reload('index', () => this.#swapIndex()),
+      certificate: await this.#reloadCertificate(),
+    };
+  }
+
+  status(): WorkerStatus {
+    const info = this.#served?.index.info;
+    return {
+      pid: process.pid,
+      ready: this.#served !== undefined && this.#listener !== undefined && !this.#isDraining,
+      draining: this.#isDraining,
+      data: this.#served?.tag ?? null,
+      generation: info?.generation ?? null,
+      index_created: info?.created ?? null,
+      dataset: info?.dataset ?? null,
+      revision: info?.revision ?? null,
+      records: info?.recordCount ?? null,
+      page_types_complete: info?.pageTypesComplete ?? null,
+      unicode_agrees: this.#served === undefined ? null : hasSameUnicode(this.#served.index),
+      policy: this.#policy.revision,
+      connections: this.#connections.open,
+      in_flight: this.#handler.inFlight,
+      problems: { ...this.#problems },
+    };
+  }
+
+  metrics(): MetricsSnapshot {
+    const snapshot = this.#metrics.snapshot({
+      connections: this.#connections.open,
+      in_flight: this.#handler.inFlight,
+      generations_mapped: this.#pairs.size,
+    });
+    if (this.#decisions === undefined) return snapshot;
+    const { written, dropped } = this.#decisions.counts;
+    const counters = { ...snapshot.counters, decision_log_lines_total: written, decision_log_dropped_total: dropped };
+    return { ...snapshot, counters };
+  }
+
+  /** Stops: no new connections, open requests answered, idle connections closed, then the ledger. Takes at most `drain_seconds`. */
+  async drain(): Promise<void> {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    clearInterval(this.#poll);
+    this.#listener?.stopListening();
+    const start = performance.now();
+    const deadline = start + this.#config.server.drain_seconds * 1_000;
+    let busyAt = start;
+    while (this.#connections.open > 0 && performance.now() < deadline) {
+      if (this.#handler.inFlight > 0) busyAt = performance.now();
+      if (performance.now() - busyAt > QUIET_MS) break;
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_STEP_MS));
+    }
+    for (const listener of [this.#listener, ...this.#retired]) listener?.close();
+    this.#listener = undefined;
+    await this.#meter.close();
+    this.#served?.drop();
+    this.#served = undefined;
+    await this.#decisions?.close();
+  }
+
+  #createListener(): Listener {
+    const handle = this.#handler.handle.bind(this.#handler);
+    return new Listener({ handle, tls: this.#config.tls, connections: this.#connections });
+  }
+
+  /** Reloads what changed on the disk since it was last looked at. */
+  async #look(): Promise<void> {
+    this.#closeRetired();
+    if (this.#stampOf('policy') !== this.#stamps.policy) this.#reload('policy', () => this.#swapPolicy());
+    if (this.#stampOf('index') !== this.#stamps.index) this.#reload('index', () => this.#swapIndex());
+    if (this.#stampOf('certificate') !== this.#stamps.certificate) await this.#reloadCertificate();
+  }
+
+  #stampOf(part: Part): string {
+    if (part === 'index') return fileStamp(statePaths(this.#config).indexFile);
+    if (part === 'policy') return fileStamp(this.#config.policy.file);
+    return `${fileStamp(this.#config.tls.certificate_file)} ${fileStamp(this.#config.tls.key_file)}`;
+  }
+
+  /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
+  #reload(part: Part, load: () => string): string {
+    this.#stamps[part] = this.#stampOf(part);
+    try {
+      const outcome = load();
+      delete this.#problems[part];
+      return outcome;
+    } catch (error) {
+      return this.#refused(part, error);
+    }
+  }
+
+  #refused(part: Part, error: unknown): string {
+    const reason = error instanceof PagegateError ? error.message : String(error);
+    this.#problems[part] = reason;
+    this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
+    this.#log('error', `${part}_refused`, failureFields(error));
+    return `refused: ${reason}`;
+  }
+
+  #swapIndex(): string {
+    const index = openCurrentIndex(this.#config);
+    this.#use(this.#pair(index, this.#policy), 'index');
+    return `generation ${index.info.generation}`;
+  }
+
+  #swapPolicy(): string {
+    const policy = openPolicy(this.#config);
+    const isSame = policy.revision === this.#policy.revision;
+    this.#policy = policy;
+    if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');
+    return isSame ? `unchanged (${policy.revision})` : policy.revision;
+  }
+
+  /** Pairs of one index share it; the last of them closes it. */
+  #pair(index: Index, policy: Policy): Served {
+    this.#pairs.set(index, (this.#pairs.get(index) ?? 0) + 1);
+    return new Served(index, policy, CONTENT_HEADERS, () => {
+      const left = (this.#pairs.get(index) ?? 1) - 1;
+      if (left > 0) {
+        this.#pairs.set(index, left);
+        return;
+      }
+      this.#pairs.delete(index);
+      index.close();
+    });
+  }
+
+  #use(served: Served, part: Part): void {
+    const old = this.#served;
+    this.#served = served;
+    old?.drop();
+    this.#metrics.count(`swaps_total{part="${part}",outcome="done"}`);
+    this.#log('info', `${part}_in_use`, { data: served.tag, records: served.index.info.recordCount });
+  }
+
+  /** A listener with the new certificate takes over the port; open connections stay with the old one until they end. */
+  async #reloadCertificate(): Promise<string> {
+    if (this.#config.tls.certificate_file === null) return 'none';
+    this.#stamps.certificate = this.#stampOf('certificate');
+    let next: Listener | undefined;
+    try {
+      next = this.#createListener();
+      await next.listen(this.#config.server.host, this.#port);
+    } catch (error) {
+      next?.close();
+      return this.#refused('certificate', error);
+    }
+    const old = this.#listener;
+    this.#listener = next;
+    if (old !== undefined) {
+      old.stopListening();
+      this.#retired.push(old);
+    }
+    delete this.#problems.certificate;
+    this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
+    this.#log('info', 'certificate_in_use');
+    return 'in use';
+  }
+
+  #closeRetired(): void {
+    this.#retired = this.#retired.filter((listener) => {
+      if (listener.connections > 0) return true;
+      listener.close();
+      return false;
+    });
+  }
+}
+
+function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog {
+  const { full_url, max_size_mb, keep_files, queue_lines } = config.decision_log;
+  return new DecisionLog({
+    dir: statePaths(config).logDir,
+    worker,
+    fullUrl: full_url,
+    maxSizeBytes: max_size_mb * 1_000_000,
+    keepFiles: keep_files,
+    queueLines: queue_lines,
+    onFailure: (error) => log('error', 'decision_log_failed', failureFields(error)),
+  });
+}
