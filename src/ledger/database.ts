@@ -1,5 +1,5 @@
 /** The ledger's SQLite file: how it is opened, and what its failures mean. The only import of better-sqlite3. */
-import { mkdirSync, statfsSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { PagegateError } from '../errors.ts';
@@ -98,6 +98,8 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   try {
     if (options.readonly !== true) mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
     refuseNetworkFileSystem(dirname(file));
+    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    if (options.readonly !== true) closeSync(openSync(file, 'a', 0o640));
     database = new Sqlite(file, {
       timeout: options.busyTimeoutMs ?? 5_000,
       ...(options.readonly === true ? { readonly: true, fileMustExist: true } : {}),

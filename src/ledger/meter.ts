@@ -1,10 +1,16 @@
-/** The hot path of a server worker: who asks, what is left, and one charge for each served lookup. */
+/**
+ * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one
+ * compare-and-exchange in the shared counters; with durability `full` its answer waits for the keeper's next commit.
+ */
 import { PagegateError } from '../errors.ts';
 import { hashApiKey, isApiKeyShaped } from './api-key.ts';
-import { cycleAt, dayOf } from './cycle.ts';
+import { clockProblem } from './clock.ts';
+import { type Counters, openCounters, packWord, STATE, unpackWord } from './counters.ts';
+import { cycleAt, cycleEnd } from './cycle.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
-import { type Account, currentMeterage, planIn, type QuotaView, quotaView } from './quota.ts';
-import { createReader, isKeyCurrent, type Reader } from './records.ts';
+import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
+import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
+import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 
 /** An account as a worker holds it between authentication and charge. */
 export type AccountRef = Account;
@@ -21,145 +27,332 @@ export type ChargeOutcome =
       readonly quota?: QuotaView;
     };
 
-/** What a charge waits for: `full` the disk (survives loss of power), `relaxed` shared memory (survives a crash). */
+/** What a charge waits for: `full` the disk (survives loss of power), `relaxed` shared memory (survives any crash). */
 export type Durability = 'full' | 'relaxed';
 
 export interface MeterOptions {
-  /** The SQLite file. */
+  /** The SQLite file; the counters lie beside it. */
   readonly file: string;
+  /** The same as the keeper's; `full` unless told otherwise. */
   readonly durability?: Durability;
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
+  /** How long a charge waits for the disk before it is answered `ledger_unavailable`, in milliseconds. */
+  readonly patienceMs?: number;
+  /** How the keeper is asked; replaced in tests that have it in the same process. */
+  readonly connect?: (ledgerFile: string, onAnswer: () => void) => KeeperLink;
+}
+
+/** What health and metrics tell of the ledger. */
+export interface MeterHealth {
+  readonly ready: boolean;
+  /** Why not, in words; empty when ready. */
+  readonly reason: string;
+  /** Commits since the counters were made. */
+  readonly commits: number;
+  readonly walBytes: number;
+  /** Charges that wait for the disk, in this worker. */
+  readonly waiting: number;
 }
 
 export interface Meter {
   /** @throws PagegateError ledger_unavailable when the ledger cannot be asked; never answers `unknown` for that. */
   authenticate(key: string): AuthResult;
-  /** What is left now, without charging. @throws PagegateError ledger_unavailable */
+  /** What is left now, without charging. */
   quotaLeft(account: AccountRef): QuotaView;
-  /** Charges one lookup. `done` is called once, later, when the charge is durable or certain to be refused. */
+  /**
+   * Charges one lookup. `done` is called once: at once when the outcome is certain already, otherwise when the charge is
+   * durable or certain to be refused.
+   */
   charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void;
+  health(): MeterHealth;
   /** Resolves when every charge so far has been answered. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
-interface Pending {
-  readonly account: AccountRef;
+/** A charge that waits for a commit. */
+interface Waiting {
+  readonly accountId: number;
+  readonly word: bigint;
+  readonly remaining: number;
+  /** The commit that carries it, or any later one. */
+  readonly commit: number;
+  readonly sinceMs: number;
   readonly done: (outcome: ChargeOutcome) => void;
 }
 
-const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable' };
+/** The words between which a cycle's counter moves, and until when the clock agrees. */
+interface CycleWindow {
+  readonly first: bigint;
+  readonly last: bigint;
+  /** The first word of the next cycle. */
+  readonly beyond: bigint;
+  readonly endsAt: number;
+}
 
-/** One SQLite transaction for all charges of an event-loop turn. */
-class GroupCommitMeter implements Meter {
-  readonly #database: Database;
-  readonly #read: Reader;
+const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable' };
+const UNKNOWN: AuthResult = { kind: 'unknown' };
+const PATIENCE_MS = 2_000;
+const TICK_MS = 100;
+/** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
+const MEMORY_MAX_KEYS = 10_000;
+
+/** A key's account; its quota is worked out only when somebody looks. */
+class KnownAccount {
+  readonly kind = 'account';
+  readonly account: AccountRef;
+  readonly activated: boolean;
+  readonly record: ApiKeyRecord;
+  readonly #meter: Meter;
+
+  constructor(account: AccountRef, record: ApiKeyRecord, meter: Meter) {
+    this.account = account;
+    this.activated = account.state === 'active';
+    this.record = record;
+    this.#meter = meter;
+  }
+
+  get quota(): QuotaView {
+    return this.#meter.quotaLeft(this.account);
+  }
+}
+
+class WorkerMeter implements Meter {
   readonly #file: string;
+  readonly #waits: boolean;
   readonly #now: () => number;
-  readonly #save;
-  #pending: Pending[] = [];
+  readonly #patienceMs: number;
+  readonly #counters: Counters;
+  readonly #link: KeeperLink;
+  readonly #timer: NodeJS.Timeout;
+  readonly #known = new Map<string, KnownAccount>();
+  readonly #windows = new WeakMap<AccountRef, CycleWindow>();
+  #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
+  #revision = 0;
+  #waiting: Waiting[] = [];
+  /** The commit that the keeper was last asked for. */
+  #asked = 0;
+  #isAsking = false;
+  /** The keeper has not answered in time: nothing is charged until it does. */
+  #isStalled = false;
+  /** The second whose clock was last checked, and what came out. */
+  #checkedSecond = -1;
+  #clockReason: string | undefined;
   #idle: (() => void)[] = [];
 
   constructor(options: MeterOptions) {
     this.#file = options.file;
+    this.#waits = options.durability !== 'relaxed';
     this.#now = options.now ?? Date.now;
-    this.#database = openDatabase(this.#file, { synchronous: options.durability === 'relaxed' ? 'NORMAL' : 'FULL' });
-    this.#read = createReader(this.#database);
-    this.#save = this.#database.prepare(
-      'UPDATE meters SET cycle = @cycle, used = @used, total = total + @n, day_used = iif(day = @day, day_used, 0) + @n, day = @day WHERE account_id = @id',
-    );
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
+    this.#counters = openCounters(options.file, { create: false });
+    this.#revision = this.#counters.revision;
+    this.#link = (options.connect ?? connectToKeeper)(options.file, () => this.#settle());
+    this.#timer = setInterval(() => this.#tick(), TICK_MS);
+    this.#timer.unref();
   }
 
   authenticate(key: string): AuthResult {
-    if (!isApiKeyShaped(key)) return { kind: 'unknown' };
-    try {
-      const record = this.#read.apiKeyByHash(hashApiKey(key));
-      if (record === undefined || !isKeyCurrent(record, this.#seconds())) return { kind: 'unknown' };
-      const account = this.#read.accountById(record.accountId);
-      if (account === undefined || account.state === 'closed') return { kind: 'unknown' };
-      return { kind: 'account', account, activated: account.state === 'active', quota: this.quotaLeft(account) };
-    } catch (error) {
-      throw asLedgerError(error, this.#file);
+    if (this.#revision !== this.#counters.revision) {
+      this.#revision = this.#counters.revision;
+      this.#known.clear();
     }
+    const hash = hashApiKey(key);
+    let known = this.#known.get(hash);
+    if (known === undefined) {
+      if (!isApiKeyShaped(key)) return UNKNOWN;
+      known = this.#lookUp(hash);
+      if (known === undefined) return UNKNOWN;
+    }
+    if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#seconds())) return UNKNOWN;
+    return known;
   }
 
   quotaLeft(account: AccountRef): QuotaView {
-    return quotaView(account, this.#read.meterage(account.id), this.#seconds());
+    return quotaView(account, unpackWord(this.#counters.word(account.id)), this.#seconds());
   }
 
   charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void {
-    if (this.#pending.length === 0) setImmediate(() => this.#commit());
-    this.#pending.push({ account, done });
+    const nowMs = this.#now();
+    const outcome = this.#chargeNow(account, nowMs);
+    if (typeof outcome !== 'bigint') {
+      done(outcome);
+      return;
+    }
+    const remaining = Number(this.#windows.get(account)!.last - outcome);
+    if (!this.#waits) {
+      done({ charged: true, remaining });
+      return;
+    }
+    const commit = this.#counters.started + 1;
+    this.#waiting.push({ accountId: account.id, word: outcome, remaining, commit, sinceMs: nowMs, done });
+    if (commit > this.#asked && !this.#isAsking) {
+      this.#isAsking = true;
+      setImmediate(this.#ask);
+    }
+  }
+
+  /** Charges in the shared counters: the new word, or why not. */
+  #chargeNow(account: AccountRef, nowMs: number): bigint | ChargeOutcome {
+    const seconds = Math.floor(nowMs / 1000);
+    if (this.#counters.state !== STATE.ready || this.#isStalled || !this.#isClockGood(seconds)) return UNAVAILABLE;
+    const window = account.state === 'active' ? this.#window(account, seconds) : undefined;
+    if (window === undefined) return { charged: false, error: 'not_activated', quota: this.quotaLeft(account) };
+    const word = this.#counters.charge(account.id, window.first, window.last);
+    if (word === -1n) return { charged: false, error: 'quota_exhausted', quota: this.quotaLeft(account) };
+    return word;
+  }
+
+  health(): MeterHealth {
+    const { counters, waiting } = { counters: this.#counters, waiting: this.#waiting.length };
+    const { commits, walBytes } = counters;
+    let reason = '';
+    if (counters.state === STATE.starting) reason = 'The keeper of the ledger is starting.';
+    else if (counters.state === STATE.failed) reason = counters.reason;
+    else if (this.#isStalled) reason = `The keeper of the ledger has not answered for ${this.#patienceMs} ms.`;
+    else if (!this.#isClockGood(this.#seconds())) reason = this.#clockReason ?? '';
+    return { ready: reason === '', reason, commits, walBytes, waiting };
   }
 
   async flush(): Promise<void> {
-    if (this.#pending.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#waiting.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   async close(): Promise<void> {
     await this.flush();
-    this.#database.close();
+    clearInterval(this.#timer);
+    this.#link.close();
+    this.#reading?.database.close();
+    this.#reading = undefined;
+    this.#counters.close();
+  }
+
+  readonly #ask = (): void => {
+    this.#isAsking = false;
+    const last = this.#waiting.at(-1);
+    if (last === undefined || last.commit <= this.#asked) return;
+    this.#asked = last.commit;
+    this.#link.ask();
+  };
+
+  /** Answers what the keeper has made durable, and what it certainly could not. */
+  #settle(): void {
+    const { done, failed } = this.#counters;
+    const waiting = this.#waiting;
+    let count = 0;
+    while (count < waiting.length && waiting[count]!.commit <= Math.max(done, failed)) count += 1;
+    if (count === 0) return;
+    this.#isStalled = false;
+    this.#waiting = waiting.slice(count);
+    for (let i = 0; i < count; i += 1) {
+      const { commit, done: answer, remaining } = waiting[i]!;
+      if (commit <= done) answer({ charged: true, remaining });
+      else this.#takeBack(waiting[i]!);
+    }
+    this.#rest();
+  }
+
+  #takeBack({ accountId, word, done }: Waiting): void {
+    this.#counters.uncharge(accountId, word);
+    done(UNAVAILABLE);
+  }
+
+  #rest(): void {
+    if (this.#waiting.length > 0) return;
+    const idle = this.#idle;
+    this.#idle = [];
+    for (const resolve of idle) resolve();
+  }
+
+  #tick(): void {
+    this.#settle();
+    if (this.#isStalled) {
+      const { done, failed } = this.#counters;
+      this.#isStalled = Math.max(done, failed) < this.#asked;
+      if (this.#isStalled) this.#link.ask();
+      return;
+    }
+    const oldest = this.#waiting[0];
+    if (oldest === undefined) return;
+    // A question may have died with the keeper that it was put to.
+    this.#link.ask();
+    if (this.#now() - oldest.sinceMs < this.#patienceMs) return;
+    this.#isStalled = true;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const one of waiting) this.#takeBack(one);
+    this.#rest();
   }
 
   #seconds(): number {
     return Math.floor(this.#now() / 1000);
   }
 
-  #commit(): void {
-    const pending = this.#pending;
-    this.#pending = [];
-    let outcomes: ChargeOutcome[];
-    try {
-      outcomes = this.#database.transaction(() => this.#chargeAll(pending)).immediate();
-    } catch {
-      outcomes = pending.map(() => UNAVAILABLE);
+  #isClockGood(seconds: number): boolean {
+    if (seconds !== this.#checkedSecond) {
+      this.#checkedSecond = seconds;
+      this.#clockReason = clockProblem(this.#counters.lastSeenSeconds, seconds);
     }
-    pending.forEach(({ done }, i) => {
-      done(outcomes[i]!);
-    });
-    const idle = this.#idle;
-    this.#idle = [];
-    for (const resolve of idle) resolve();
+    return this.#clockReason === undefined;
   }
 
-  #chargeAll(pending: readonly Pending[]): ChargeOutcome[] {
-    const now = this.#seconds();
-    const meters = new Map<number, { account: Account; cycle: number; used: number; added: number }>();
-    const outcomes = pending.map(({ account: { id } }): ChargeOutcome => {
-      let meter = meters.get(id);
-      if (meter === undefined) {
-        const account = this.#read.accountById(id);
-        if (account === undefined) throw new PagegateError('internal', `Account ${id} is gone.`);
-        meter = { account, ...currentMeterage(account, this.#read.meterage(id), now), added: 0 };
-        meters.set(id, meter);
-      }
-      const inForce = planIn(meter.account, meter.cycle);
-      if (meter.account.state !== 'active' || inForce === null) {
-        return { charged: false, error: 'not_activated', quota: quotaView(meter.account, meter, now) };
-      }
-      if (meter.used >= inForce.limit) {
-        return { charged: false, error: 'quota_exhausted', quota: quotaView(meter.account, meter, now) };
-      }
-      meter.used += 1;
-      meter.added += 1;
-      return { charged: true, remaining: inForce.limit - meter.used };
-    });
-    for (const { account, cycle, used, added } of meters.values()) {
-      if (added > 0)
-        this.#save.run({
-          cycle: Math.max(cycle, cycleAt(account.anchor!, now)),
-          used,
-          n: added,
-          day: dayOf(now),
-          id: account.id,
-        });
+  /** The cycle that counts now: the clock's, but never an earlier one than was charged in. */
+  #window(account: AccountRef, seconds: number): CycleWindow | undefined {
+    if (account.anchor === null) return undefined;
+    let window = this.#windows.get(account);
+    if (window === undefined || seconds >= window.endsAt || this.#counters.word(account.id) >= window.beyond) {
+      const seen = unpackWord(this.#counters.word(account.id));
+      const cycle = Math.max(seen.cycle, cycleAt(account.anchor, seconds));
+      const plan = planIn(account, cycle);
+      if (plan === null) return undefined;
+      const endsAt = cycleEnd(account.anchor, cycle);
+      window = {
+        first: packWord(cycle, 0),
+        last: packWord(cycle, plan.limit),
+        beyond: packWord(cycle + 1, 0),
+        endsAt,
+      };
+      this.#windows.set(account, window);
     }
-    return outcomes;
+    return window;
+  }
+
+  #lookUp(hash: string): KnownAccount | undefined {
+    try {
+      const { read } = this.#openReading();
+      const record = read.apiKeyByHash(hash);
+      if (record === undefined || !isKeyCurrent(record, this.#seconds())) return undefined;
+      const account = read.accountById(record.accountId);
+      if (account === undefined || account.state === 'closed') return undefined;
+      const known = new KnownAccount(account, record, this);
+      if (this.#known.size >= MEMORY_MAX_KEYS) this.#known.clear();
+      this.#known.set(hash, known);
+      return known;
+    } catch (error) {
+      this.#reading?.database.close();
+      this.#reading = undefined;
+      throw asLedgerError(error, this.#file);
+    }
+  }
+
+  #openReading(): { readonly read: Reader } {
+    const { epoch, state } = this.#counters;
+    if (state === STATE.starting)
+      throw new PagegateError('ledger_unavailable', 'The keeper of the ledger is starting.');
+    if (this.#reading !== undefined && this.#reading.epoch !== epoch) {
+      this.#reading.database.close();
+      this.#reading = undefined;
+    }
+    if (this.#reading === undefined) {
+      const database = openDatabase(this.#file, { readonly: true, busyTimeoutMs: 200 });
+      this.#reading = { database, read: createReader(database), epoch };
+    }
+    return this.#reading;
   }
 }
 
-/** Opens the meter of a worker process. @throws PagegateError ledger_unavailable, ledger_on_network, ledger_version. */
+/** Opens the meter of a worker process; the keeper must have been started. @throws PagegateError mapping_failed */
 export async function openMeter(options: MeterOptions): Promise<Meter> {
-  return new GroupCommitMeter(options);
+  return new WorkerMeter(options);
 }

@@ -1,0 +1,83 @@
+/** The keeper's process: commits for the workers that ask, and looks after the ledger in between. */
+import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import { lockFile } from '../platform/libc.ts';
+import { Committer } from './committer.ts';
+import { STATE } from './counters.ts';
+import { refuseNetworkFileSystem } from './database.ts';
+import type { KeeperMessage, KeeperOptions } from './keeper.ts';
+import { listenForWorkers } from './keeper-link.ts';
+
+const TICK_MS = 100;
+const LOCK_PATIENCE_MS = 5_000;
+
+/** Takes the lock that makes this keeper the only one; the kernel gives it back however the process ends. */
+async function takeLock(ledgerFile: string): Promise<number> {
+  const path = join(dirname(ledgerFile), 'keeper.lock');
+  const fd = openSync(path, 'a', 0o600);
+  const deadline = Date.now() + LOCK_PATIENCE_MS;
+  while (!lockFile(fd, 'exclusive')) {
+    if (Date.now() > deadline) {
+      closeSync(fd);
+      throw new PagegateError('ledger_in_use', `${path} is locked.`, { file: ledgerFile });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return fd;
+}
+
+async function main(options: KeeperOptions): Promise<void> {
+  mkdirSync(dirname(options.file), { recursive: true, mode: 0o750 });
+  refuseNetworkFileSystem(dirname(options.file));
+  await takeLock(options.file);
+  const committer = new Committer(options);
+  const { counters } = committer;
+  committer.open();
+  const workers = await listenForWorkers(options.file, {
+    onAsk: () => committer.commit(),
+    // A worker that was killed may have charged without marking it.
+    onLeave: () => committer.commit(true),
+  });
+  let wasReady = counters.state === STATE.ready;
+  const report = (message: KeeperMessage): void => {
+    if (process.connected) process.send?.(message);
+  };
+  const reportState = (): void => {
+    report(wasReady ? { kind: 'ready' } : { kind: 'failed', reason: counters.reason });
+  };
+  reportState();
+  const timer = setInterval(() => {
+    if (options.durability === 'relaxed') committer.commit();
+    committer.tick();
+    const isReady = counters.state === STATE.ready;
+    if (isReady === wasReady) return;
+    wasReady = isReady;
+    workers.answerAll();
+    reportState();
+  }, TICK_MS);
+  const stop = async (): Promise<void> => {
+    clearInterval(timer);
+    await workers.close();
+    committer.commit(true);
+    committer.close();
+    process.exit(0);
+  };
+  // Without its parent nobody would start it again; what is charged meanwhile waits in the shared counters.
+  process.on('disconnect', () => void stop());
+  // Ctrl-C reaches the whole group: the keeper stays until its parent has drained the workers.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => {});
+  process.on('message', (message) => {
+    if (message === 'stop') void stop();
+  });
+}
+
+try {
+  await main(JSON.parse(process.argv[2]!) as KeeperOptions);
+} catch (error) {
+  const code = error instanceof PagegateError ? error.code : 'internal';
+  const message = error instanceof Error ? error.message : String(error);
+  const fatal: KeeperMessage = { kind: 'fatal', code, message };
+  process.send?.(fatal, () => process.exit(1));
+}
