@@ -35,7 +35,7 @@ function checkVocabulary({ info }: Index, path: string): void {
 }
 
 function checkLicense(config: Config, { info }: Index): void {
-  const license = loadLicense(config.state_dir, readTrustedKeys(config.license.trusted_keys));
+  const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
   assertEntitled(license, { dataset: info.dataset, manifestSha256: info.manifestSha256, created: info.created });
 }
 

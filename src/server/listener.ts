@@ -50,8 +50,8 @@ export class Listener {
     return this.#connections;
   }
 
-  /** Listens; several workers, and several listeners of one worker, may share a port. Resolves with the port. */
-  async listen(host: string, port: number): Promise<number> {
+  /** Listens; several workers, and several listeners of one worker, may share a port, but not port 0. */
+  async listen(host: string, port: number): Promise<void> {
     const socket = await new Promise<us_listen_socket | false>((resolve) => {
       this.#app.listen(host, port, resolve);
     });
@@ -59,7 +59,6 @@ export class Listener {
       throw new PagegateError('listen_failed', `Address ${host}, port ${port}.`, { host, port });
     }
     this.#socket = socket;
-    return loadUws().us_socket_local_port(socket);
   }
 
   /** No new connections; the open ones go on. */

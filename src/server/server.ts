@@ -1,7 +1,7 @@
 /** The server as a whole: checks, ledger keeper, workers, admin listener, control socket; started together, stopped together. */
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { createServer as createTcpServer, type Server as NetServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -34,8 +34,6 @@ const METRICS_EVERY_MS = 5_000;
 /** A server that answers. */
 export class RunningServer {
   readonly port: number;
-  /** Undefined without an admin listener. */
-  readonly adminPort: number | undefined;
   /** Resolves when the server has stopped, for whatever reason. */
   readonly stopped: Promise<void>;
   readonly #parts: Parts;
@@ -45,10 +43,14 @@ export class RunningServer {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.port = parts.port;
-    this.adminPort = parts.admin?.port;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.stopped = promise;
     this.#resolveStopped = resolve;
+  }
+
+  /** Undefined without an admin listener. */
+  get adminPort(): number | undefined {
+    return this.#parts.admin?.port;
   }
 
   /** Process ids of the workers. */
@@ -121,20 +123,13 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const { log } = options;
   checkTransport(config);
   mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
-  if (config.server.port !== 0) await assertPortFree(config.server.host, config.server.port);
+  const port = await findPort(config.server.host, config.server.port);
   const keeper = await startKeeper({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
   const workers = options.inProcess === true ? 1 : workerCount(config);
   const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
-  let port = config.server.port;
   const start = async (number: number): Promise<WorkerLink> => {
-    if (burstFile === undefined) {
-      const worker = await startLocal(config, port, log);
-      port = worker.port;
-      return worker.link;
-    }
-    const worker = await forkWorker({ type: 'start', config, number, workers, port, burstFile });
-    port = worker.port;
-    return worker.link;
+    if (burstFile === undefined) return startLocal(config, port, log);
+    return forkWorker({ type: 'start', config, number, workers, port, burstFile });
   };
   const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
   let server: RunningServer | undefined;
@@ -202,8 +197,11 @@ function checkTransport(config: Config): void {
   }
 }
 
-/** Workers share the port with whoever asks to share it, so a stranger on it must be found before. */
-async function assertPortFree(host: string, port: number): Promise<void> {
+/**
+ * The port to use, known to be free: workers share their port with whoever asks to share it, so a stranger on it must be found
+ * before; and a port that the kernel chose for one worker could not be shared with the others.
+ */
+async function findPort(host: string, port: number): Promise<number> {
   const probe = createTcpServer();
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (cause) =>
@@ -218,7 +216,9 @@ async function assertPortFree(host: string, port: number): Promise<void> {
     );
     probe.listen({ host, port, exclusive: true }, resolve);
   });
+  const free = (probe.address() as AddressInfo).port;
   await new Promise<void>((resolve) => probe.close(() => resolve()));
+  return free;
 }
 
 function workerCount(config: Config): number {
@@ -235,12 +235,13 @@ function createBurstFile(config: Config): string {
   return path;
 }
 
-async function startLocal(config: Config, port: number, log: Log): Promise<{ link: WorkerLink; port: number }> {
+async function startLocal(config: Config, port: number, log: Log): Promise<WorkerLink> {
   const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
   initializeBurstTable(burstMemory);
   const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log });
   try {
-    return { port: await worker.listen(port), link: localLink(worker) };
+    await worker.listen(port);
+    return localLink(worker);
   } catch (error) {
     await worker.drain();
     throw error;

@@ -39,7 +39,7 @@ export interface StartMessage {
 export type ToWorker = StartMessage | { readonly type: 'ask'; readonly id: number; readonly question: Question };
 
 export type FromWorker =
-  | { readonly type: 'listening'; readonly port: number }
+  | { readonly type: 'listening' }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
   | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
 
@@ -76,19 +76,19 @@ const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 
 /** Starts a worker process. Resolves when it listens; throws what it failed with. */
-export async function forkWorker(start: StartMessage): Promise<{ link: WorkerLink; port: number }> {
+export async function forkWorker(start: StartMessage): Promise<WorkerLink> {
   const child = fork(ENTRY, [], {
     execArgv: process.execArgv.filter((flag) => !flag.startsWith('--inspect')),
     serialization: 'advanced',
   });
   const link = new ProcessLink(child);
-  const listening = new Promise<number>((resolve, reject) => {
+  const listening = new Promise<void>((resolve, reject) => {
     const timer = setTimeout(
       () => reject(new PagegateError('worker_failed', 'It did not listen in time.')),
       START_TIMEOUT_MS,
     );
     child.on('message', (message: FromWorker) => {
-      if (message.type === 'listening') resolve(message.port);
+      if (message.type === 'listening') resolve();
       else if (message.type === 'failed') reject(asError(message.code, message.message));
       else return;
       clearTimeout(timer);
@@ -100,7 +100,8 @@ export async function forkWorker(start: StartMessage): Promise<{ link: WorkerLin
   });
   send(child, start);
   try {
-    return { link, port: await listening };
+    await listening;
+    return link;
   } catch (error) {
     link.kill();
     throw error;

@@ -18,7 +18,8 @@ async function start({ config, number, workers, port, burstFile }: StartMessage)
   try {
     const burstMemory = mapShared(burstFile, burstTableSizeBytes(config.burst)).buffer;
     worker = await Worker.open({ config, number, workers, burstMemory, log });
-    tell({ type: 'listening', port: await worker.listen(port) });
+    await worker.listen(port);
+    tell({ type: 'listening' });
   } catch (error) {
     log('error', 'worker_start_failed', failureFields(error));
     const code = error instanceof PagegateError ? error.code : 'worker_failed';

@@ -112,14 +112,14 @@ export class Worker {
     }
   }
 
-  /** Listens and begins to watch files. Resolves with the port. */
-  async listen(port: number): Promise<number> {
+  /** Listens and begins to watch files. */
+  async listen(port: number): Promise<void> {
     this.#stamps.certificate = this.#stampOf('certificate');
     this.#listener = this.#createListener();
-    this.#port = await this.#listener.listen(this.#config.server.host, port);
+    this.#port = port;
+    await this.#listener.listen(this.#config.server.host, port);
     this.#poll = setInterval(() => void this.#look(), this.#config.index.poll_seconds * 1_000);
     this.#poll.unref();
-    return this.#port;
   }
 
   /** Loads every part anew. What is refused leaves the old one in use. */
