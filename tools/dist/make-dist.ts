@@ -1,0 +1,106 @@
+/**
+ * `make dist`: a tarball with the runtime, the dependencies and the program, that runs on an offline host after unpacking.
+ * The same checkout gives the same bytes. Needs GNU tar.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs } from 'node:util';
+import { makeCompatible } from '../glibc/install.ts';
+import { selectFiles } from './select.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+/** The oldest glibc that the transport's adapted copy serves; the copy is made for it whatever this host has. */
+const OLDEST_GLIBC = '2.36';
+
+async function sha256(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
+/** Seconds since 1970 that every file of the tarball carries: those of the last commit, where there is one. */
+function sourceDate(): string {
+  const given = process.env['SOURCE_DATE_EPOCH'];
+  if (given !== undefined && /^[0-9]+$/.test(given)) return given;
+  try {
+    return execFileSync('git', ['-C', ROOT, 'log', '-1', '--format=%ct'], { encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch {
+    return '0';
+  }
+}
+
+async function copyTree(folder: string, files: readonly string[]): Promise<void> {
+  for (const file of files) {
+    const target = join(folder, file);
+    await mkdir(dirname(target), { recursive: true });
+    await copyFile(join(ROOT, file), target);
+    const executable = ((await stat(join(ROOT, file))).mode & 0o100) !== 0;
+    await chmod(target, executable ? 0o755 : 0o644);
+  }
+}
+
+/** Fills a folder with the distribution; returns its files, relative to it. */
+async function fill(folder: string, cpu: string): Promise<string[]> {
+  const files = selectFiles(ROOT, cpu);
+  await copyTree(folder, files);
+  const binary = `uws_linux_${cpu}_137.node`;
+  const outcome = makeCompatible(join(folder, 'node_modules/uWebSockets.js'), OLDEST_GLIBC, binary);
+  if (outcome.status === 'failed') throw new Error(outcome.message);
+  const extra = `node_modules/uWebSockets.js/${binary.replace('.node', '.glibc-compat.node')}`;
+  await chmod(join(folder, extra), 0o644);
+  await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
+  await symlink(`../node-linux-${cpu}/bin/node`, join(folder, 'node_modules/.bin/node'));
+  await symlink('src/pagegate', join(folder, 'pagegate'));
+  await cp(join(ROOT, 'tools/dist/INSTALL.md'), join(folder, 'INSTALL.md'));
+  return [...new Set([...files, extra, 'INSTALL.md'])].sort();
+}
+
+async function writeChecksums(folder: string, files: readonly string[]): Promise<void> {
+  const lines: string[] = [];
+  for (const file of files) lines.push(`${await sha256(join(folder, file))}  ${file}\n`);
+  await writeFile(join(folder, 'SHA256SUMS'), lines.join(''), { mode: 0o644 });
+}
+
+/** Packs a folder of `parent` so that the same content gives the same bytes. */
+function pack(parent: string, name: string, tarball: string): void {
+  const fixed = [
+    '--sort=name',
+    `--mtime=@${sourceDate()}`,
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--format=gnu',
+  ];
+  execFileSync('tar', ['-C', parent, ...fixed, '-I', 'gzip -n -6', '-cf', tarball, name], { stdio: 'inherit' });
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'dist') } } });
+  const cpu = process.arch;
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+  const name = `pagegate-${version}-linux-${cpu}`;
+  await mkdir(values.out, { recursive: true });
+  const parent = await mkdtemp(join(tmpdir(), 'pagegate-dist-'));
+  try {
+    const folder = join(parent, name);
+    const files = await fill(folder, cpu);
+    await writeChecksums(folder, files);
+    const tarball = join(values.out, `${name}.tar.gz`);
+    pack(parent, name, tarball);
+    const checksum = await sha256(tarball);
+    await writeFile(`${tarball}.sha256`, `${checksum}  ${name}.tar.gz\n`);
+    const { size } = await stat(tarball);
+    process.stdout.write(
+      `${tarball}: ${files.length} files, ${size.toLocaleString('en-US')} bytes, SHA-256 ${checksum}\n`,
+    );
+  } finally {
+    await rm(parent, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) await main();
