@@ -1,0 +1,224 @@
+/**
+ * A whole installation in a temporary directory, put together by the commands that an operator types: vendor key, signed drop,
+ * license, refresh, serve. Accounts are kept by the same code as the account commands, without a process for each.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createApiKey } from '../../src/ledger/api-key.ts';
+import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import { DROP_ENTRIES } from './fixture.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
+const START_DEADLINE_MS = 30_000;
+const STOP_DEADLINE_MS = 15_000;
+
+export interface Deployment {
+  readonly port: number;
+  readonly stateDir: string;
+  /** Keys of accounts on the Pro and the Business plan; and a well-formed key that matches no account. */
+  readonly keys: { readonly pro: string; readonly business: string; readonly stranger: string };
+  /** Makes an account without a plan and gives its key. */
+  createAccount(name: string): string;
+  /** Records a paid plan; `limit` for the custom plan; `at` is when it was paid, in milliseconds since 1970. */
+  subscribe(name: string, plan: string, limit?: number, at?: number): void;
+  suspend(name: string): void;
+  resume(name: string): void;
+  close(name: string): void;
+  /** A new key; the old ones stay valid for the overlap. */
+  rotateKey(name: string, overlapSeconds: number): string;
+  revokeFirstKey(name: string): void;
+  /** Runs a command of the program on this installation; throws where it fails. */
+  pagegate(...args: string[]): string;
+  /** Builds and activates the drop. */
+  refresh(): void;
+  /** Stops the server and starts it again; `port` is another one then. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function run(args: readonly string[], cwd: string): string {
+  const result = spawnSync(process.execPath, [PROGRAM, ...args], { cwd, encoding: 'utf8' });
+  if (result.status !== 0) {
+    throw new Error(`pagegate ${args.join(' ')} ended with ${result.status}:\n${result.stdout}${result.stderr}`);
+  }
+  return result.stdout;
+}
+
+function writeDrop(folder: string): void {
+  mkdirSync(folder);
+  const part = Buffer.from(DROP_ENTRIES.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+  writeFileSync(join(folder, 'part-00.ndjson'), part, { mode: 0o644 });
+  const manifest = {
+    format: 'pagegate-drop/1',
+    dataset: 'contract-test',
+    revision: 1,
+    created: new Date().toISOString(),
+    kind: 'full',
+    vocabulary: { name: 'page-types', version: 1 },
+    page_types: 'complete',
+    notice: 'Made up for the contract test.',
+    files: [
+      {
+        name: 'part-00.ndjson',
+        bytes: part.length,
+        records: DROP_ENTRIES.length,
+        sha256: createHash('sha256').update(part).digest('hex'),
+      },
+    ],
+  };
+  writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest), { mode: 0o644 });
+}
+
+/** Installs and starts a server. Without an index it starts all the same, and answers 503 until `refresh` is called. */
+export async function deploy(
+  options: { readonly withIndex?: boolean; readonly config?: object } = {},
+): Promise<Deployment> {
+  const folder = mkdtempSync(join(tmpdir(), 'pagegate-contract-'));
+  const stateDir = join(folder, 'state');
+  try {
+    prepare(folder, options.config ?? {});
+    const pagegate = (...args: string[]): string => run([...args, '--config', 'pagegate.json'], folder);
+    const refresh = (): void => void pagegate('refresh', 'drop');
+    if (options.withIndex !== false) refresh();
+    const accounts = new Accounts(stateDir);
+    const { pro, business } = { pro: accounts.create('pro'), business: accounts.create('business') };
+    accounts.subscribe('pro', 'pro');
+    accounts.subscribe('business', 'business');
+    let running = await startServer(folder);
+    return {
+      get port() {
+        return running.port;
+      },
+      stateDir,
+      keys: { pro, business, stranger: createApiKey() },
+      createAccount: (name) => accounts.create(name),
+      subscribe: (...paid) => accounts.subscribe(...paid),
+      suspend: (name) => void accounts.ledger.setActive(name, false),
+      resume: (name) => void accounts.ledger.setActive(name, true),
+      close: (name) => void accounts.ledger.closeAccount(name),
+      rotateKey: (name, overlapSeconds) => accounts.ledger.rotateKey(name, overlapSeconds).key,
+      revokeFirstKey: (name) => accounts.revokeFirst(name),
+      pagegate,
+      refresh,
+      restart: async () => {
+        await stopServer(running.server);
+        running = await startServer(folder);
+      },
+      stop: async () => {
+        accounts.ledger.close();
+        await stopServer(running.server);
+        rmSync(folder, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** What the vendor and the installer do. */
+function prepare(folder: string, config: object): void {
+  writeDrop(join(folder, 'drop'));
+  run(['license', 'keygen', '--out', 'vendor'], folder);
+  const trusted = { vendor: 'vendor.public.pem' };
+  const settings = {
+    state_dir: 'state',
+    server: { port: 0, workers: 2 },
+    admin: { port: 0 },
+    license: { trusted_keys: trusted },
+    refresh: { trusted_keys: trusted },
+    ...config,
+  };
+  writeFileSync(join(folder, 'pagegate.json'), JSON.stringify(settings));
+  run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
+  const until = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+  const terms = [
+    '--key-name',
+    'vendor',
+    '--licensee',
+    'Test',
+    '--dataset',
+    'contract-test',
+    '--refreshes-until',
+    until,
+  ];
+  writeFileSync(
+    join(folder, 'license.json'),
+    run(['license', 'issue', '--key', 'vendor.private.pem', ...terms], folder),
+  );
+  run(['license', 'install', 'license.json', '--config', 'pagegate.json'], folder);
+}
+
+class Accounts {
+  readonly ledger: Ledger;
+  #nowMs: number | undefined;
+  #payments = 0;
+
+  constructor(stateDir: string) {
+    const paths = { file: join(stateDir, 'ledger/ledger.sqlite'), keyFile: join(stateDir, 'keys/ledger.key') };
+    this.ledger = openLedger({ ...paths, actor: 'test', now: () => this.#nowMs ?? Date.now() });
+  }
+
+  create(name: string): string {
+    this.ledger.createAccount(name);
+    return this.ledger.issueKey(name).key;
+  }
+
+  subscribe(name: string, plan: string, limit?: number, at?: number): void {
+    this.#payments += 1;
+    this.#nowMs = at;
+    try {
+      this.ledger.subscribe(name, plan, `PAYMENT-${this.#payments}`, limit);
+    } finally {
+      this.#nowMs = undefined;
+    }
+  }
+
+  revokeFirst(name: string): void {
+    const [first] = this.ledger.view(name).keys;
+    if (first === undefined) throw new Error(`${name} has no key`);
+    this.ledger.revokeKey(name, first.id);
+  }
+}
+
+async function startServer(folder: string): Promise<{ server: ChildProcess; port: number }> {
+  const server = spawn(process.execPath, [PROGRAM, 'serve', '--config', 'pagegate.json'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const port = await new Promise<number>((resolve, reject) => {
+    const fail = (why: string): void => reject(new Error(`the server ${why}:\n${output}`));
+    const timer = setTimeout(() => {
+      server.kill('SIGKILL');
+      fail(`did not start within ${START_DEADLINE_MS} ms`);
+    }, START_DEADLINE_MS);
+    const read = (chunk: Buffer): void => {
+      output = `${output}${chunk}`.slice(-20_000);
+      const found = /serves https?:\/\/[^/]*:(\d+)\/api\/check/.exec(output)?.[1];
+      if (found === undefined) return;
+      clearTimeout(timer);
+      resolve(Number(found));
+    };
+    server.stdout.on('data', read);
+    server.stderr.on('data', read);
+    server.once('exit', (code) => {
+      clearTimeout(timer);
+      fail(`ended with ${code}`);
+    });
+  });
+  return { server, port };
+}
+
+async function stopServer(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) throw new Error('the server did not live to the end');
+  const ended = new Promise<number | null>((resolve) => server.once('exit', resolve));
+  server.kill('SIGTERM');
+  const late = setTimeout(() => server.kill('SIGKILL'), STOP_DEADLINE_MS);
+  const code = await ended;
+  clearTimeout(late);
+  if (code !== 0) throw new Error(`the server ended with ${code}`);
+}

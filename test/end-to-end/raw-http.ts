@@ -1,0 +1,123 @@
+/** HTTP/1.1 over a bare socket: what is sent is exactly what the test says, and every byte of the answer is seen. */
+import { connect, type Socket } from 'node:net';
+
+const PATIENCE_MS = 10_000;
+
+/** One response, as it came. Header names in lower case; a header sent twice is joined by a line feed, which no value contains. */
+export interface RawResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Exchange {
+  readonly responses: readonly RawResponse[];
+  /** Whether the server closed the connection (it is waited for only where `untilClose` asks). */
+  readonly closed: boolean;
+  /** Bytes that are no whole response. */
+  readonly rest: string;
+}
+
+export interface ExchangeOptions {
+  /** The client's address, one of 127.0.0.0/8: to the burst guard each is another client. */
+  readonly from?: string;
+  /** How many responses to wait for; 1 unless told. */
+  readonly count?: number;
+  /** Waits until the server closes the connection instead. */
+  readonly untilClose?: boolean;
+  /** A pause between two chunks; chunks are sent in segments of their own. */
+  readonly pauseMs?: number;
+  /** Responses to HEAD have no body, whatever their length says. */
+  readonly head?: boolean;
+}
+
+function parseOne(buffer: Buffer, head: boolean): { response: RawResponse; size: number } | undefined {
+  const end = buffer.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [first = '', ...lines] = buffer.subarray(0, end).toString('latin1').split('\r\n');
+  const status = Number(/^HTTP\/1\.1 (\d{3})(?: |$)/.exec(first)?.[1] ?? Number.NaN);
+  const headers: Record<string, string> = {};
+  for (const line of lines) {
+    const colon = line.indexOf(':');
+    const name = line.slice(0, colon).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    headers[name] = name in headers ? `${headers[name]}\n${value}` : value;
+  }
+  const length = head ? 0 : Number(headers['content-length'] ?? 0);
+  const size = end + 4 + length;
+  if (buffer.length < size) return undefined;
+  return { response: { status, headers, body: buffer.subarray(end + 4, size).toString('utf8') }, size };
+}
+
+/** Sends chunks over one new connection and collects the responses. */
+export async function exchange(
+  port: number,
+  chunks: readonly (string | Uint8Array)[],
+  options: ExchangeOptions = {},
+): Promise<Exchange> {
+  const { from = '127.0.0.1', count = 1, untilClose = false, pauseMs = 0, head = false } = options;
+  const responses: RawResponse[] = [];
+  let buffer: Buffer = Buffer.alloc(0);
+  let closed = false;
+  const socket: Socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true });
+  const finished = new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer in ${PATIENCE_MS} ms; got ${buffer}`)), PATIENCE_MS);
+    const settle = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    socket.on('data', (data: Buffer) => {
+      buffer = Buffer.concat([buffer, data]);
+      for (let next = parseOne(buffer, head); next !== undefined; next = parseOne(buffer, head)) {
+        responses.push(next.response);
+        buffer = buffer.subarray(next.size);
+      }
+      if (!untilClose && responses.length >= count) settle();
+    });
+    socket.on('close', () => {
+      closed = true;
+      settle();
+    });
+    // A reset is one way to close; what was received before it counts.
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') return;
+      clearTimeout(timer);
+      reject(error);
+    });
+  });
+  const sent = send(socket, chunks, pauseMs);
+  try {
+    await Promise.all([finished, sent]);
+  } finally {
+    socket.destroy();
+  }
+  return { responses, closed, rest: buffer.toString('latin1') };
+}
+
+async function send(socket: Socket, chunks: readonly (string | Uint8Array)[], pauseMs: number): Promise<void> {
+  for (const chunk of chunks) {
+    if (socket.destroyed) return;
+    // A string is sent byte for byte: its characters are the bytes.
+    socket.write(typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk);
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    else if (chunks.length > 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The text of a request. A target or header goes out as it is given, byte for byte. */
+export function requestText(
+  target: string,
+  headers: readonly (readonly [string, string])[] = [],
+  method = 'GET',
+): string {
+  const lines = [['host', '127.0.0.1'] as const, ...headers].map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}
+
+let clients = 0;
+
+/** An address of the loopback network that no test of this process has used as a client before. */
+export function nextClient(): string {
+  clients += 1;
+  return `127.1.${clients >> 8}.${clients & 255}`;
+}

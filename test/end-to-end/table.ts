@@ -1,0 +1,129 @@
+/** How the rows of the contract tables are written down, asked and checked. */
+import { expect } from 'vitest';
+import type { Deployment } from './deployment.ts';
+import { ANSWERS } from './fixture.ts';
+import { exchange, nextClient, type RawResponse, requestText } from './raw-http.ts';
+
+/** One row: a request and the answer that the documents give it. */
+export interface Row {
+  /** Where the document says it, so that a reader of the document finds the case. */
+  readonly name: string;
+  /** The query as it goes over the wire, without the key. */
+  readonly query: string;
+  readonly answer: Answer;
+}
+
+export type Answer =
+  | {
+      readonly status: 200;
+      /** The body's text; `#` stands for quota_remaining and `*` for the note. */
+      readonly body: string;
+    }
+  | { readonly status: 400; readonly error: string };
+
+/** The answer for a domain of the drop, for example `('stripe.com', 'deny page_type_db/login')`. */
+export function found(domain: string, verdict: string): Answer {
+  const [head, tail] = ANSWERS[domain] as readonly [string, string];
+  return { status: 200, body: `{${head},"quota_remaining":#,${verdictText(verdict)}${tail}}` };
+}
+
+/** The answer for a domain that is not in the drop. */
+export function unknown(domain: string, verdict: string): Answer {
+  const head = `"domain":"${domain}","found":false,"page_types":{}`;
+  return { status: 200, body: `{${head},"quota_remaining":#,${verdictText(verdict)}}` };
+}
+
+export function bad(error: string): Answer {
+  return { status: 400, error };
+}
+
+function verdictText(verdict: string): string {
+  const [, word, layer, id] = /^(allow|flag|deny) ([a-z_]+)\/([a-z0-9_.-]+)$/.exec(verdict) ?? [];
+  if (id === undefined) throw new Error(`"${verdict}" is not of the form "deny rules/login"`);
+  return `"verdict":"${word}","matched":{"layer":"${layer}","id":"${id}","note":"*"}`;
+}
+
+/** A request as the tests ask it; each comes from a client address of its own, so that the burst guard stays out of the way. */
+export interface Ask {
+  readonly query: string;
+  readonly key?: string;
+  /** Where the key goes; the header unless told. */
+  readonly keyIn?: 'header' | 'query';
+  readonly from?: string;
+}
+
+export async function ask(port: number, request: Ask): Promise<RawResponse> {
+  const { query, key, keyIn = 'header', from = nextClient() } = request;
+  const inQuery = key !== undefined && keyIn === 'query';
+  const text = [query, inQuery ? `api_key=${key}` : ''].filter((part) => part !== '').join('&');
+  const target = text === '' ? '/api/check' : `/api/check?${text}`;
+  const headers = key !== undefined && !inQuery ? [['X-API-Key', key] as const] : [];
+  const { responses } = await exchange(port, [requestText(target, headers)], { from });
+  return responses[0] as RawResponse;
+}
+
+/** A body with the two parts replaced that a table cannot state. */
+export function masked(body: string): string {
+  return body.replace(/"quota_remaining":\d+/, '"quota_remaining":#').replace(/"note":"(?:[^"\\]|\\.)+"/, '"note":"*"');
+}
+
+export function remainingIn(response: RawResponse): number {
+  return Number(/"quota_remaining":(\d+)/.exec(response.body)?.[1]);
+}
+
+/** Asks the smallest sane question: the server goes on, and this is what the account has left after it. */
+export async function sane(port: number, key: string): Promise<number> {
+  const response = await ask(port, { query: 'url=fixture-bare.com', key });
+  expect(response.status, 'the server goes on').toBe(200);
+  return remainingIn(response);
+}
+
+export function expectAnswer(response: RawResponse, answer: Answer): void {
+  if (answer.status === 200) {
+    expect({ status: response.status, body: masked(response.body) }).toEqual(answer);
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-pagegate-data': expect.stringMatching(/^[0-9]+\.[0-9a-z]+$/) as string,
+    });
+  } else {
+    expectError(response, answer.status, answer.error);
+  }
+}
+
+/** An error has a stable code and a sentence, as JSON. */
+export function expectError(response: RawResponse, status: number, error: string): Record<string, unknown> {
+  expect(response.headers['content-type']).toBe('application/json');
+  const body = JSON.parse(response.body) as Record<string, unknown>;
+  expect({ status: response.status, error: body['error'] }).toEqual({ status, error });
+  expect(body['message']).toMatch(/^\S.{10,}/);
+  expect(Object.keys(body).slice(0, 2)).toEqual(['error', 'message']);
+  return body;
+}
+
+/**
+ * Holds a row against the server: under both parameter names, with the key in the header and in the query, on the Pro and on
+ * the Business plan. The bytes must be the same but for quota_remaining, and only a 200 may be charged, once.
+ */
+export async function holdRow(deployment: Deployment, row: Row): Promise<void> {
+  const { port, keys } = deployment;
+  const queries = [row.query];
+  if (row.query.startsWith('url=')) queries.push(row.query.replace('url=', 'domain='));
+  const charge = row.answer.status === 200 ? 1 : 0;
+  const left = { pro: await sane(port, keys.pro), business: await sane(port, keys.business) };
+  const bodies = new Set<string>();
+  for (const query of queries) {
+    for (const plan of ['pro', 'business'] as const) {
+      for (const keyIn of ['header', 'query'] as const) {
+        const response = await ask(port, { query, key: keys[plan], keyIn });
+        expectAnswer(response, row.answer);
+        left[plan] -= charge;
+        if (charge === 1) expect(remainingIn(response), 'quota_remaining').toBe(left[plan]);
+        bodies.add(response.body.replace(/"quota_remaining":\d+/, '"quota_remaining":#'));
+      }
+    }
+  }
+  expect(bodies.size, 'the same bytes under both names, both ways to send the key and on both plans').toBe(1);
+  expect(await sane(port, keys.pro), 'charged for each 200 and for nothing else').toBe(left.pro - 1);
+  expect(await sane(port, keys.business), 'charged for each 200 and for nothing else').toBe(left.business - 1);
+}
