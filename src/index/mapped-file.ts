@@ -1,0 +1,119 @@
+/** An index file in memory: checked to be one that may be trusted, then mapped read-only. */
+import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
+import { PagegateError } from '../errors.ts';
+import { ADVICE, type Mapping, mapFile } from '../platform/libc.ts';
+import { HEADER_SIZE_BYTES } from './layout.ts';
+
+const WRITABLE_BY_OTHERS = 0o022;
+const WARM_STEP_BYTES = 32 * 1024 * 1024;
+const PAGE_SIZE_BYTES = 4096;
+
+/** The bytes of an index, wherever they are. */
+export interface IndexBytes {
+  readonly path: string;
+  readonly sizeBytes: number;
+  /** A view without a copy; not to be used after `close`. */
+  view(offset: number, sizeBytes: number): Uint8Array;
+  /** Tells the kernel that reads are scattered (or not). */
+  adviseRandom(): void;
+  /** Reads everything into memory, in steps; `onStep` gets the bytes done so far. */
+  warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+/** Opens and maps a file. Throws index_missing, index_not_a_file, index_unsafe_mode, index_corrupt or mapping_failed. */
+export function openMappedFile(path: string): IndexBytes {
+  assertRegular(path, statOf(path));
+  // Without O_NONBLOCK a pipe that took the file's place since would wait here for a writer.
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(fd);
+    assertRegular(path, stats);
+    if ((stats.mode & WRITABLE_BY_OTHERS) !== 0) {
+      const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
+      throw new PagegateError('index_unsafe_mode', `${path}: its mode is ${mode}, expected 0444.`, { path, mode });
+    }
+    if (stats.size < HEADER_SIZE_BYTES) {
+      const what =
+        stats.size === 0
+          ? 'the file is empty'
+          : `the file has ${stats.size} bytes, a header alone has ${HEADER_SIZE_BYTES}`;
+      throw new PagegateError('index_corrupt', `${path}: ${what}.`, { path, where: 'file' });
+    }
+    return new MappedFile(path, mapFile(fd, stats.size));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The same interface over bytes in memory, for tests and fuzzers. */
+export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes {
+  if (bytes.length < HEADER_SIZE_BYTES)
+    throw new PagegateError('index_corrupt', `${path} has ${bytes.length} bytes.`, { path });
+  // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
+  const aligned = Uint8Array.from(bytes);
+  return {
+    path,
+    sizeBytes: aligned.length,
+    view: (offset, sizeBytes) => new Uint8Array(aligned.buffer, offset, sizeBytes),
+    adviseRandom: () => {},
+    warm: async () => {},
+    close: () => {},
+  };
+}
+
+class MappedFile implements IndexBytes {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly #mapping: Mapping;
+
+  constructor(path: string, mapping: Mapping) {
+    this.path = path;
+    this.sizeBytes = mapping.sizeBytes;
+    this.#mapping = mapping;
+  }
+
+  view(offset: number, sizeBytes: number): Uint8Array {
+    return new Uint8Array(this.#mapping.buffer, offset, sizeBytes);
+  }
+
+  adviseRandom(): void {
+    this.#mapping.advise(ADVICE.random);
+  }
+
+  async warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void> {
+    for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
+      signal?.throwIfAborted();
+      const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
+      // Read ahead in large pieces, then map what was read; kernels before 5.14 know only the first advice, so touch the pages as well.
+      this.#mapping.advise(ADVICE.willNeed, offset, size);
+      if (!this.#mapping.advise(ADVICE.populateRead, offset, size)) touch(this.view(offset, size));
+      onStep(offset + size);
+      await new Promise<void>((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+  }
+
+  close(): void {
+    this.#mapping.unmap();
+  }
+}
+
+function touch(bytes: Uint8Array): number {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += PAGE_SIZE_BYTES) sum += bytes[at]!;
+  return sum;
+}
+
+function statOf(path: string): Stats {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) throw new PagegateError('index_missing', path, { path });
+  return stats;
+}
+
+function assertRegular(path: string, stats: Stats): void {
+  if (stats.isFile()) return;
+  const kind = stats.isDirectory() ? 'directory' : stats.isSocket() ? 'socket' : stats.isFIFO() ? 'pipe' : 'device';
+  throw new PagegateError('index_not_a_file', `${path} is a ${kind}.`, { path, kind });
+}

@@ -1,0 +1,331 @@
+/**
+ * Looks up keys in an index. A miss reads one line of the directory, a hit that line and the record. Whatever is read is checked
+ * first: the line's check, the bounds of the record, the record's check, and (before anything is rendered) its whole structure.
+ */
+import { PagegateError } from '../errors.ts';
+import type { DomainRecord, PageUrl } from '../record/types.ts';
+import { crc8, xxh64 } from './checksum.ts';
+import { decodeDictionary } from './dictionary.ts';
+import { corrupt, decodeHeader, type Header, validateHeader } from './header.ts';
+import { HashedKey } from './key-hash.ts';
+import {
+  HEADER_SIZE_BYTES,
+  LINE,
+  LINE_SIZE_BYTES,
+  LINE_SIZE_WORDS,
+  lineOfHash,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_LINE,
+} from './layout.ts';
+import { lineIsIntact } from './line.ts';
+import { type IndexBytes, openMappedFile } from './mapped-file.ts';
+import { decodeMetadata, type Metadata } from './metadata.ts';
+import { PayloadWindows } from './payload-windows.ts';
+import { ImpossibleRecord, RecordDecoder, RenderTables } from './record-decoder.ts';
+
+/** What `find` returns for a key that the index does not have. */
+export const NOT_FOUND = -1;
+/** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
+export type RecordHandle = number;
+
+/** What an index says about itself. */
+export interface IndexInfo extends Metadata {
+  readonly path: string;
+  /** Format version, `major.minor`. */
+  readonly formatVersion: string;
+  readonly recordCount: number;
+  readonly lineCount: number;
+  readonly sizeBytes: number;
+}
+
+export interface OpenOptions {
+  /** Refuse an index of another vocabulary version. */
+  readonly vocabulary?: { readonly name: string; readonly version: number };
+}
+
+/** Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records. */
+export function openIndex(path: string, options: OpenOptions = {}): Index {
+  const bytes = openMappedFile(path);
+  try {
+    const index = openIndexBytes(bytes, options);
+    bytes.adviseRandom();
+    return index;
+  } catch (error) {
+    bytes.close();
+    throw error;
+  }
+}
+
+/** The same over bytes that somebody else opened. */
+export function openIndexBytes(bytes: IndexBytes, options: OpenOptions = {}): Index {
+  const header = validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
+  const tables = readTables(bytes, header);
+  const { vocabulary } = tables.metadata;
+  const expected = options.vocabulary;
+  if (expected !== undefined && (expected.name !== vocabulary.name || expected.version !== vocabulary.version)) {
+    throw new PagegateError(
+      'index_other_vocabulary',
+      `${bytes.path}: built with ${vocabulary.name} ${vocabulary.version}, expected ${expected.name} ${expected.version}.`,
+      { path: bytes.path, found: vocabulary.version, expected: expected.version },
+    );
+  }
+  return new Index(bytes, header, tables);
+}
+
+/** Reads and checks the small sections. */
+export function readTables(bytes: IndexBytes, header: Header): RenderTables {
+  const section = <T>(name: 'dictionary' | 'metadata' | 'blocks', decode: (content: Uint8Array) => T): T => {
+    const { offset, size, checksum } = header.sections[name];
+    const content = bytes.view(offset, size);
+    const found = xxh64(content);
+    if (found !== checksum) throw corrupt(bytes.path, name, `the checksum is ${found}, expected ${checksum}`);
+    try {
+      return decode(content);
+    } catch (error) {
+      if (error instanceof RangeError) throw corrupt(bytes.path, name, error.message);
+      throw error;
+    }
+  };
+  section('blocks', () => undefined);
+  const metadata = section('metadata', decodeMetadata);
+  return section('dictionary', (content) => new RenderTables(decodeDictionary(content), metadata));
+}
+
+/** An open index. Not shared between threads: each opens its own, which costs milliseconds and no memory. */
+export class Index {
+  readonly info: IndexInfo;
+  readonly #bytes: IndexBytes;
+  readonly #lineCount: number;
+  readonly #payloadSize: number;
+  #directory: Uint8Array;
+  #words: Uint32Array;
+  #payload: PayloadWindows;
+  readonly #symbolBytes: Uint8Array;
+  readonly #symbolLengths: Uint8Array;
+  readonly #key = new HashedKey();
+  readonly #decoder: RecordDecoder;
+  /** The record that the decoder holds. */
+  #parsed: RecordHandle = NOT_FOUND;
+  #isOpen = true;
+
+  constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
+    const { directory, payload } = header.sections;
+    this.info = {
+      ...tables.metadata,
+      path: bytes.path,
+      formatVersion: `${header.major}.${header.minor}`,
+      recordCount: header.recordCount,
+      lineCount: header.lineCount,
+      sizeBytes: bytes.sizeBytes,
+    };
+    this.#bytes = bytes;
+    this.#lineCount = header.lineCount;
+    this.#payloadSize = payload.size;
+    this.#directory = bytes.view(directory.offset, directory.size);
+    this.#words = new Uint32Array(
+      this.#directory.buffer,
+      this.#directory.byteOffset,
+      header.lineCount * LINE_SIZE_WORDS,
+    );
+    this.#payload = new PayloadWindows(bytes, payload.offset, payload.size);
+    this.#symbolBytes = tables.dictionary.domainSymbols.bytes;
+    this.#symbolLengths = tables.dictionary.domainSymbols.lengths;
+    this.#decoder = new RecordDecoder(tables);
+  }
+
+  /** The record of a key (a canonical domain), or NOT_FOUND. Throws record_corrupt where what it has to read is damaged. */
+  find(key: string): RecordHandle {
+    const hashed = this.#key;
+    if (!hashed.set(key)) return NOT_FOUND;
+    const line = lineOfHash(hashed.hashA, this.#lineCount);
+    const words = this.#words;
+    if (!lineIsIntact(words, line)) this.#failLine(line);
+    const directory = this.#directory;
+    const at = line * LINE_SIZE_BYTES;
+    const count = directory[at + LINE.count.offset]!;
+    const fingerprint = hashed.hashB & 0xff;
+    const slots = count < SLOTS_PER_LINE ? count : SLOTS_PER_LINE;
+    const fingerprints = at + LINE.fingerprints.offset;
+    for (let i = 0; i < slots; i++) {
+      if (directory[fingerprints + i] !== fingerprint) continue;
+      const lengths = at + LINE.lengths.offset;
+      let offset = directory[at + 4]! * 0x1_0000_0000 + words[line * LINE_SIZE_WORDS]!;
+      if (count > SLOTS_PER_LINE) offset += 2 * (count - SLOTS_PER_LINE) + 1;
+      for (let j = 0; j < i; j++) offset += SIZE_OF_LENGTH_CODE[directory[lengths + j]!]!;
+      const handle = offset * 256 + directory[lengths + i]!;
+      if (this.#holdsKey(handle)) return handle;
+    }
+    return count > SLOTS_PER_LINE ? this.#findOverflowing(line, count) : NOT_FOUND;
+  }
+
+  /** Searches the records of a line that have no slot in it: their fingerprints and length codes precede the line's records. */
+  #findOverflowing(line: number, count: number): RecordHandle {
+    const extra = count - SLOTS_PER_LINE;
+    const directory = this.#directory;
+    const at = line * LINE_SIZE_BYTES;
+    const base = directory[at + 4]! * 0x1_0000_0000 + this.#words[line * LINE_SIZE_WORDS]!;
+    const tableSize = 2 * extra + 1;
+    if (base + tableSize > this.#payloadSize) this.#failLine(line);
+    const table = this.#payload.at(base);
+    const start = this.#payload.start;
+    if (crc8(table, start, start + 2 * extra) !== table[start + 2 * extra]) this.#failLine(line);
+    let offset = base + tableSize;
+    for (let i = 0; i < SLOTS_PER_LINE; i++) offset += SIZE_OF_LENGTH_CODE[directory[at + LINE.lengths.offset + i]!]!;
+    for (let i = 0; i < extra; i++) {
+      const code = table[start + extra + i]!;
+      if (table[start + i] === (this.#key.hashB & 0xff) && this.#holdsKey(offset * 256 + code))
+        return offset * 256 + code;
+      offset += SIZE_OF_LENGTH_CODE[code]!;
+    }
+    return NOT_FOUND;
+  }
+
+  /** Whether the record is that of the key. The record's check is looked at in either case, so that damage is never a "not found". */
+  #holdsKey(handle: RecordHandle): boolean {
+    const code = handle % 256;
+    const offset = (handle - code) / 256;
+    const size = SIZE_OF_LENGTH_CODE[code]!;
+    if (offset + size > this.#payloadSize) this.#failRecord(handle, 'it lies outside the payload');
+    const bytes = this.#payload.at(offset);
+    const start = this.#payload.start;
+    const last = start + size - 1;
+    if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(handle, 'its check byte is wrong');
+    const key = this.#key;
+    const codesEnd = start + 1 + bytes[start]!;
+    let at = 0;
+    for (let read = start + 1; read < codesEnd; read++) {
+      const symbol = bytes[read]! * 8;
+      const symbolSize = this.#symbolLengths[bytes[read]!]!;
+      // A symbol that does not exist has no bytes and would match anything.
+      if (symbolSize === 0) this.#failRecord(handle, 'its domain has an unknown symbol');
+      for (let i = 0; i < symbolSize; i++, at++) {
+        if (at >= key.size || key.bytes[at] !== this.#symbolBytes[symbol + i]) return false;
+      }
+    }
+    return at === key.size;
+  }
+
+  #parse(handle: RecordHandle): RecordDecoder {
+    if (handle === this.#parsed) return this.#decoder;
+    this.#parsed = NOT_FOUND;
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    const code = handle % 256;
+    const offset = (handle - code) / 256;
+    const size = SIZE_OF_LENGTH_CODE[code]!;
+    if (!(offset >= 0) || offset + size > this.#payloadSize) this.#failRecord(handle, 'it lies outside the payload');
+    const bytes = this.#payload.at(offset);
+    const start = this.#payload.start;
+    try {
+      this.#decoder.parse(bytes, start, start + size - 1);
+    } catch (error) {
+      if (error instanceof ImpossibleRecord) this.#failRecord(handle, error.message);
+      throw error;
+    }
+    this.#parsed = handle;
+    return this.#decoder;
+  }
+
+  /** The whole record as an object. */
+  decode(handle: RecordHandle): DomainRecord {
+    return this.#parse(handle).record();
+  }
+
+  /** The record's pages, in vocabulary order. */
+  pageUrls(handle: RecordHandle): readonly PageUrl[] {
+    return this.#parse(handle).pageUrls();
+  }
+
+  /** The names of the record's filtering categories; empty when there are none. */
+  filteringCategories(handle: RecordHandle): readonly string[] {
+    return this.#parse(handle).filteringCategories();
+  }
+
+  /**
+   * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
+   * `out` needs `info.maxAnswerSizeBytes` for head and tail together.
+   */
+  writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
+    return this.#checkEnd(handle, this.#parse(handle).writeHead(out, at), out);
+  }
+
+  /** Writes the answer's last part: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
+  writeTail(handle: RecordHandle, out: Uint8Array, at: number): number {
+    return this.#checkEnd(handle, this.#parse(handle).writeTail(out, at), out);
+  }
+
+  #checkEnd(handle: RecordHandle, end: number, out: Uint8Array): number {
+    if (end > out.length) this.#failRecord(handle, `its answer needs ${end} bytes, ${out.length} are there`);
+    return end;
+  }
+
+  /** Reads the whole index into memory. `onProgress` gets the bytes done and the bytes in all. */
+  async warm(
+    onProgress: (doneBytes: number, totalBytes: number) => void = () => {},
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes), signal);
+  }
+
+  /** All records in the order of the file, a handle each. Throws record_corrupt at the first damaged line. */
+  *handles(): Generator<RecordHandle> {
+    for (let line = 0; line < this.#lineCount; line++) {
+      for (const handle of this.handlesOfLine(line)) yield handle;
+    }
+  }
+
+  /** The records of one line. */
+  handlesOfLine(line: number): RecordHandle[] {
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    if (!lineIsIntact(this.#words, line)) this.#failLine(line);
+    const at = line * LINE_SIZE_BYTES;
+    const count = this.#directory[at + LINE.count.offset]!;
+    const extra = Math.max(0, count - SLOTS_PER_LINE);
+    const base = this.#directory[at + 4]! * 0x1_0000_0000 + this.#words[line * LINE_SIZE_WORDS]!;
+    const codes = Array.from(
+      this.#directory.subarray(at + LINE.lengths.offset, at + LINE.lengths.offset + count - extra),
+    );
+    let offset = base;
+    if (extra > 0) {
+      if (base + 2 * extra + 1 > this.#payloadSize) this.#failLine(line);
+      const table = this.#payload.at(base);
+      const start = this.#payload.start;
+      if (crc8(table, start, start + 2 * extra) !== table[start + 2 * extra]) this.#failLine(line);
+      codes.push(...table.subarray(start + extra, start + 2 * extra));
+      offset += 2 * extra + 1;
+    }
+    return codes.map((code) => {
+      const handle = offset * 256 + code;
+      offset += SIZE_OF_LENGTH_CODE[code]!;
+      return handle;
+    });
+  }
+
+  /** Ends the mapping. Handles and views are of no use any more. Safe to call twice. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#parsed = NOT_FOUND;
+    // Nothing may touch the mapping after it ended: an access would end the process.
+    this.#directory = new Uint8Array(0);
+    this.#words = new Uint32Array(0);
+    this.#payload = new PayloadWindows(this.#bytes, 0, 0);
+    this.#bytes.close();
+  }
+
+  #failLine(line: number): never {
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    throw new PagegateError('record_corrupt', `Line ${line} of the directory is damaged.`, {
+      path: this.info.path,
+      line,
+    });
+  }
+
+  #failRecord(handle: RecordHandle, what: string): never {
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    const offset = Math.floor(handle / 256);
+    throw new PagegateError('record_corrupt', `The record at payload offset ${offset}: ${what}.`, {
+      path: this.info.path,
+      offset,
+    });
+  }
+}

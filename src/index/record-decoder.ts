@@ -1,0 +1,453 @@
+/**
+ * The bytes of a record → what they say. FORMAT.md, "Record". Nothing is believed: `parse` walks the whole record and checks every
+ * number against the dictionary before anything is rendered, and says what is impossible. Counterpart of record-encoder.ts.
+ */
+import type { DomainRecord, PageUrl } from '../record/types.ts';
+import type { Dictionary } from './dictionary.ts';
+import {
+  FACTS,
+  INHERITED_ORIGIN,
+  MAX_DOMAIN_SIZE_BYTES,
+  MAX_PAGE_TYPES,
+  MAX_URL_SIZE_BYTES,
+  ORDINAL_WIDE,
+  SET_CODE,
+  SYMBOL_CODE,
+  URL_CODE,
+} from './layout.ts';
+import type { Metadata } from './metadata.ts';
+import { isPlain } from './symbols.ts';
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+/** Kinds of URL after parsing: a shape, or a literal of the path or of the whole. */
+const SHAPE = 0;
+const PATH = 1;
+const FULL = 2;
+
+/** A record cannot be what it claims; the text says why. Turned into record_corrupt by the reader. */
+export class ImpossibleRecord extends Error {}
+
+/** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
+export class RenderTables {
+  readonly dictionary: Dictionary;
+  readonly metadata: Metadata;
+  /** `"login":"` for each page type. */
+  readonly keys: readonly Uint8Array[];
+  readonly origins: readonly Uint8Array[];
+  readonly paths: readonly (readonly Uint8Array[])[];
+  /** For each shape its origin, or INHERITED_ORIGIN. */
+  readonly shapeOrigins: readonly Uint8Array[];
+  readonly languages: readonly Uint8Array[];
+  /** By position in the dictionary's order: `,"iab_category":"…"`. */
+  readonly iab: readonly Uint8Array[];
+  /** By ordinal: the name as a JSON string. */
+  readonly filtering: readonly Uint8Array[];
+  readonly filteringSets: readonly Uint8Array[];
+
+  /** Throws RangeError where dictionary and metadata do not fit each other. */
+  constructor(dictionary: Dictionary, metadata: Metadata) {
+    this.dictionary = dictionary;
+    this.metadata = metadata;
+    const { pageTypes } = metadata.vocabulary;
+    if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
+    this.keys = pageTypes.map((name) => bytesOf(`"${name}":"`));
+    this.origins = dictionary.origins.map(bytesOf);
+    this.paths = dictionary.shapes.map((shapes) => shapes.map(({ path }) => bytesOf(path)));
+    this.shapeOrigins = dictionary.shapes.map((shapes) => Uint8Array.from(shapes, ({ origin }) => origin));
+    this.languages = dictionary.languages.map((code) => bytesOf(`,"language":"${code}"`));
+    this.iab = dictionary.iabOrder.map((ordinal) => {
+      const name = metadata.iab.names[ordinal];
+      if (name === undefined) throw new RangeError(`there is no IAB category ${ordinal}`);
+      return bytesOf(`,"iab_category":${JSON.stringify(name)}`);
+    });
+    this.filtering = metadata.filtering.names.map((name) => bytesOf(JSON.stringify(name)));
+    this.filteringSets = dictionary.filteringSets.map((set) => {
+      if (set.some((ordinal) => ordinal >= this.filtering.length))
+        throw new RangeError('a filtering set has no such category');
+      return Uint8Array.from(set);
+    });
+  }
+}
+
+/** One record, parsed; filled again for each. What it renders stays valid while the bytes do. */
+export class RecordDecoder {
+  readonly #tables: RenderTables;
+  readonly #bitmapSize: number;
+  readonly #typeCount: number;
+  #bytes: Uint8Array = new Uint8Array(0);
+  /** The domain in plain, from 0. */
+  readonly domain: Uint8Array = new Uint8Array(256);
+  domainSize = 0;
+  language = 0;
+  iab = 0;
+  /** Ordinals of filtering categories; the first `filteringCount` count. */
+  #filtering: Uint8Array = new Uint8Array(0);
+  #filteringStart = 0;
+  filteringCount = 0;
+  hundredths = -1;
+  globalRank = 0;
+  #origin = 0;
+  pageCount = 0;
+  readonly #types: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  readonly #kinds: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  readonly #origins: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  /** The shape, or where the literal begins. */
+  readonly #values: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly #ends: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  #next = 0;
+  readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
+
+  constructor(tables: RenderTables) {
+    this.#tables = tables;
+    this.#typeCount = tables.keys.length;
+    this.#bitmapSize = Math.ceil(this.#typeCount / 8);
+  }
+
+  /** Sizes of the parts of the record parsed last, in bytes. */
+  readonly parts: { domain: number; facts: number; shapes: number; literals: number; padding: number } = {
+    domain: 0,
+    facts: 0,
+    shapes: 0,
+    literals: 0,
+    padding: 0,
+  };
+
+  /** Parses `bytes[start, end)`: a stored record without its check. Throws ImpossibleRecord. */
+  parse(bytes: Uint8Array, start: number, end: number): void {
+    if (start < 0 || end > bytes.length || start >= end) throw new ImpossibleRecord('it lies outside the payload');
+    this.#bytes = bytes;
+    let at = this.#parseDomain(start, end);
+    this.parts.domain = at - start;
+    const factsStart = at;
+    const bitmap = at + 2;
+    at = this.#parseFacts(at, end);
+    this.parts.facts = at - factsStart;
+    this.parts.shapes = 0;
+    this.parts.literals = 0;
+    this.#next = at;
+    this.#parsePages(bitmap, end);
+    this.parts.padding = end - this.#next;
+    for (let i = this.#next; i < end; i++) if (bytes[i] !== 0) throw new ImpossibleRecord('its padding is not zero');
+  }
+
+  #parseDomain(start: number, end: number): number {
+    const bytes = this.#bytes;
+    const { lengths, bytes: symbols } = this.#tables.dictionary.domainSymbols;
+    const codesEnd = start + 1 + bytes[start]!;
+    // After the domain come at least the facts, the bitmap, and three one-byte codes.
+    if (codesEnd === start + 1 || codesEnd + 2 + this.#bitmapSize + 3 > end)
+      throw new ImpossibleRecord('its domain does not fit');
+    const { domain } = this;
+    let to = 0;
+    for (let at = start + 1; at < codesEnd; at++) {
+      const code = bytes[at]!;
+      const size = lengths[code]!;
+      if (size === 0) throw new ImpossibleRecord('its domain has an unknown symbol');
+      if (to + size > MAX_DOMAIN_SIZE_BYTES) throw new ImpossibleRecord('its domain is too long');
+      const from = code * 8;
+      for (let i = 0; i < size; i++) domain[to++] = symbols[from + i]!;
+    }
+    this.domainSize = to;
+    return codesEnd;
+  }
+
+  #parseFacts(start: number, end: number): number {
+    const bytes = this.#bytes;
+    const { dictionary } = this.#tables;
+    const facts = bytes[start]! | (bytes[start + 1]! << 8);
+    const hundredths = facts & FACTS.rankMask;
+    if (hundredths > 1000 && hundredths !== FACTS.rankAbsent) throw new ImpossibleRecord('its page rank is above 10');
+    this.hundredths = hundredths === FACTS.rankAbsent ? -1 : hundredths;
+    const rankBytes = (facts >>> FACTS.globalRankShift) & FACTS.globalRankMask;
+    if (rankBytes > FACTS.globalRankMaxBytes) throw new ImpossibleRecord('its global rank is too long');
+    this.#origin = (facts >>> FACTS.originShift) & FACTS.originMask;
+    if (this.#origin >= dictionary.origins.length) throw new ImpossibleRecord('its origin is not in the dictionary');
+    this.#next = start + 2 + this.#bitmapSize;
+    this.language = bytes[this.#next++]!;
+    if (this.language > dictionary.languages.length)
+      throw new ImpossibleRecord('its language is not in the dictionary');
+    this.iab = this.#readOrdinal(end);
+    if (this.iab > dictionary.iabOrder.length) throw new ImpossibleRecord('its IAB category is not in the dictionary');
+    this.#parseFiltering(end);
+    if (this.#next + rankBytes > end) throw new ImpossibleRecord('its global rank does not fit');
+    let rank = 0;
+    for (let i = rankBytes - 1; i >= 0; i--) rank = rank * 256 + bytes[this.#next + i]!;
+    if (rankBytes > 0 && bytes[this.#next + rankBytes - 1] === 0)
+      throw new ImpossibleRecord('its global rank has a leading zero');
+    this.globalRank = rank;
+    return this.#next + rankBytes;
+  }
+
+  #parseFiltering(end: number): void {
+    const code = this.#readOrdinal(end);
+    this.filteringCount = 0;
+    if (code === SET_CODE.none) return;
+    if (code !== SET_CODE.literal) {
+      const set = this.#tables.filteringSets[code - SET_CODE.firstTable];
+      if (set === undefined) throw new ImpossibleRecord('its filtering categories are not in the dictionary');
+      this.#filtering = set;
+      this.#filteringStart = 0;
+      this.filteringCount = set.length;
+      return;
+    }
+    const bytes = this.#bytes;
+    const count = this.#next < end ? bytes[this.#next++]! : 0;
+    if (count === 0 || this.#next + count > end) throw new ImpossibleRecord('its filtering categories do not fit');
+    let before = -1;
+    for (let i = 0; i < count; i++) {
+      const ordinal = bytes[this.#next + i]!;
+      if (ordinal <= before || ordinal >= this.#tables.filtering.length) {
+        throw new ImpossibleRecord('its filtering categories are not an ascending list of known ones');
+      }
+      before = ordinal;
+    }
+    this.#filtering = bytes;
+    this.#filteringStart = this.#next;
+    this.filteringCount = count;
+    this.#next += count;
+  }
+
+  #parsePages(bitmap: number, end: number): void {
+    const bytes = this.#bytes;
+    let count = 0;
+    for (let i = 0; i < this.#bitmapSize; i++) {
+      let bits = bytes[bitmap + i]!;
+      while (bits !== 0) {
+        const bit = 31 - Math.clz32(bits & -bits);
+        bits &= bits - 1;
+        const type = i * 8 + bit;
+        if (type >= this.#typeCount) throw new ImpossibleRecord('it has a page type that the vocabulary has not');
+        this.#types[count] = type;
+        const from = this.#next;
+        const kind = this.#parseUrl(count, type, end);
+        if (kind === SHAPE) this.parts.shapes += this.#next - from;
+        else this.parts.literals += this.#next - from;
+        count++;
+      }
+    }
+    this.pageCount = count;
+  }
+
+  #parseUrl(i: number, type: number, end: number): number {
+    let code = this.#readOrdinal(end);
+    let origin = this.#origin;
+    if (code === URL_CODE.otherOrigin) {
+      origin = this.#next < end ? this.#bytes[this.#next++]! : INHERITED_ORIGIN;
+      if (origin >= this.#tables.origins.length)
+        throw new ImpossibleRecord('the origin of a page is not in the dictionary');
+      code = this.#readOrdinal(end);
+      if (code === URL_CODE.otherOrigin || code === URL_CODE.fullLiteral)
+        throw new ImpossibleRecord('a page has two origins');
+    }
+    let kind = SHAPE;
+    if (code < URL_CODE.firstShape) {
+      kind = code === URL_CODE.fullLiteral ? FULL : PATH;
+      this.#parseLiteral(i, end);
+    } else {
+      const shape = code - URL_CODE.firstShape;
+      const own = this.#tables.shapeOrigins[type]![shape];
+      if (own === undefined) throw new ImpossibleRecord('the shape of a page is not in the dictionary');
+      if (own !== INHERITED_ORIGIN) origin = own;
+      this.#values[i] = shape;
+    }
+    this.#kinds[i] = kind;
+    this.#origins[i] = origin;
+    return kind;
+  }
+
+  /** Checks a literal's codes and that what it says is not too long. */
+  #parseLiteral(i: number, end: number): void {
+    const bytes = this.#bytes;
+    let size = this.#next < end ? bytes[this.#next++]! : 0;
+    if (size >= 128) size = (size & 127) | ((this.#next < end ? bytes[this.#next++]! : 0) << 7);
+    const to = this.#next + size;
+    if (to > end) throw new ImpossibleRecord('a literal does not fit');
+    const { lengths } = this.#tables.dictionary.textSymbols;
+    let textSize = 0;
+    for (let at = this.#next; at < to; at++) {
+      const code = bytes[at]!;
+      if (code === SYMBOL_CODE.domain) {
+        textSize += this.domainSize;
+      } else if (code === SYMBOL_CODE.escape) {
+        at++;
+        const byte = at < to ? bytes[at]! : 0;
+        if (byte <= 0x20 || byte >= 0x7f) throw new ImpossibleRecord('a literal has a character that no URL has');
+        textSize += 1;
+      } else {
+        const length = lengths[code]!;
+        if (length === 0) throw new ImpossibleRecord('a literal has an unknown symbol');
+        textSize += length;
+      }
+    }
+    if (textSize > MAX_URL_SIZE_BYTES) throw new ImpossibleRecord('a URL is too long');
+    this.#values[i] = this.#next;
+    this.#ends[i] = to;
+    this.#next = to;
+  }
+
+  #readOrdinal(end: number): number {
+    if (this.#next >= end) throw new ImpossibleRecord('it ends too early');
+    const first = this.#bytes[this.#next++]!;
+    if (first < ORDINAL_WIDE) return first;
+    if (this.#next >= end) throw new ImpossibleRecord('it ends too early');
+    return ORDINAL_WIDE + ((first - ORDINAL_WIDE) << 8) + this.#bytes[this.#next++]!;
+  }
+
+  /** `"domain":"…","found":true…,"page_types":{…}`, after an opening brace; returns where it ends. */
+  writeHead(out: Uint8Array, start: number): number {
+    let at = copy(HEAD, out, start);
+    at = this.#writeDomain(out, at);
+    at = copy(FOUND, out, at);
+    if (this.language !== 0) at = copy(this.#tables.languages[this.language - 1]!, out, at);
+    at = copy(PAGE_TYPES, out, at);
+    for (let i = 0; i < this.pageCount; i++) {
+      if (i > 0) out[at++] = COMMA;
+      at = copy(this.#tables.keys[this.#types[i]!]!, out, at);
+      at = this.#writeUrl(i, out, at);
+      out[at++] = QUOTE;
+    }
+    out[at++] = 0x7d;
+    return at;
+  }
+
+  /** `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}`; returns where it ends. */
+  writeTail(out: Uint8Array, start: number): number {
+    let at = start;
+    if (this.iab !== 0) at = copy(this.#tables.iab[this.iab - 1]!, out, at);
+    if (this.filteringCount > 0) {
+      at = copy(FILTERING, out, at);
+      for (let i = 0; i < this.filteringCount; i++) {
+        if (i > 0) out[at++] = COMMA;
+        at = copy(this.#tables.filtering[this.#filtering[this.#filteringStart + i]!]!, out, at);
+      }
+      out[at++] = 0x5d;
+    }
+    if (this.hundredths >= 0) {
+      at = copy(OPEN_PAGE_RANK, out, at);
+      at = writeHundredths(this.hundredths, out, at);
+    }
+    if (this.globalRank > 0) {
+      at = copy(GLOBAL_RANK, out, at);
+      at = writeDecimal(this.globalRank, out, at);
+    }
+    out[at++] = 0x7d;
+    return at;
+  }
+
+  #writeDomain(out: Uint8Array, start: number): number {
+    const { domain, domainSize } = this;
+    for (let i = 0; i < domainSize; i++) out[start + i] = domain[i]!;
+    return start + domainSize;
+  }
+
+  /** The URL as it stands in a JSON string. */
+  #writeUrl(i: number, out: Uint8Array, start: number): number {
+    const kind = this.#kinds[i]!;
+    let at = start;
+    if (kind !== FULL) {
+      at = copy(this.#tables.origins[this.#origins[i]!]!, out, at);
+      at = this.#writeDomain(out, at);
+      if (kind === SHAPE) return copy(this.#tables.paths[this.#types[i]!]![this.#values[i]!]!, out, at);
+    }
+    const bytes = this.#bytes;
+    const { lengths, bytes: symbols } = this.#tables.dictionary.textSymbols;
+    const end = this.#ends[i]!;
+    for (let read = this.#values[i]!; read < end; read++) {
+      const code = bytes[read]!;
+      if (code >= SYMBOL_CODE.first) {
+        const size = lengths[code]!;
+        for (let j = 0; j < size; j++) out[at++] = symbols[code * 8 + j]!;
+      } else if (code === SYMBOL_CODE.domain) {
+        at = this.#writeDomain(out, at);
+      } else {
+        const byte = bytes[++read]!;
+        if (!isPlain(byte)) out[at++] = BACKSLASH;
+        out[at++] = byte;
+      }
+    }
+    return at;
+  }
+
+  pageUrls(): PageUrl[] {
+    const pages: PageUrl[] = [];
+    const { pageTypes } = this.#tables.metadata.vocabulary;
+    const scratch = this.#urlScratch;
+    for (let i = 0; i < this.pageCount; i++) {
+      const text = latin1(scratch, 0, this.#writeUrl(i, scratch, 0));
+      pages.push({ type: pageTypes[this.#types[i]!]!, url: text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text });
+    }
+    return pages;
+  }
+
+  filteringOrdinals(): readonly number[] {
+    return Array.from(this.#filtering.subarray(this.#filteringStart, this.#filteringStart + this.filteringCount));
+  }
+
+  filteringCategories(): readonly string[] {
+    if (this.filteringCount === 0) return [];
+    return this.filteringOrdinals().map((ordinal) => this.#tables.metadata.filtering.names[ordinal]!);
+  }
+
+  domainText(): string {
+    return latin1(this.domain, 0, this.domainSize);
+  }
+
+  record(): DomainRecord {
+    const { dictionary, metadata } = this.#tables;
+    return {
+      domain: this.domainText(),
+      ...(this.language === 0 ? {} : { language: dictionary.languages[this.language - 1]! }),
+      pageTypes: this.pageUrls(),
+      ...(this.iab === 0 ? {} : { iabCategory: metadata.iab.names[dictionary.iabOrder[this.iab - 1]!]! }),
+      ...(this.filteringCount === 0 ? {} : { filteringCategories: this.filteringCategories() }),
+      ...(this.hundredths < 0 ? {} : { openPageRank: this.hundredths / 100 }),
+      ...(this.globalRank === 0 ? {} : { globalRank: this.globalRank }),
+    };
+  }
+}
+
+const HEAD = bytesOf('{"domain":"');
+const FOUND = bytesOf('","found":true');
+const PAGE_TYPES = bytesOf(',"page_types":{');
+const FILTERING = bytesOf(',"filtering_categories":[');
+const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
+const GLOBAL_RANK = bytesOf(',"global_rank":');
+
+function bytesOf(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+// A loop is faster than `set` for the few bytes that these pieces have.
+function copy(from: Uint8Array, out: Uint8Array, at: number): number {
+  const size = from.length;
+  for (let i = 0; i < size; i++) out[at + i] = from[i]!;
+  return at + size;
+}
+
+function latin1(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);
+}
+
+/** The shortest decimal, as JSON.stringify writes it: 4.2, not 4.20. */
+function writeHundredths(value: number, out: Uint8Array, start: number): number {
+  let at = writeDecimal(Math.floor(value / 100), out, start);
+  const rest = value % 100;
+  if (rest === 0) return at;
+  out[at++] = 0x2e;
+  out[at++] = 0x30 + Math.floor(rest / 10);
+  if (rest % 10 !== 0) out[at++] = 0x30 + (rest % 10);
+  return at;
+}
+
+function writeDecimal(value: number, out: Uint8Array, start: number): number {
+  let digits = 1;
+  for (let limit = 10; limit <= value; limit *= 10) digits++;
+  let rest = value;
+  for (let i = start + digits - 1; i >= start; i--) {
+    out[i] = 0x30 + (rest % 10);
+    rest = Math.floor(rest / 10);
+  }
+  return start + digits;
+}

@@ -1,0 +1,228 @@
+/**
+ * Fields → the bytes of a record, without padding and check (partition.ts adds them). FORMAT.md, "Record". Its counterpart is
+ * record-decoder.ts.
+ */
+import { PagegateError } from '../errors.ts';
+import { ByteMap, hashBytes } from './byte-map.ts';
+import { AnswerSizes, type Catalog } from './catalog.ts';
+import type { Dictionary } from './dictionary.ts';
+import {
+  FACTS,
+  INHERITED_ORIGIN,
+  MAX_DOMAIN_SIZE_BYTES,
+  MAX_RECORD_SIZE_BYTES,
+  MAX_URL_SIZE_BYTES,
+  ORDINAL_WIDE,
+  RECORD_ORIGINS,
+  SET_CODE,
+  SYMBOL_CODE,
+  URL_CODE,
+} from './layout.ts';
+import type { RecordFields } from './record-fields.ts';
+import { SymbolEncoder } from './symbols.ts';
+import { findDomainInUrl } from './url-parts.ts';
+
+const UNKNOWN_ORIGIN = -1;
+const OFF_DOMAIN = -2;
+
+/** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
+export class RecordEncoder {
+  /** The bytes of the record encoded last. */
+  readonly out: Uint8Array = new Uint8Array(MAX_RECORD_SIZE_BYTES);
+  /** The longest answer (head and tail) that any record encoded so far can give; the builder passes on the largest of all. */
+  maxAnswerSizeBytes = 0;
+  readonly #domainSymbols: SymbolEncoder;
+  readonly #textSymbols: SymbolEncoder;
+  readonly #origins: ByteMap;
+  /** Tag: page type × 256 + origin. */
+  readonly #shapes: ByteMap;
+  readonly #languages: Uint8Array = new Uint8Array(0x1_0000);
+  readonly #iab: Int32Array = new Int32Array(0x1_0000).fill(-1);
+  readonly #filteringSets: ByteMap;
+  readonly #bitmapSize: number;
+  readonly #answerSizes: AnswerSizes;
+  readonly #urlOrigins: Int32Array = new Int32Array(32);
+  readonly #urlDomains: Int32Array = new Int32Array(32);
+  readonly #originVotes: Int32Array = new Int32Array(RECORD_ORIGINS);
+
+  constructor(dictionary: Dictionary, catalog: Catalog) {
+    this.#domainSymbols = new SymbolEncoder(dictionary.domainSymbols);
+    this.#textSymbols = new SymbolEncoder(dictionary.textSymbols);
+    this.#origins = new ByteMap(dictionary.origins.map((text, value) => ({ tag: 0, text, value })));
+    this.#shapes = new ByteMap(
+      dictionary.shapes.flatMap((shapes, type) =>
+        shapes.map(({ origin, path }, value) => ({ tag: type * 256 + origin, text: path, value })),
+      ),
+    );
+    dictionary.languages.forEach((code, i) => {
+      this.#languages[(code.charCodeAt(0) << 8) | code.charCodeAt(1)] = i + 1;
+    });
+    dictionary.iabOrder.forEach((ordinal, i) => {
+      this.#iab[ordinal] = i + 1;
+    });
+    this.#filteringSets = new ByteMap(
+      dictionary.filteringSets.map((set, value) => ({ tag: 0, text: String.fromCharCode(...set), value })),
+    );
+    this.#bitmapSize = Math.ceil(dictionary.shapes.length / 8);
+    this.#answerSizes = new AnswerSizes(catalog);
+  }
+
+  /** Encodes; returns the size in bytes. Throws index_limit for what the format cannot hold. */
+  encode(fields: RecordFields): number {
+    const out = this.out;
+    const { source } = fields;
+    const domainSize = fields.domainEnd - fields.domainStart;
+    if (domainSize < 1 || domainSize > MAX_DOMAIN_SIZE_BYTES) throw limit(`A domain has ${domainSize} bytes.`);
+    let at = this.#domainSymbols.encode(source, fields.domainStart, fields.domainEnd, out, 1);
+    for (let i = 1; i < at; i++) {
+      if (out[i] === SYMBOL_CODE.escape) throw limit('A domain has a character that no key has.');
+    }
+    out[0] = at - 1;
+    const origin = this.#locateUrls(fields);
+    at = this.#writeFacts(fields, origin, at);
+    for (let i = 0; i < fields.pageCount; i++) at = this.#writeUrl(fields, i, origin, at);
+    if (at >= MAX_RECORD_SIZE_BYTES) throw limit(`A record has ${at} bytes.`);
+    this.maxAnswerSizeBytes = Math.max(this.maxAnswerSizeBytes, this.#answerSizes.of(fields));
+    return at;
+  }
+
+  /** Finds each URL's domain and origin; returns the origin that most of them have. */
+  #locateUrls(fields: RecordFields): number {
+    const { source, domainStart, domainEnd } = fields;
+    const votes = this.#originVotes.fill(0);
+    for (let i = 0; i < fields.pageCount; i++) {
+      const start = fields.pageStarts[i]!;
+      const end = fields.pageEnds[i]!;
+      if (end - start > MAX_URL_SIZE_BYTES)
+        throw limit(`A URL has ${end - start} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
+      const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
+      const origin = found === -1 ? OFF_DOMAIN : this.#origins.get(0, source, start, found);
+      this.#urlDomains[i] = found;
+      this.#urlOrigins[i] = origin;
+      if (origin >= 0 && origin < RECORD_ORIGINS) votes[origin] = votes[origin]! + 1;
+    }
+    let best = 0;
+    for (let i = 1; i < RECORD_ORIGINS; i++) if (votes[i]! > votes[best]!) best = i;
+    return best;
+  }
+
+  #writeFacts(fields: RecordFields, origin: number, start: number): number {
+    const out = this.out;
+    const { globalRank, openPageRankHundredths: hundredths, iabCategory, filteringCount } = fields;
+    const rankBytes =
+      globalRank === 0 ? 0 : globalRank < 0x100 ? 1 : globalRank < 0x1_0000 ? 2 : globalRank < 0x100_0000 ? 3 : 4;
+    const facts =
+      (hundredths < 0 ? FACTS.rankAbsent : hundredths) |
+      (rankBytes << FACTS.globalRankShift) |
+      (origin << FACTS.originShift);
+    let at = start;
+    out[at++] = facts & 0xff;
+    out[at++] = facts >>> 8;
+    for (let i = 0; i < this.#bitmapSize; i++) out[at + i] = 0;
+    for (let i = 0; i < fields.pageCount; i++) {
+      const type = fields.pageTypes[i]!;
+      if (type >= this.#bitmapSize * 8) throw limit(`There is no page type ${type} in this index's vocabulary.`);
+      out[at + (type >>> 3)] = out[at + (type >>> 3)]! | (1 << (type & 7));
+    }
+    at += this.#bitmapSize;
+    const language = this.#languages[fields.language]!;
+    if (fields.language !== 0 && language === 0) throw limit('A language is not in the dictionary.');
+    out[at++] = language;
+    const iab = iabCategory < 0 ? 0 : this.#iab[iabCategory]!;
+    if (iab < 0) throw limit(`There is no IAB category ${iabCategory} in the dictionary.`);
+    at = writeOrdinal(iab, out, at);
+    if (filteringCount === 0) {
+      out[at++] = SET_CODE.none;
+    } else {
+      const set = this.#filteringSets.get(0, fields.filtering, 0, filteringCount);
+      if (set >= 0) {
+        at = writeOrdinal(set + SET_CODE.firstTable, out, at);
+      } else {
+        out[at++] = SET_CODE.literal;
+        out[at++] = filteringCount;
+        for (let i = 0; i < filteringCount; i++) out[at++] = fields.filtering[i]!;
+      }
+    }
+    let rest = globalRank;
+    for (let i = 0; i < rankBytes; i++) {
+      out[at++] = rest & 0xff;
+      rest >>>= 8;
+    }
+    return at;
+  }
+
+  #writeUrl(fields: RecordFields, i: number, recordOrigin: number, start: number): number {
+    const { source } = fields;
+    const out = this.out;
+    const type = fields.pageTypes[i]!;
+    const urlStart = fields.pageStarts[i]!;
+    const urlEnd = fields.pageEnds[i]!;
+    const domain = this.#urlDomains[i]!;
+    const origin = this.#urlOrigins[i]!;
+    if (origin < 0) {
+      out[start] = URL_CODE.fullLiteral;
+      return this.#writeFullLiteral(fields, urlStart, urlEnd, origin === UNKNOWN_ORIGIN ? domain : -1, start + 1);
+    }
+    const path = domain + fields.domainEnd - fields.domainStart;
+    const pathHash = hashBytes(source, path, urlEnd);
+    const inherited = this.#shapes.getHashed(type * 256 + INHERITED_ORIGIN, pathHash, source, path, urlEnd);
+    if (origin === recordOrigin) {
+      if (inherited >= 0) return writeShape(inherited, out, start);
+      out[start] = URL_CODE.pathLiteral;
+      return this.#writeLiteral(source, path, urlEnd, start + 1);
+    }
+    const shape = this.#shapes.getHashed(type * 256 + origin, pathHash, source, path, urlEnd);
+    if (shape >= 0) return writeShape(shape, out, start);
+    out[start] = URL_CODE.otherOrigin;
+    out[start + 1] = origin;
+    if (inherited >= 0) return writeShape(inherited, out, start + 2);
+    out[start + 2] = URL_CODE.pathLiteral;
+    return this.#writeLiteral(source, path, urlEnd, start + 3);
+  }
+
+  /** A size in codes and then the codes. The size is written once it is known: one byte below 128, otherwise two. */
+  #writeLiteral(source: Uint8Array, start: number, end: number, at: number): number {
+    return this.#closeLiteral(at, this.#textSymbols.encode(source, start, end, this.out, at + 1));
+  }
+
+  #writeFullLiteral(fields: RecordFields, start: number, end: number, domain: number, at: number): number {
+    const { source } = fields;
+    if (domain === -1) return this.#writeLiteral(source, start, end, at);
+    let to = this.#textSymbols.encode(source, start, domain, this.out, at + 1);
+    this.out[to++] = SYMBOL_CODE.domain;
+    to = this.#textSymbols.encode(source, domain + fields.domainEnd - fields.domainStart, end, this.out, to);
+    return this.#closeLiteral(at, to);
+  }
+
+  #closeLiteral(at: number, to: number): number {
+    const out = this.out;
+    const size = to - at - 1;
+    if (size < 128) {
+      out[at] = size;
+      return to;
+    }
+    out.copyWithin(at + 2, at + 1, to);
+    out[at] = 128 | (size & 127);
+    out[at + 1] = size >>> 7;
+    return to + 1;
+  }
+}
+
+/** A number in one or two bytes. */
+function writeOrdinal(value: number, out: Uint8Array, at: number): number {
+  if (value < ORDINAL_WIDE) {
+    out[at] = value;
+    return at + 1;
+  }
+  out[at] = ORDINAL_WIDE + ((value - ORDINAL_WIDE) >>> 8);
+  out[at + 1] = (value - ORDINAL_WIDE) & 0xff;
+  return at + 2;
+}
+
+function writeShape(shape: number, out: Uint8Array, at: number): number {
+  return writeOrdinal(shape + URL_CODE.firstShape, out, at);
+}
+
+function limit(what: string): PagegateError {
+  return new PagegateError('index_limit', what);
+}

@@ -1,0 +1,154 @@
+/**
+ * Symbol tables: a text becomes one-byte codes, each of which stands for up to eight characters that often come together.
+ * Code 0 takes the next byte as it is, code 1 stands for the record's domain (in URLs), the others are the table's.
+ * After Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (2020).
+ */
+import { MAX_SYMBOL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
+
+const MAX_SYMBOLS = 256 - SYMBOL_CODE.first;
+const TRAINING_ROUNDS = 5;
+const ALPHABET = 128;
+
+/** Symbols in a form that decodes: the bytes of code `c` begin at `8 c`; a length of 0 means that there is no such code. */
+export class SymbolTable {
+  readonly bytes: Uint8Array = new Uint8Array(256 * MAX_SYMBOL_SIZE_BYTES);
+  readonly lengths: Uint8Array = new Uint8Array(256);
+  /** What the table was made of, for the dictionary. */
+  readonly symbols: readonly Uint8Array[];
+
+  /** Each symbol is 1 to 8 bytes of printable ASCII without quote and backslash: it goes into JSON as it is. */
+  constructor(symbols: readonly Uint8Array[]) {
+    if (symbols.length > MAX_SYMBOLS) throw new RangeError(`a symbol table has ${symbols.length} symbols`);
+    this.symbols = symbols;
+    symbols.forEach((symbol, i) => {
+      if (symbol.length === 0 || symbol.length > MAX_SYMBOL_SIZE_BYTES || !symbol.every(isPlain)) {
+        throw new RangeError(`symbol ${i} is not 1 to ${MAX_SYMBOL_SIZE_BYTES} plain characters`);
+      }
+      this.bytes.set(symbol, (i + SYMBOL_CODE.first) * MAX_SYMBOL_SIZE_BYTES);
+      this.lengths[i + SYMBOL_CODE.first] = symbol.length;
+    });
+  }
+}
+
+/** True for a character that JSON needs no escape for. */
+export function isPlain(byte: number): boolean {
+  return byte > 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c;
+}
+
+/** Encodes with a symbol table: at each place the longest symbol that fits. */
+export class SymbolEncoder {
+  readonly #children: Uint16Array;
+  readonly #codes: Uint8Array;
+
+  constructor(table: SymbolTable) {
+    const nodes: (number[] | undefined)[] = [[]];
+    const codes: number[] = [0];
+    table.symbols.forEach((symbol, i) => {
+      let node = 0;
+      for (const byte of symbol) {
+        const children = nodes[node]!;
+        let child = children[byte] ?? 0;
+        if (child === 0) {
+          child = nodes.length;
+          nodes.push([]);
+          codes.push(0);
+          children[byte] = child;
+        }
+        node = child;
+      }
+      codes[node] = i + SYMBOL_CODE.first;
+    });
+    this.#children = new Uint16Array(nodes.length * ALPHABET);
+    nodes.forEach((children, node) => {
+      children?.forEach((child, byte) => {
+        this.#children[node * ALPHABET + byte] = child;
+      });
+    });
+    this.#codes = Uint8Array.from(codes);
+  }
+
+  /** Writes the codes of `source[start, end)` to `out` from `at` on; returns where they end. At most 2 bytes for each byte. */
+  encode(source: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+    const children = this.#children;
+    const codes = this.#codes;
+    let write = at;
+    let read = start;
+    while (read < end) {
+      let node = 0;
+      let best = 0;
+      let after = read;
+      for (let i = read; i < end; i++) {
+        const byte = source[i]!;
+        if (byte >= ALPHABET) break;
+        node = children[node * ALPHABET + byte]!;
+        if (node === 0) break;
+        const code = codes[node]!;
+        if (code !== 0) {
+          best = code;
+          after = i + 1;
+        }
+      }
+      if (best === 0) {
+        out[write++] = SYMBOL_CODE.escape;
+        out[write++] = source[read++]!;
+      } else {
+        out[write++] = best;
+        read = after;
+      }
+    }
+    return write;
+  }
+}
+
+/**
+ * Chooses the symbols that shorten the sample most. The same sample gives the same table. Each character of `alphabet` has a symbol
+ * of its own, so that no text over it needs an escape.
+ */
+export function trainSymbols(texts: readonly Uint8Array[], alphabet = ''): SymbolTable {
+  const singles = Array.from(alphabet, (character) => Uint8Array.of(character.charCodeAt(0)));
+  let table = new SymbolTable(singles);
+  for (let i = 0; i < TRAINING_ROUNDS; i++) {
+    const better = improve(texts, table).filter((symbol) => symbol.length > 1 || !alphabet.includes(textOf(symbol)));
+    table = new SymbolTable([...singles, ...better.slice(0, MAX_SYMBOLS - singles.length)]);
+  }
+  return table;
+}
+
+function textOf(symbol: Uint8Array): string {
+  return String.fromCharCode(...symbol);
+}
+
+/** One round: encodes the sample, and of the symbols used and of the pairs that followed each other keeps the most useful ones. */
+function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[] {
+  const gains = new Map<string, number>();
+  const add = (symbol: string, gain: number): void => {
+    gains.set(symbol, (gains.get(symbol) ?? 0) + gain);
+  };
+  const names = table.symbols.map(textOf);
+  const encoder = new SymbolEncoder(table);
+  const codes = new Uint8Array(2 * Math.max(1, ...texts.map((text) => text.length)));
+  for (const text of texts) {
+    const end = encoder.encode(text, 0, text.length, codes, 0);
+    let previous = '';
+    for (let i = 0; i < end; i++) {
+      const code = codes[i]!;
+      const escaped = code === SYMBOL_CODE.escape;
+      const byte = escaped ? codes[++i]! : 0;
+      if (escaped && !isPlain(byte)) {
+        previous = '';
+        continue;
+      }
+      const symbol = escaped ? String.fromCharCode(byte) : names[code - SYMBOL_CODE.first]!;
+      // A lone character that has no symbol costs two bytes, so that giving it one saves a whole byte.
+      add(symbol, symbol.length === 1 ? 1 : symbol.length - 1);
+      if (previous !== '' && previous.length + symbol.length <= MAX_SYMBOL_SIZE_BYTES) {
+        add(previous + symbol, previous.length + symbol.length - 1);
+      }
+      previous = symbol;
+    }
+  }
+  const ranked = [...gains].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  return ranked
+    .slice(0, 2 * MAX_SYMBOLS)
+    .map(([symbol]) => Uint8Array.from(symbol, (character) => character.charCodeAt(0)));
+}

@@ -1,0 +1,35 @@
+/** A URL relative to a domain: what stands before the domain (scheme and host prefix) and what follows it. */
+
+const SLASH = 0x2f;
+const COLON = 0x3a;
+const QUESTION = 0x3f;
+const HASH = 0x23;
+const LOWER_S = 0x73;
+const HTTP_SIZE_BYTES = 'http://'.length;
+
+/**
+ * Where the domain begins in the URL `source[start, end)`; -1 when its host does not end with the domain, or when the scheme is
+ * neither http nor https. What precedes it is the origin, what follows it the path.
+ */
+export function findDomainInUrl(
+  source: Uint8Array,
+  start: number,
+  end: number,
+  domain: Uint8Array,
+  domainStart: number,
+  domainEnd: number,
+): number {
+  const hostStart = start + HTTP_SIZE_BYTES + (source[start + 4] === LOWER_S ? 1 : 0);
+  if (hostStart > end || source[hostStart - 1] !== SLASH || source[hostStart - 2] !== SLASH) return -1;
+  if (source[hostStart - 3] !== COLON) return -1;
+  let hostEnd = hostStart;
+  while (hostEnd < end) {
+    const byte = source[hostEnd]!;
+    if (byte === SLASH || byte === QUESTION || byte === HASH || byte === COLON) break;
+    hostEnd++;
+  }
+  const found = hostEnd - (domainEnd - domainStart);
+  if (found < hostStart) return -1;
+  for (let i = domainStart, j = found; i < domainEnd; i++, j++) if (domain[i] !== source[j]) return -1;
+  return found;
+}

@@ -1,0 +1,287 @@
+/** Reads an index from end to end and says whether every byte of it is what was written, and if not, where the first damage is. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { PagegateError } from '../errors.ts';
+import { crc8, xxh64 } from './checksum.ts';
+import { decodeHeader, type Header, validateHeader } from './header.ts';
+import { xxh32 } from './key-hash.ts';
+import {
+  BLOCK_CHECKSUM_SIZE_BYTES,
+  BLOCK_SIZE_BYTES,
+  HEADER_SIZE_BYTES,
+  LINE,
+  LINE_SIZE_BYTES,
+  LINE_SIZE_WORDS,
+  lineOfHash,
+  MAX_RECORD_SIZE_BYTES,
+  SECTIONS,
+  SEED_A,
+  SEED_B,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_LINE,
+} from './layout.ts';
+import { lineIsIntact, readLineBase } from './line.ts';
+import { type IndexBytes, openMappedFile } from './mapped-file.ts';
+import { readTables } from './reader.ts';
+import { ImpossibleRecord, RecordDecoder, type RenderTables } from './record-decoder.ts';
+
+/** One damaged range of bytes of the file. */
+export interface Damage {
+  /** In bytes from the beginning of the file. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly where: string;
+  readonly what: string;
+}
+
+export interface VerifyReport {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly ok: boolean;
+  readonly recordCount: number;
+  /** In the order of the file, at most `MAX_DAMAGES`. */
+  readonly damages: readonly Damage[];
+}
+
+export interface VerifyOptions {
+  readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+const MAX_DAMAGES = 20;
+const LINES_PER_TURN = 8192;
+
+/** Verifies a file. Damage is reported, not thrown; what is no index at all (missing, a directory, a newer version) throws. */
+export async function verifyIndex(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  const bytes = openMappedFile(path);
+  try {
+    return await verifyIndexBytes(bytes, options);
+  } finally {
+    bytes.close();
+  }
+}
+
+/** The same over bytes that somebody else opened. */
+export async function verifyIndexBytes(bytes: IndexBytes, options: VerifyOptions = {}): Promise<VerifyReport> {
+  const damages: Damage[] = [];
+  let recordCount = 0;
+  let header: Header;
+  let tables: RenderTables;
+  try {
+    header = validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
+    damages.push(...checkGaps(bytes, header));
+    tables = readTables(bytes, header);
+  } catch (error) {
+    if (!(error instanceof PagegateError) || error.code !== 'index_corrupt') throw error;
+    damages.push(damageOfSection(bytes, error));
+    return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: false, recordCount, damages };
+  }
+  const progress = new ProgressOf(options, header);
+  damages.push(...(await checkBlocks(bytes, header, progress)));
+  if (damages.length === 0) {
+    const walk = new RecordWalk(bytes, header, tables);
+    for (let line = 0; line < header.lineCount && walk.damages.length < MAX_DAMAGES; line++) {
+      if (line % LINES_PER_TURN === 0) await progress.pause();
+      walk.checkLine(line);
+      progress.add(LINE_SIZE_BYTES + walk.lineSizeBytes);
+    }
+    walk.checkEnd();
+    recordCount = walk.recordCount;
+    damages.push(...walk.damages);
+  }
+  const sorted = damages.sort((a, b) => a.offset - b.offset).slice(0, MAX_DAMAGES);
+  return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
+}
+
+/** Counts bytes and lets other work run between pieces. Both passes read the directory and the payload once. */
+class ProgressOf {
+  readonly #options: VerifyOptions;
+  readonly #total: number;
+  #done = 0;
+
+  constructor(options: VerifyOptions, header: Header) {
+    this.#options = options;
+    this.#total = 2 * (header.sections.directory.size + header.sections.payload.size);
+  }
+
+  add(bytes: number): void {
+    this.#done += bytes;
+  }
+
+  async pause(): Promise<void> {
+    this.#options.signal?.throwIfAborted();
+    this.#options.onProgress?.(this.#done, this.#total);
+    await nextTurn();
+  }
+}
+
+function checkGaps(bytes: IndexBytes, header: Header): Damage[] {
+  const damages: Damage[] = [];
+  let end = HEADER_SIZE_BYTES;
+  for (const name of SECTIONS) {
+    const { offset, size } = header.sections[name];
+    if (bytes.view(end, offset - end).some((byte) => byte !== 0)) {
+      damages.push({ offset: end, sizeBytes: offset - end, where: `gap before ${name}`, what: 'it is not zero' });
+    }
+    end = offset + size;
+  }
+  return damages;
+}
+
+async function checkBlocks(bytes: IndexBytes, header: Header, progress: ProgressOf): Promise<Damage[]> {
+  const damages: Damage[] = [];
+  const { blocks } = header.sections;
+  const expected = bytes.view(blocks.offset, blocks.size);
+  const view = new DataView(expected.buffer, expected.byteOffset, expected.byteLength);
+  let block = 0;
+  for (const name of ['directory', 'payload'] as const) {
+    const { offset, size } = header.sections[name];
+    for (let at = 0; at < size; at += BLOCK_SIZE_BYTES) {
+      const sizeBytes = Math.min(BLOCK_SIZE_BYTES, size - at);
+      if (xxh64(bytes.view(offset + at, sizeBytes)) !== view.getBigUint64(block * BLOCK_CHECKSUM_SIZE_BYTES, true)) {
+        damages.push({ offset: offset + at, sizeBytes, where: name, what: `the checksum of block ${block} is wrong` });
+        if (damages.length >= MAX_DAMAGES) return damages;
+      }
+      block++;
+      progress.add(sizeBytes);
+      if (block % 16 === 0) await progress.pause();
+    }
+  }
+  return damages;
+}
+
+/** Walks lines and records in order and checks what the checksums cannot: that the writer meant something possible. */
+class RecordWalk {
+  readonly damages: Damage[] = [];
+  recordCount = 0;
+  /** Payload bytes of the line checked last. */
+  lineSizeBytes = 0;
+  readonly #bytes: IndexBytes;
+  readonly #header: Header;
+  readonly #tables: RenderTables;
+  readonly #directory: Uint8Array;
+  readonly #words: Uint32Array;
+  readonly #decoder: RecordDecoder;
+  readonly #out: Uint8Array;
+  #expectedBase = 0;
+  #hashA = -1;
+  #hashB = -1;
+
+  constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
+    this.#bytes = bytes;
+    this.#header = header;
+    this.#tables = tables;
+    const { directory } = header.sections;
+    this.#directory = bytes.view(directory.offset, directory.size);
+    this.#words = new Uint32Array(this.#directory.buffer, directory.offset, header.lineCount * LINE_SIZE_WORDS);
+    this.#decoder = new RecordDecoder(tables);
+    this.#out = new Uint8Array(Math.min(tables.metadata.maxAnswerSizeBytes, 2 ** 24));
+  }
+
+  /** Checks the next line and its records. */
+  checkLine(line: number): void {
+    this.lineSizeBytes = 0;
+    const what = this.#checkSlots(line) ?? this.#checkRecords(line);
+    if (what === undefined) return;
+    const offset = this.#header.sections.directory.offset + line * LINE_SIZE_BYTES;
+    this.damages.push({ offset, sizeBytes: LINE_SIZE_BYTES, where: `line ${line}`, what });
+  }
+
+  /** What is wrong with the line itself; undefined when nothing is. */
+  #checkSlots(line: number): string | undefined {
+    const at = line * LINE_SIZE_BYTES;
+    const directory = this.#directory;
+    if (!lineIsIntact(this.#words, line)) return 'its check is wrong';
+    const base = readLineBase(directory, at);
+    if (base !== this.#expectedBase) return `its base is ${base}, expected ${this.#expectedBase}`;
+    for (let i = directory[at + LINE.count.offset]!; i < SLOTS_PER_LINE; i++) {
+      if (directory[at + LINE.fingerprints.offset + i] !== 0 || directory[at + LINE.lengths.offset + i] !== 0) {
+        return 'an unused slot is not zero';
+      }
+    }
+    return undefined;
+  }
+
+  /** Checks the records of a line whose slots are in order. */
+  #checkRecords(line: number): string | undefined {
+    const at = line * LINE_SIZE_BYTES;
+    const directory = this.#directory;
+    const { payload } = this.#header.sections;
+    const base = this.#expectedBase;
+    const count = directory[at + LINE.count.offset]!;
+    const extra = Math.max(0, count - SLOTS_PER_LINE);
+    const tableSize = extra === 0 ? 0 : 2 * extra + 1;
+    if (base + tableSize > payload.size) return 'its records lie outside the payload';
+    const table = this.#bytes.view(payload.offset + base, tableSize);
+    if (extra > 0 && crc8(table, 0, 2 * extra) !== table[2 * extra]) return 'its overflow table is damaged';
+    let offset = base + tableSize;
+    for (let i = 0; i < count; i++) {
+      const inLine = i < SLOTS_PER_LINE;
+      const fingerprint = inLine ? directory[at + LINE.fingerprints.offset + i]! : table[i - SLOTS_PER_LINE]!;
+      const code = inLine ? directory[at + LINE.lengths.offset + i]! : table[extra + i - SLOTS_PER_LINE]!;
+      const sizeBytes = SIZE_OF_LENGTH_CODE[code]!;
+      if (offset + sizeBytes > payload.size) return 'its records lie outside the payload';
+      const what = this.#checkRecord(offset, sizeBytes, line, fingerprint);
+      if (what !== undefined) {
+        const where = `record ${this.recordCount} (line ${line})`;
+        this.damages.push({ offset: payload.offset + offset, sizeBytes, where, what });
+      }
+      this.recordCount += 1;
+      offset += sizeBytes;
+    }
+    this.lineSizeBytes = offset - base;
+    this.#expectedBase = offset;
+    return undefined;
+  }
+
+  /** What is wrong with a record; undefined when nothing is. */
+  #checkRecord(offset: number, size: number, line: number, fingerprint: number): string | undefined {
+    if (size > MAX_RECORD_SIZE_BYTES) return 'it is too long';
+    const bytes = this.#bytes.view(this.#header.sections.payload.offset + offset, size);
+    if (crc8(bytes, 0, size - 1) !== bytes[size - 1]) return 'its check byte is wrong';
+    const decoder = this.#decoder;
+    try {
+      decoder.parse(bytes, 0, size - 1);
+    } catch (error) {
+      if (error instanceof ImpossibleRecord) return error.message;
+      throw error;
+    }
+    const hashA = xxh32(decoder.domain, 0, decoder.domainSize, SEED_A);
+    const hashB = xxh32(decoder.domain, 0, decoder.domainSize, SEED_B);
+    if (lineOfHash(hashA, this.#header.lineCount) !== line) return 'its domain belongs into another line';
+    if ((hashB & 0xff) !== fingerprint) return 'its fingerprint is not that of its domain';
+    if (hashA < this.#hashA || (hashA === this.#hashA && hashB < this.#hashB)) return 'it is not in hash order';
+    this.#hashA = hashA;
+    this.#hashB = hashB;
+    const end = decoder.writeTail(this.#out, decoder.writeHead(this.#out, 0));
+    if (end > this.#tables.metadata.maxAnswerSizeBytes)
+      return `its answer has ${end} bytes, more than the metadata allow`;
+    return undefined;
+  }
+
+  checkEnd(): void {
+    if (this.damages.length > 0) return;
+    const { payload } = this.#header.sections;
+    if (this.#expectedBase !== payload.size) {
+      const sizeBytes = payload.size - this.#expectedBase;
+      this.damages.push({
+        offset: payload.offset + this.#expectedBase,
+        sizeBytes,
+        where: 'payload',
+        what: 'no line refers to these bytes',
+      });
+    }
+    if (this.recordCount !== this.#header.recordCount) {
+      const what = `it says ${this.#header.recordCount} records, there are ${this.recordCount}`;
+      this.damages.push({ offset: 0, sizeBytes: HEADER_SIZE_BYTES, where: 'header', what });
+    }
+  }
+}
+
+/** An error of the header or of a small section, as a range of bytes. */
+function damageOfSection(bytes: IndexBytes, error: PagegateError): Damage {
+  const where = String(error.details['where']);
+  const raw = decodeHeader(bytes.view(0, HEADER_SIZE_BYTES));
+  const name = SECTIONS.find((section) => section === where);
+  const range = name === undefined ? { offset: 0, size: HEADER_SIZE_BYTES } : raw.sections[name];
+  return { offset: range.offset, sizeBytes: range.size, where, what: error.message };
+}

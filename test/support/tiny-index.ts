@@ -1,0 +1,130 @@
+/** Small indexes for tests: a few entries in, the path or the bytes of a real index out. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Catalog,
+  DictionaryTrainer,
+  fieldsFromEntry,
+  hashKeyA,
+  hashKeyB,
+  IndexWriter,
+  type Metadata,
+  PartitionBuilder,
+  planLineCount,
+  RecordEncoder,
+  RecordFields,
+} from '../../src/index/writer.ts';
+import type { Entry } from '../../src/record/entry.ts';
+import { filteringCategories, iabPaths } from '../../src/record/taxonomy.ts';
+import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+
+/** The catalog of the shipped data. */
+export const shippedCatalog: Catalog = {
+  vocabulary: {
+    name: VOCABULARY_NAME,
+    version: VOCABULARY_VERSION,
+    pageTypes: pageTypes('full').map(({ name }) => name),
+  },
+  iab: { version: 'iab-test', names: iabPaths },
+  filtering: { version: 'filtering-test', names: filteringCategories },
+};
+
+/** A catalog so small that every bit of an index built with it can be tried. */
+export const smallCatalog: Catalog = {
+  vocabulary: {
+    name: VOCABULARY_NAME,
+    version: VOCABULARY_VERSION,
+    pageTypes: pageTypes('core').map(({ name }) => name),
+  },
+  iab: { version: 'iab-test', names: ['A', 'A > B', 'C "quoted"'] },
+  filtering: { version: 'filtering-test', names: ['News', 'Games', 'Malware'] },
+};
+
+export interface TinyIndexOptions {
+  readonly catalog?: Catalog;
+  readonly metadata?: Partial<Metadata>;
+  /** Lines to use instead of the planned number. */
+  readonly lineCount?: number;
+}
+
+/** An entry from what matters for a test: pages as `{ login: 'https://…' }`. */
+export function entryOf(
+  domain: string,
+  pages: Readonly<Record<string, string>> = {},
+  facts: Partial<Entry> = {},
+  catalog: Catalog = shippedCatalog,
+): Entry {
+  const names = catalog.vocabulary.pageTypes;
+  const urls = Object.entries(pages)
+    .map(([type, url]) => ({ type, ordinal: names.indexOf(type), url }))
+    .sort((a, b) => a.ordinal - b.ordinal);
+  return { domain, filteringCategories: [], pageTypes: urls, ...facts };
+}
+
+/** Writes an index of the entries to `path`, which must not exist. */
+export function writeTinyIndex(path: string, entries: readonly Entry[], options: TinyIndexOptions = {}): void {
+  const catalog = options.catalog ?? shippedCatalog;
+  const fields = new RecordFields();
+  const trainer = new DictionaryTrainer(catalog);
+  for (const entry of entries) {
+    fieldsFromEntry(entry, fields);
+    trainer.add(fields);
+  }
+  const dictionary = trainer.train();
+  const encoder = new RecordEncoder(dictionary, catalog);
+  const records = entries.map((entry) => {
+    fieldsFromEntry(entry, fields);
+    const size = encoder.encode(fields);
+    const { source, domainStart, domainEnd } = fields;
+    return {
+      hashA: hashKeyA(source, domainStart, domainEnd),
+      hashB: hashKeyB(source, domainStart, domainEnd),
+      bytes: encoder.out.slice(0, size),
+    };
+  });
+  records.sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || Buffer.compare(a.bytes, b.bytes));
+  const lineCount = options.lineCount ?? planLineCount(records.length);
+  const builder = new PartitionBuilder(0, lineCount, lineCount);
+  for (const { hashA, hashB, bytes } of records) builder.add(hashA, hashB, bytes, 0, bytes.length);
+  const writer = new IndexWriter(path, dictionary, lineCount);
+  writer.appendPartition(builder.finish());
+  writer.finish({
+    dataset: 'tiny',
+    revision: 1,
+    created: '2026-01-01T00:00:00Z',
+    generation: 1,
+    manifestSha256: '0'.repeat(64),
+    pageTypesComplete: true,
+    ...catalog,
+    unicodeVersion: process.versions['unicode'] ?? 'unknown',
+    generator: 'pagegate test',
+    maxAnswerSizeBytes: encoder.maxAnswerSizeBytes,
+    ...options.metadata,
+  });
+}
+
+/** The bytes of such an index. */
+export function tinyIndexBytes(entries: readonly Entry[], options: TinyIndexOptions = {}): Uint8Array {
+  return withTempDirectory((directory) => {
+    const path = join(directory, 'tiny.pgx');
+    writeTinyIndex(path, entries, options);
+    return Uint8Array.from(readFileSync(path));
+  });
+}
+
+/** Runs a task with a new directory, and removes the directory afterwards. */
+export function withTempDirectory<T>(task: (directory: string) => T): T {
+  const directory = mkdtempSync(join(tmpdir(), 'pagegate-'));
+  const clean = (): void => rmSync(directory, { recursive: true, force: true });
+  let result: T;
+  try {
+    result = task(directory);
+  } catch (error) {
+    clean();
+    throw error;
+  }
+  if (result instanceof Promise) return result.finally(clean) as T;
+  clean();
+  return result;
+}
