@@ -3,7 +3,7 @@
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
 import type { Index } from '../index/reader.ts';
-import type { Verdict } from '../policy/evaluate.ts';
+import type { Verdict } from '../policy/types.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */

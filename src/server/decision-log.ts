@@ -8,7 +8,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
-import type { Verdict } from '../policy/evaluate.ts';
+import type { Verdict } from '../policy/types.ts';
 
 /** Longer paths are cut: the line is a record, not an archive. */
 const PATH_MAX_LENGTH = 1_024;

@@ -2,7 +2,9 @@
 import { parents } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
 import { type Index, NOT_FOUND } from '../index/reader.ts';
-import type { Evidence } from '../policy/evaluate.ts';
+import type { Evidence, PageEvidence } from '../policy/types.ts';
+
+const NOTHING: readonly never[] = [];
 
 /** The record that answers for a target, and the evidence around it. */
 export class RecordEvidence implements Evidence {
@@ -39,13 +41,21 @@ export class RecordEvidence implements Evidence {
     return this.#parents().length > 0;
   }
 
-  *pages(): Iterable<{ readonly type: string; readonly url: string }> {
-    if (this.found) yield* this.#index.pageUrls(this.handle);
-    for (const handle of this.#parents()) if (handle !== this.handle) yield* this.#index.pageUrls(handle);
+  pages(): readonly PageEvidence[] {
+    return this.#gather((handle) => this.#index.pageUrls(handle));
   }
 
   filteringCategories(): readonly string[] {
-    return this.found ? this.#index.filteringCategories(this.handle) : [];
+    return this.#gather((handle) => this.#index.filteringCategories(handle));
+  }
+
+  /** What the host's record and its parents' records say, the nearest first. */
+  #gather<T>(of: (handle: number) => readonly T[]): readonly T[] {
+    const handles = this.#parents();
+    if (handles.length === 0) return this.found ? of(this.handle) : NOTHING;
+    const all: T[] = this.found ? [...of(this.handle)] : [];
+    for (const handle of handles) if (handle !== this.handle) all.push(...of(handle));
+    return all;
   }
 
   /** The records of the key's parents, the nearest first. */

@@ -1,0 +1,156 @@
+/** A real server for tests: temporary state directory, license, ledger with accounts, index, port of its own, over real HTTP. */
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
+import { type StatePaths, statePaths } from '../../src/config/paths.ts';
+import type { Metadata } from '../../src/index/writer.ts';
+import { openLedger } from '../../src/ledger/ledger.ts';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { createLog } from '../../src/server/log.ts';
+import { type RunningServer, startServer } from '../../src/server/server.ts';
+import { type EntryInput, writeIndex } from './index-file.ts';
+
+export interface AccountInput {
+  /** A plan of the catalogue; without one the account is not activated. */
+  readonly plan?: string;
+  /** Lookups a cycle, for the plan "custom". */
+  readonly limit?: number;
+}
+
+export interface TestServerOptions {
+  /** Without entries there is no index, and lookups are answered 503. */
+  readonly entries?: readonly EntryInput[];
+  /** Default: `pro` on the plan of that name. */
+  readonly accounts?: Readonly<Record<string, AccountInput>>;
+  readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Worker processes; without it one worker in the test's own process. */
+  readonly workers?: number;
+}
+
+export interface TestServer {
+  readonly url: string;
+  readonly port: number;
+  readonly adminUrl: string;
+  /** API keys by account. */
+  readonly keys: Readonly<Record<string, string>>;
+  readonly config: Config;
+  readonly paths: StatePaths;
+  readonly server: RunningServer;
+  /** Lines of the log so far (of the primary, and of the worker where it lives in this process). */
+  readonly log: readonly string[];
+  /** GETs `/api/check`; the account `pro` unless headers say otherwise. */
+  check(query: string, headers?: Readonly<Record<string, string>>): Promise<Answer>;
+  /** Writes a further generation and makes it current; the server is not told. */
+  publish(generation: number, entries: readonly EntryInput[], metadata?: Partial<Metadata>): void;
+  stop(): Promise<void>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape.
+  readonly body: any;
+}
+
+const DATASET = 'test';
+
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const dir = mkdtempSync(join(tmpdir(), 'pagegate-server-'));
+  try {
+    return await startIn(dir, options);
+  } catch (error) {
+    rmSync(dir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function startIn(dir: string, options: TestServerOptions): Promise<TestServer> {
+  const vendor = createLicenseKey();
+  const config = testConfig(dir, vendor.publicKey, options);
+  const paths = statePaths(config);
+  mkdirSync(dirname(paths.licenseFile), { recursive: true });
+  const terms = {
+    licensee: 'Test',
+    dataset: DATASET,
+    entitlement: { kind: 'refreshes_until', until: '2099-01-01' },
+  } as const;
+  writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
+  const keys = createAccounts(paths, options.accounts ?? { pro: { plan: 'pro' } });
+  const publish: TestServer['publish'] = (generation, entries, metadata) => {
+    const folder = join(paths.indexDir, 'generations', String(generation));
+    writeIndex(join(folder, 'index.pgx'), entries, { generation, dataset: DATASET, ...metadata });
+    switchTo(paths, generation);
+  };
+  if (options.entries !== undefined) publish(1, options.entries);
+  const log: string[] = [];
+  const server = await startServer(config, {
+    log: createLog('info', {}, (line) => log.push(line)),
+    inProcess: options.workers === undefined,
+  });
+  const url = `http${config.tls.certificate_file === null ? '' : 's'}://127.0.0.1:${server.port}`;
+  return {
+    url,
+    port: server.port,
+    adminUrl: `http://127.0.0.1:${server.adminPort}`,
+    keys,
+    config,
+    paths,
+    server,
+    log,
+    publish,
+    check: async (query, headers = { 'x-api-key': keys['pro'] ?? '' }) =>
+      read(await fetch(`${url}/api/check${query}`, { headers })),
+    async stop() {
+      await server.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Makes a generation current the way a refresh does: atomically. */
+export function switchTo(paths: StatePaths, generation: number): void {
+  const temporary = `${paths.currentLink}.new`;
+  symlinkSync(`generations/${generation}`, temporary);
+  renameSync(temporary, paths.currentLink);
+}
+
+/** Reads an answer whole; its body is undefined where it is not JSON. */
+export async function read(response: Response): Promise<Answer> {
+  const text = await response.text();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+function testConfig(dir: string, publicKey: string, { config = {}, workers }: TestServerOptions): Config {
+  const flags: ConfigOverrides = {
+    state_dir: dir,
+    ...config,
+    server: { port: 0, workers: workers ?? 1, drain_seconds: 5, ...config['server'] },
+    admin: { port: 0, ...config['admin'] },
+    burst: { exempt: ['127.0.0.1'], ...config['burst'] },
+    license: { trusted_keys: { vendor: publicKey }, ...config['license'] },
+  };
+  return loadConfig({ env: {}, flags });
+}
+
+function createAccounts(paths: StatePaths, accounts: Readonly<Record<string, AccountInput>>): Record<string, string> {
+  const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
+  try {
+    const keys: Record<string, string> = {};
+    for (const [name, { plan, limit }] of Object.entries(accounts)) {
+      ledger.createAccount(name);
+      keys[name] = ledger.issueKey(name).key;
+      if (plan !== undefined) ledger.subscribe(name, plan, `PAYMENT-${name}`, limit);
+    }
+    return keys;
+  } finally {
+    ledger.close();
+  }
+}
