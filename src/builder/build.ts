@@ -1,0 +1,269 @@
+/**
+ * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, part by hash) → sort → write → fsync → verify
+ * → rename → report. The same drop gives the same bytes, however many workers there are.
+ */
+import { closeSync, fsyncSync, lstatSync, mkdirSync, mkdtempSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { PagegateError } from '../errors.ts';
+import { verifyIndex } from '../index/verify.ts';
+import { encodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
+import type { VocabularyScope } from '../record/vocabulary.ts';
+import { PROGRAM_VERSION } from '../version.ts';
+import type { BuildWorker } from './build-worker.ts';
+import { catalogOf } from './catalog.ts';
+import { planUnits } from './encode-unit.ts';
+import { checkParts, type Manifest, readManifest } from './manifest.ts';
+import { type OnProgress, ProgressMeter } from './progress.ts';
+import { RankSet } from './rank-set.ts';
+import { gatherRejects } from './rejects.ts';
+import { type BuildReport, ReportDraft } from './report.ts';
+import { trainDictionary } from './sample.ts';
+import { PartitionSorter } from './sort-partition.ts';
+import { checkSpace } from './space.ts';
+import { partitionSize, type SpillFile } from './spill.ts';
+import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
+
+export interface BuildOptions {
+  /** The folder that holds manifest.json. */
+  readonly drop: string;
+  /** Where the index goes; an index that is there is replaced in one step. */
+  readonly out: string;
+  readonly generation: number;
+  /** Threads; 0 works in the caller's. Without it, as many as the machine has cores. */
+  readonly workers?: number;
+  /** For temporary files; the output's folder without it. */
+  readonly tempDir?: string;
+  readonly vocabulary?: VocabularyScope;
+  /** Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. */
+  readonly rejectsFile?: string;
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A partition's records in memory take about this many bytes. */
+const PARTITION_WANTED_BYTES = 8 << 20;
+const SPILLED_RECORD_BYTES = 90;
+const PARTITION_BITS_MAX = 12;
+/** Partitions that are looked into for how many entries are replaced by later ones. */
+const DUPLICATE_SAMPLE_PARTITIONS = 4;
+
+/** What all steps of one build share. */
+interface Build {
+  readonly options: BuildOptions;
+  readonly manifest: Manifest;
+  readonly tempDir: string;
+  readonly partitionBits: number;
+  readonly meter: ProgressMeter;
+  readonly draft: ReportDraft;
+}
+
+/**
+ * Builds an index from a drop. Throws a PagegateError for what a drop can have wrong as a whole; what is wrong with single lines is in
+ * the report. Where it throws, nothing is left behind and an index that was at `out` is untouched.
+ */
+export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
+  const { manifest, sha256 } = readManifest(options.drop);
+  if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is a ${manifest.kind} drop.`);
+  checkParts(options.drop, manifest);
+  checkOutput(options.out);
+  const tempParent = resolve(options.tempDir ?? dirname(options.out));
+  mkdirSync(tempParent, { recursive: true });
+  mkdirSync(dirname(resolve(options.out)), { recursive: true });
+  const partitionBits = planPartitionBits(manifest.files.reduce((sum, part) => sum + part.records, 0));
+  const tempBytes = await checkSpace(manifest, tempParent, dirname(resolve(options.out)));
+  const tempDir = mkdtempSync(join(tempParent, '.pagegate-build-'));
+  const draft = new ReportDraft(options, manifest, sha256, tempBytes);
+  const build = { options, manifest, tempDir, partitionBits, meter: new ProgressMeter(options.onProgress), draft };
+  try {
+    return await run(build);
+  } finally {
+    build.meter.stop();
+    rmSync(tempDir, { recursive: true, force: true });
+  }
+}
+
+async function run(build: Build): Promise<BuildReport> {
+  const { options, manifest, draft, tempDir } = build;
+  const scope = options.vocabulary ?? 'full';
+  const sample = await draft.time('sample', () => trainDictionary(options.drop, manifest, scope));
+  options.signal?.throwIfAborted();
+  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
+  const workerCount = options.workers ?? (await defaultWorkers());
+  const progress = new SharedArrayBuffer(8 * Math.max(1, workerCount));
+  const workers = startWorkers(workerCount, {
+    drop: options.drop,
+    tempDir,
+    scope,
+    parts: manifest.files,
+    dictionary: encodeDictionary(sample.dictionary),
+    partitionBits: build.partitionBits,
+    ranks: RankSet.allocate(records),
+    progress,
+  });
+  draft.workers = workerCount;
+  const building = `${resolve(options.out)}.building-${process.pid}`;
+  let writer: IndexWriter | undefined;
+  try {
+    const { files, maxAnswerSizeBytes } = await draft.time('scan', () =>
+      scan(build, workers, new Float64Array(progress)),
+    );
+    const lineCount = planLineCount(estimateRecords(files, build.partitionBits, draft.entries));
+    writer = new IndexWriter(building, sample.dictionary, lineCount);
+    await draft.time('encode', () => encode(build, workers, files, lineCount, writer!));
+    draft.sizeBytes = writer.finish(metadataOf(build, maxAnswerSizeBytes));
+    draft.recordCount = writer.recordCount;
+    await Promise.all(workers.map((worker) => worker.close()));
+    await draft.time('verify', () => verify(build, building));
+    gatherRejects(build.tempDir, manifest.files.length, options.rejectsFile, draft);
+    publish(building, resolve(options.out));
+    return draft.finish();
+  } catch (error) {
+    await Promise.all(workers.map((worker) => worker.close()));
+    writer?.abort();
+    rmSync(building, { force: true });
+    throw failureOf(error);
+  }
+}
+
+async function defaultWorkers(): Promise<number> {
+  const { availableParallelism } = await import('node:os');
+  return availableParallelism();
+}
+
+function checkOutput(out: string): void {
+  const stats = lstatSync(out, { throwIfNoEntry: false });
+  if (stats === undefined || stats.isFile()) return;
+  throw new PagegateError('build_output_exists', `${out} is there.`, { path: out });
+}
+
+function planPartitionBits(records: number): number {
+  const wanted = Math.ceil(Math.log2(Math.max(1, (records * SPILLED_RECORD_BYTES) / PARTITION_WANTED_BYTES)));
+  return Math.min(PARTITION_BITS_MAX, wanted);
+}
+
+/** All parts, the largest first, so that the workers end at about the same time. */
+async function scan(
+  build: Build,
+  workers: readonly BuildWorker[],
+  progress: Float64Array,
+): Promise<{ files: SpillFile[]; maxAnswerSizeBytes: number }> {
+  const { manifest, draft, meter, options } = build;
+  const order = manifest.files.map((_, i) => i);
+  order.sort((a, b) => manifest.files[b]!.bytes - manifest.files[a]!.bytes || a - b);
+  const totalBytes = manifest.files.reduce((sum, part) => sum + part.bytes, 0);
+  meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
+  await runInOrder(
+    workers,
+    order,
+    (worker, part) => worker.scan(part),
+    (outcome) => draft.addPart(outcome),
+    options.signal,
+  );
+  const results = await abortable(Promise.all(workers.map((worker) => worker.finishScan())), options.signal);
+  draft.tempUsedBytes = results.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  return {
+    files: results.map(({ file }) => file),
+    maxAnswerSizeBytes: Math.max(...results.map((result) => result.maxAnswerSizeBytes)),
+  };
+}
+
+/**
+ * How many records there will be once earlier entries of a domain are dropped. Exact for a small drop; of a large one some
+ * partitions tell the share. It decides how many lines the directory gets, so it must not depend on the workers: it does not.
+ */
+function estimateRecords(files: readonly SpillFile[], partitionBits: number, entries: number): number {
+  const partitionCount = 2 ** partitionBits;
+  const looked = Math.min(partitionCount, DUPLICATE_SAMPLE_PARTITIONS);
+  const sorter = new PartitionSorter();
+  let kept = 0;
+  let duplicates = 0;
+  for (let i = 0; i < looked; i++) {
+    const partition = Math.floor((i * partitionCount) / looked);
+    if (partitionSize(files, partition) === 0) continue;
+    sorter.load(files, partition);
+    kept += sorter.count;
+    duplicates += sorter.duplicates;
+  }
+  return kept === 0 ? entries : Math.ceil((entries * kept) / (kept + duplicates));
+}
+
+async function encode(
+  build: Build,
+  workers: readonly BuildWorker[],
+  files: readonly SpillFile[],
+  lineCount: number,
+  writer: IndexWriter,
+): Promise<void> {
+  const units = planUnits(build.partitionBits, lineCount);
+  await Promise.all(workers.map((worker) => worker.planEncoding({ files, units })));
+  let done = 0;
+  build.meter.start('encode', units.unitCount, () => done);
+  await runInOrder(
+    workers,
+    Array.from({ length: units.unitCount }, (_, i) => i),
+    (worker, unit) => worker.encodeUnit(unit),
+    ({ partition, duplicates }) => {
+      writer.appendPartition(partition);
+      build.draft.duplicates += duplicates;
+      done += 1;
+    },
+    build.options.signal,
+    workers.length + 1,
+  );
+}
+
+function metadataOf(
+  { manifest, options, draft }: Build,
+  maxAnswerSizeBytes: number,
+): Parameters<IndexWriter['finish']>[0] {
+  return {
+    dataset: manifest.dataset,
+    revision: manifest.revision,
+    created: manifest.created,
+    generation: options.generation,
+    manifestSha256: draft.manifestSha256,
+    pageTypesComplete: manifest.page_types === 'complete',
+    ...catalogOf(options.vocabulary ?? 'full'),
+    unicodeVersion: UNICODE_VERSION,
+    generator: `pagegate ${PROGRAM_VERSION}`,
+    maxAnswerSizeBytes,
+  };
+}
+
+async function verify({ meter, options }: Build, path: string): Promise<void> {
+  let done = 0;
+  let started = false;
+  const onProgress = (doneBytes: number, totalBytes: number): void => {
+    done = doneBytes;
+    if (!started) meter.start('verify', totalBytes, () => done);
+    started = true;
+  };
+  const report = await verifyIndex(
+    path,
+    options.signal === undefined ? { onProgress } : { onProgress, signal: options.signal },
+  );
+  if (report.ok) return;
+  const [damage] = report.damages;
+  throw new PagegateError('index_corrupt', `What was just written does not verify: ${damage?.where}: ${damage?.what}.`);
+}
+
+/** The finished file gets its name, and the name reaches the disk. */
+function publish(building: string, out: string): void {
+  renameSync(building, out);
+  const folder = openSync(dirname(out), 'r');
+  fsyncSync(folder);
+  closeSync(folder);
+}
+
+/** A full disk is the one failure of the system that a build is likely to meet. */
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof PagegateError || !('code' in error)) return error;
+  const code = String(error.code);
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new PagegateError('build_no_space', error.message, {}, { cause: error });
+  if (/^E[A-Z]+$/.test(code) && 'syscall' in error) {
+    return new PagegateError('build_failed', error.message, {}, { cause: error });
+  }
+  return error;
+}

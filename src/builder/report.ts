@@ -1,0 +1,128 @@
+/** What a build tells when it is done. */
+import type { BuildOptions } from './build.ts';
+import type { Manifest } from './manifest.ts';
+import type { PartOutcome } from './scan-part.ts';
+import { addCounts, type Counts, sortedCounts } from './tally.ts';
+
+export type TimedStep = 'sample' | 'scan' | 'encode' | 'verify';
+
+export interface BuildReport {
+  readonly out: string;
+  readonly sizeBytes: number;
+  readonly dataset: string;
+  readonly revision: number;
+  readonly created: string;
+  readonly generation: number;
+  readonly manifestSha256: string;
+  readonly pageTypes: 'complete' | 'partial';
+  readonly vocabulary: 'core' | 'full';
+  readonly parts: number;
+  /** Lines of the drop that are not blank. */
+  readonly lines: number;
+  /** Lines that became an entry. */
+  readonly entries: number;
+  /** Entries that a later one of the same domain replaced. */
+  readonly duplicates: number;
+  /** Records of the index: entries less duplicates. */
+  readonly recordCount: number;
+  /** Pages of all entries. */
+  readonly pages: number;
+  /** Entries whose global rank another entry has, too. */
+  readonly ranksRepeated: number;
+  /** Lines, pages and facts that were rejected, by reason. */
+  readonly rejects: Counts;
+  /** What was put right, by name. */
+  readonly repairs: Counts;
+  /** NDJSON with file, line, level, reason and detail; null where nothing was rejected or no file was wanted. */
+  readonly rejectsFile: string | null;
+  readonly rejectsWritten: number;
+  readonly workers: number;
+  readonly durationMs: number;
+  readonly stepsMs: Readonly<Record<TimedStep, number>>;
+  /** What the temporary files could take at most, and what they took. */
+  readonly tempEstimateBytes: number;
+  readonly tempUsedBytes: number;
+  /** Largest resident size of this process so far. */
+  readonly peakMemoryBytes: number;
+}
+
+/** Gathers the report while the build runs. */
+export class ReportDraft {
+  workers = 0;
+  entries = 0;
+  duplicates = 0;
+  recordCount = 0;
+  sizeBytes = 0;
+  tempUsedBytes = 0;
+  rejectsFile: string | null = null;
+  rejectsWritten = 0;
+  readonly manifestSha256: string;
+  readonly #options: BuildOptions;
+  readonly #manifest: Manifest;
+  readonly #tempEstimateBytes: number;
+  readonly #begun = performance.now();
+  readonly #stepsMs: Record<TimedStep, number> = { sample: 0, scan: 0, encode: 0, verify: 0 };
+  readonly #rejects: Counts = {};
+  readonly #repairs: Counts = {};
+  #lines = 0;
+  #pages = 0;
+  #ranksRepeated = 0;
+
+  constructor(options: BuildOptions, manifest: Manifest, manifestSha256: string, tempEstimateBytes: number) {
+    this.#options = options;
+    this.#manifest = manifest;
+    this.manifestSha256 = manifestSha256;
+    this.#tempEstimateBytes = tempEstimateBytes;
+  }
+
+  /** Runs a step and keeps how long it took. */
+  async time<T>(step: TimedStep, run: () => Promise<T>): Promise<T> {
+    const begun = performance.now();
+    try {
+      return await run();
+    } finally {
+      this.#stepsMs[step] = Math.round(performance.now() - begun);
+    }
+  }
+
+  addPart(outcome: PartOutcome): void {
+    this.#lines += outcome.records;
+    this.entries += outcome.entries;
+    this.#pages += outcome.pages;
+    this.#ranksRepeated += outcome.ranksRepeated;
+    addCounts(this.#rejects, outcome.rejects);
+    addCounts(this.#repairs, outcome.repairs);
+  }
+
+  finish(): BuildReport {
+    const { dataset, revision, created, page_types: pageTypes, files } = this.#manifest;
+    return {
+      out: this.#options.out,
+      sizeBytes: this.sizeBytes,
+      dataset,
+      revision,
+      created,
+      generation: this.#options.generation,
+      manifestSha256: this.manifestSha256,
+      pageTypes,
+      vocabulary: this.#options.vocabulary ?? 'full',
+      parts: files.length,
+      lines: this.#lines,
+      entries: this.entries,
+      duplicates: this.duplicates,
+      recordCount: this.recordCount,
+      pages: this.#pages,
+      ranksRepeated: this.#ranksRepeated,
+      rejects: sortedCounts(this.#rejects),
+      repairs: sortedCounts(this.#repairs),
+      rejectsFile: this.rejectsFile,
+      rejectsWritten: this.rejectsWritten,
+      workers: this.workers,
+      durationMs: Math.round(performance.now() - this.#begun),
+      stepsMs: this.#stepsMs,
+      tempEstimateBytes: this.#tempEstimateBytes,
+      tempUsedBytes: this.tempUsedBytes,
+      peakMemoryBytes: process.resourceUsage().maxRSS * 1024,
+    };
+  }
+}

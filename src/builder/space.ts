@@ -1,0 +1,43 @@
+/** How much disk a build needs, and whether it is there. */
+import { statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { PagegateError } from '../errors.ts';
+import type { Manifest } from './manifest.ts';
+
+/**
+ * Bytes a record takes in the temporary files and in the index. Facts are small and alike; the pages are what differs, and
+ * they cannot take more than their text in the drop.
+ */
+const RECORD_MIN_BYTES = 64;
+const SHARE_OF_TEXT = 0.25;
+/** What a part unpacks to for each byte as delivered, roughly. */
+const UNPACKED_FACTOR = 8;
+const SLACK_BYTES = 4 << 20;
+
+/** What a build will take, in bytes: the temporary files, and the index about the same again. An estimate from above. */
+export function estimateTempBytes(manifest: Manifest): number {
+  let sizeBytes = SLACK_BYTES;
+  for (const { name, bytes, records } of manifest.files) {
+    const text = bytes * (/\.(gz|zst)$/.test(name) ? UNPACKED_FACTOR : 1);
+    sizeBytes += records * RECORD_MIN_BYTES + text * SHARE_OF_TEXT;
+  }
+  return Math.ceil(sizeBytes);
+}
+
+/** Throws `build_no_space` where a folder's file system has less free than the build needs. Returns the estimate, in bytes. */
+export async function checkSpace(manifest: Manifest, tempFolder: string, outFolder: string): Promise<number> {
+  const tempBytes = estimateTempBytes(manifest);
+  const isSame = statSync(tempFolder).dev === statSync(outFolder).dev;
+  await checkFolder(tempFolder, isSame ? 2 * tempBytes : tempBytes);
+  if (!isSame) await checkFolder(outFolder, tempBytes);
+  return tempBytes;
+}
+
+async function checkFolder(folder: string, neededBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const freeBytes = bavail * bsize;
+  if (freeBytes >= neededBytes) return;
+  const mb = (bytes: number): string => `${Math.ceil(bytes / 1e6).toLocaleString('en-US')} MB`;
+  const what = `${folder} has ${mb(freeBytes)} free, the build may need ${mb(neededBytes)}.`;
+  throw new PagegateError('build_no_space', what, { folder, freeBytes, neededBytes });
+}

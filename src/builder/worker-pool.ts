@@ -1,0 +1,159 @@
+/** Workers of a build: threads, or none of them. */
+import { Worker } from 'node:worker_threads';
+import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
+import { type BuildWorker, type EncodePlan, LocalWorker, type ScanResult, type WorkerSetup } from './build-worker.ts';
+import type { EncodedUnit } from './encode-unit.ts';
+import type { PartOutcome } from './scan-part.ts';
+
+export interface WorkerCall {
+  readonly method: 'scan' | 'finishScan' | 'planEncoding' | 'encodeUnit';
+  readonly argument?: unknown;
+}
+
+/** An error as plain data. */
+export interface PackedFailure {
+  readonly code?: ErrorCode;
+  readonly what: string;
+  readonly details: ErrorDetails;
+}
+
+export type WorkerReply = { readonly value: unknown } | { readonly failure: PackedFailure };
+
+/** Young objects die within a line: a small nursery keeps memory low and costs nothing. In MB. */
+const YOUNG_GENERATION_MB = 4;
+
+export function packFailure(error: unknown): PackedFailure {
+  if (!(error instanceof PagegateError)) {
+    return { what: error instanceof Error ? (error.stack ?? error.message) : String(error), details: {} };
+  }
+  const { code, details, message } = error;
+  return { code, what: message.slice(ERRORS[code].message.length + 1), details };
+}
+
+function unpackFailure({ code, what, details }: PackedFailure): Error {
+  return code === undefined ? new Error(what) : new PagegateError(code, what, details);
+}
+
+/** A worker in a thread of its own. */
+class ThreadWorker implements BuildWorker {
+  readonly #thread: Worker;
+  #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void } | undefined;
+  #failure: Error | undefined;
+
+  constructor(setup: WorkerSetup) {
+    this.#thread = new Worker(new URL('./worker-thread.ts', import.meta.url), {
+      workerData: setup,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+    });
+    this.#thread.on('message', (reply: WorkerReply) => {
+      const pending = this.#pending;
+      this.#pending = undefined;
+      if ('failure' in reply) pending?.reject(unpackFailure(reply.failure));
+      else pending?.resolve(reply.value);
+    });
+    this.#thread.on('error', (error) => this.#fail(error));
+    this.#thread.on('exit', () => this.#fail(new Error('a worker thread of the build ended')));
+  }
+
+  scan(part: number): Promise<PartOutcome> {
+    return this.#call({ method: 'scan', argument: part });
+  }
+
+  finishScan(): Promise<ScanResult> {
+    return this.#call({ method: 'finishScan' });
+  }
+
+  planEncoding(plan: EncodePlan): Promise<void> {
+    return this.#call({ method: 'planEncoding', argument: plan });
+  }
+
+  encodeUnit(unit: number): Promise<EncodedUnit> {
+    return this.#call({ method: 'encodeUnit', argument: unit });
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.terminate();
+  }
+
+  #call<T>(call: WorkerCall): Promise<T> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve: resolve as (value: unknown) => void, reject };
+      this.#thread.postMessage(call);
+    });
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error));
+    this.#pending?.reject(this.#failure);
+    this.#pending = undefined;
+  }
+}
+
+/** Starts that many threads; with 0 the one worker is in the caller's thread. */
+export function startWorkers(count: number, setup: Omit<WorkerSetup, 'number'>): BuildWorker[] {
+  if (count === 0) return [new LocalWorker({ ...setup, number: 0 })];
+  return Array.from({ length: count }, (_, number) => new ThreadWorker({ ...setup, number }));
+}
+
+/**
+ * Gives tasks 0, 1, … `count - 1`, in the order of `order`, to whichever worker is free, and their results to `take`, in the same
+ * order. No worker runs more than `ahead` tasks ahead of the result taken last. The first failure ends it.
+ */
+export async function runInOrder<T>(
+  workers: readonly BuildWorker[],
+  order: readonly number[],
+  run: (worker: BuildWorker, task: number) => Promise<T>,
+  take: (result: T, task: number) => Promise<void> | void,
+  signal?: AbortSignal,
+  ahead = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  const results = new Map<number, T>();
+  let begun = 0;
+  let taken = 0;
+  let taking: Promise<void> = Promise.resolve();
+  let wake: (() => void)[] = [];
+  const takeReady = async (): Promise<void> => {
+    while (results.has(taken)) {
+      const result = results.get(taken)!;
+      results.delete(taken);
+      await take(result, order[taken]!);
+      taken += 1;
+      for (const go of wake.splice(0)) go();
+    }
+  };
+  const drive = async (worker: BuildWorker): Promise<void> => {
+    for (;;) {
+      signal?.throwIfAborted();
+      if (begun === order.length) return;
+      if (begun - taken >= ahead) {
+        await new Promise<void>((resolve) => {
+          wake = [...wake, resolve];
+        });
+        continue;
+      }
+      const place = begun;
+      begun += 1;
+      results.set(place, await run(worker, order[place]!));
+      taking = taking.then(takeReady);
+      await taking;
+    }
+  };
+  await abortable(Promise.all(workers.map(drive)), signal);
+}
+
+/** The promise's result, or the signal's reason as soon as it is aborted. */
+export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await promise;
+  signal.throwIfAborted();
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,118 @@
+/** `pagegate build`: a drop becomes an index file. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { BuildProgress } from '../builder/progress.ts';
+import type { BuildReport } from '../builder/report.ts';
+import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
+
+interface BuildFlags {
+  readonly out: string;
+  readonly generation: number;
+  readonly workers?: number;
+  readonly temp?: string;
+  readonly vocabulary: 'core' | 'full';
+  readonly rejects?: string | false;
+  readonly json?: true;
+}
+
+export function registerBuild(program: Command): void {
+  program
+    .command('build')
+    .description('build an index file from a drop')
+    .argument('<drop>', 'folder that holds manifest.json and the parts')
+    .requiredOption('-o, --out <file>', 'where the index goes; an index that is there is replaced in one step')
+    .option('--generation <n>', 'number that the index carries', wholeNumber, 1)
+    .option('--workers <n>', 'threads (default: one for each core)', wholeNumber)
+    .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
+    .option('--vocabulary <scope>', 'page types to keep: core (20) or full (28)', vocabularyScope, 'full')
+    .option('--rejects <file>', 'where rejected lines, pages and facts go (default: FILE.rejects.ndjson)')
+    .option('--no-rejects', 'only count what is rejected')
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate build data/sample --out var/index.pgx')
+    .action(build);
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[0-9]{1,9}$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
+  return Number(text);
+}
+
+function vocabularyScope(text: string): string {
+  if (text !== 'core' && text !== 'full') throw new InvalidArgumentError('It is neither core nor full.');
+  return text;
+}
+
+async function build(drop: string, flags: BuildFlags): Promise<void> {
+  const { buildIndex } = await import('../builder/build.ts');
+  const progress = createProgress();
+  const rejectsFile = flags.rejects === false ? undefined : (flags.rejects ?? `${flags.out}.rejects.ndjson`);
+  const report = await withInterrupt(async (signal) => {
+    try {
+      return await buildIndex({
+        drop,
+        out: flags.out,
+        generation: flags.generation,
+        vocabulary: flags.vocabulary,
+        ...(flags.workers === undefined ? {} : { workers: flags.workers }),
+        ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
+        ...(rejectsFile === undefined ? {} : { rejectsFile }),
+        onProgress: (state) => progress.update(describeProgress(state)),
+        signal,
+      });
+    } finally {
+      progress.done();
+    }
+  });
+  if (flags.json) printJson(report);
+  else printReport(report);
+}
+
+const STEP_NAMES = { scan: 'reading the drop', encode: 'writing the index', verify: 'verifying' } as const;
+const BAR_WIDTH = 24;
+
+/** One line for a terminal: what, how far, how fast, how long yet. */
+export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): string {
+  const share = total === 0 ? 1 : done / total;
+  const bar = '█'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
+  const rate = unit === 'bytes' && elapsedMs > 500 ? `  ${megabytes((done / elapsedMs) * 1000)}/s` : '';
+  const left = leftMs === undefined || elapsedMs < 500 ? '' : `  ${Math.ceil(leftMs / 1000)} s left`;
+  return `${STEP_NAMES[step].padEnd(17)} ${bar} ${String(Math.floor(share * 100)).padStart(3)} %${rate}${left}`;
+}
+
+const megabytes = (bytes: number): string =>
+  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
+
+function printReport(report: BuildReport): void {
+  const { recordCount, sizeBytes, durationMs } = report;
+  const each = recordCount === 0 ? '' : `, ${(sizeBytes / recordCount).toFixed(1)} bytes a record`;
+  printLine(`${report.out}: ${recordCount.toLocaleString('en-US')} records, ${megabytes(sizeBytes)}${each}`);
+  printLine(
+    `dataset ${report.dataset}, revision ${report.revision} of ${report.created}, generation ${report.generation}; ` +
+      `page types ${report.pageTypes}, vocabulary ${report.vocabulary}`,
+  );
+  printLine();
+  printTable([
+    ['', 'count'],
+    ['lines', report.lines],
+    ['entries', report.entries],
+    ['duplicates (a later entry of the domain won)', report.duplicates],
+    ['pages', report.pages],
+    ['ranks that another entry has, too', report.ranksRepeated],
+  ]);
+  printCounts('rejected', report.rejects);
+  printCounts('put right', report.repairs);
+  if (report.rejectsFile !== null) {
+    const total = Object.values(report.rejects).reduce((sum, number) => sum + number, 0);
+    const kept =
+      report.rejectsWritten === total ? 'all of them' : `${report.rejectsWritten.toLocaleString('en-US')} of them`;
+    printLine(`\nrejects: ${report.rejectsFile} (${kept}, by file and line)`);
+  }
+  const memory = megabytes(report.peakMemoryBytes);
+  printLine(`\nverified; ${(durationMs / 1000).toFixed(1)} s, ${report.workers} threads, peak memory ${memory}`);
+}
+
+function printCounts(title: string, counts: Readonly<Record<string, number>>): void {
+  const rows = Object.entries(counts);
+  if (rows.length === 0) return;
+  printLine();
+  printTable([[title, 'count'], ...rows]);
+}
