@@ -1,6 +1,7 @@
 /** The commands of the program, in the order in which `--help` lists them. */
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
+import { registerBuild } from './build.ts';
 import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
 import { registerGenerations } from './generations.ts';
@@ -14,6 +15,7 @@ import { registerServe } from './serve.ts';
 import { registerStatus } from './status.ts';
 
 export const commands: readonly ((program: Command) => void)[] = [
+  registerBuild,
   registerDrop,
   registerGenerations,
   registerPrune,
