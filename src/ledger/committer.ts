@@ -170,16 +170,16 @@ export class Committer {
       this.#rows.set(row.account_id, { cycle, used, total, day, day_used });
     }
     const seconds = this.#seconds();
+    const latest = Math.max(seconds, ledger.last_seen_at) + SAVE_SEEN_SECONDS + CLOCK_LEAP_SECONDS;
     for (const account of read.allAccounts()) {
       const row = this.#rows.get(account.id);
       if (row === undefined) continue;
       const word = packWord(row.cycle, row.used);
-      const { cycle, used } = unpackWord(counters.word(account.id));
+      const { cycle } = unpackWord(counters.word(account.id));
       // The file may carry anything after a loss of power: what no worker can have written is not believed.
-      const possible = account.anchor !== null && cycle <= cycleAt(account.anchor, seconds + CLOCK_LEAP_SECONDS);
-      const limit = Math.max(account.limit ?? 0, account.next?.limit ?? 0, row.used);
+      const possible = account.anchor !== null && cycle <= cycleAt(account.anchor, latest);
       const added = counters.total(account.id) - row.total;
-      if (possible && used <= limit && added < MAX_ADDED) counters.raise(account.id, word, row.total);
+      if (possible && added < MAX_ADDED) counters.raise(account.id, word, row.total);
       else counters.replace(account.id, word, row.total);
     }
     counters.revision = read.revision();

@@ -52,6 +52,9 @@ export function unpackWord(word: bigint): { cycle: number; used: number } {
   return { cycle: Number(word >> USED_BITS), used: Number(word & USED_MASK) };
 }
 
+/** More commits than a host can make in a thousand years; a number as a float holds it exactly. */
+const MAX_COMMIT = 1n << 50n;
+
 /** Where the counters of a ledger file lie. */
 export const countersFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'counters.map');
 
@@ -100,6 +103,10 @@ export class Counters {
   reset(ledgerId: string): void {
     this.state = STATE.starting;
     this.#dirty.fill(0);
+    // Workers may be waiting for a commit of the numbers as they stand; only what no counting can have reached begins anew.
+    const numbers = [WIDE.started, WIDE.done, WIDE.failed, WIDE.commits];
+    if (numbers.some((at) => this.#wide[at]! < 0n || this.#wide[at]! > MAX_COMMIT))
+      for (const at of numbers) this.#wide[at] = 0n;
     this.#wide.fill(0n, SLOTS_OFFSET / 8);
     this.#bytes.set(Buffer.from(ledgerId, 'hex'), FIELD.ledgerId * 4);
     this.#narrow[FIELD.version] = FORMAT_VERSION;

@@ -2,10 +2,19 @@
 import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { createApiKey, hashApiKey } from './api-key.ts';
+import { packWord, peekCounter, unpackWord } from './counters.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
 import { type KeyVault, openKeyVault } from './key-vault.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
-import { type Account, type AccountState, currentMeterage, planIn, type QuotaView, quotaView } from './quota.ts';
+import {
+  type Account,
+  type AccountState,
+  currentMeterage,
+  type Meterage,
+  planIn,
+  type QuotaView,
+  quotaView,
+} from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 
 export interface LedgerOptions {
@@ -60,6 +69,7 @@ export class Ledger {
   readonly #plans: readonly Plan[] | undefined;
   readonly #now: () => number;
   #vault: KeyVault | undefined;
+  #ledgerId: string | undefined;
 
   constructor(options: LedgerOptions) {
     this.#keyFile = options.keyFile;
@@ -249,9 +259,17 @@ export class Ledger {
   }
 
   #view(account: Account): AccountView {
-    const seen = this.read.meterage(account.id);
+    const seen = this.#meterage(account.id);
     const { cycle } = currentMeterage(account, seen, this.#seconds());
     return { account, cycle, quota: quotaView(account, seen, this.#seconds()), keys: this.read.apiKeysOf(account.id) };
+  }
+
+  /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
+  #meterage(accountId: number): Meterage {
+    const saved = this.read.meterage(accountId);
+    this.#ledgerId ??= String(this.database.prepare('SELECT ledger_id FROM ledger').pluck().get());
+    const counter = peekCounter(this.#file, this.#ledgerId, accountId);
+    return counter !== undefined && counter.word > packWord(saved.cycle, saved.used) ? unpackWord(counter.word) : saved;
   }
 
   #seconds(): number {
@@ -309,7 +327,7 @@ export class Ledger {
 
   /** The record with a downgrade whose boundary has passed taken into the plan itself. */
   #settled(account: Account): Account {
-    const { cycle } = currentMeterage(account, this.read.meterage(account.id), this.#seconds());
+    const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
     const inForce = planIn(account, cycle);
     if (inForce === null || account.next === null || cycle < account.next.fromCycle) return account;
     return { ...account, plan: inForce.plan, limit: inForce.limit, next: null };
@@ -317,7 +335,7 @@ export class Ledger {
 
   #changePlan(account: Account, wanted: { plan: string; limit: number }): void {
     const settled = this.#settled(account);
-    const { cycle } = currentMeterage(account, this.read.meterage(account.id), this.#seconds());
+    const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
     if (wanted.limit >= settled.limit!) this.#writePlan({ ...settled, ...wanted }, null);
     else this.#writePlan(settled, { ...wanted, fromCycle: cycle + 1 });
   }

@@ -174,8 +174,7 @@ class WorkerMeter implements Meter {
   }
 
   charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void {
-    const nowMs = this.#now();
-    const outcome = this.#chargeNow(account, nowMs);
+    const outcome = this.#chargeNow(account);
     if (typeof outcome !== 'bigint') {
       done(outcome);
       return;
@@ -186,7 +185,7 @@ class WorkerMeter implements Meter {
       return;
     }
     const commit = this.#counters.started + 1;
-    this.#waiting.push({ accountId: account.id, word: outcome, remaining, commit, sinceMs: nowMs, done });
+    this.#waiting.push({ accountId: account.id, word: outcome, remaining, commit, sinceMs: performance.now(), done });
     if (commit > this.#asked && !this.#isAsking) {
       this.#isAsking = true;
       setImmediate(this.#ask);
@@ -194,8 +193,8 @@ class WorkerMeter implements Meter {
   }
 
   /** Charges in the shared counters: the new word, or why not. */
-  #chargeNow(account: AccountRef, nowMs: number): bigint | ChargeOutcome {
-    const seconds = Math.floor(nowMs / 1000);
+  #chargeNow(account: AccountRef): bigint | ChargeOutcome {
+    const seconds = this.#seconds();
     if (this.#counters.state !== STATE.ready || this.#isStalled || !this.#isClockGood(seconds)) return UNAVAILABLE;
     const window = account.state === 'active' ? this.#window(account, seconds) : undefined;
     if (window === undefined) return { charged: false, error: 'not_activated', quota: this.quotaLeft(account) };
@@ -267,6 +266,8 @@ class WorkerMeter implements Meter {
 
   #tick(): void {
     this.#settle();
+    // The numbers begin anew when the counters had to be made anew.
+    this.#asked = Math.min(this.#asked, this.#counters.started + 1);
     if (this.#isStalled) {
       const { done, failed } = this.#counters;
       this.#isStalled = Math.max(done, failed) < this.#asked;
@@ -277,7 +278,7 @@ class WorkerMeter implements Meter {
     if (oldest === undefined) return;
     // A question may have died with the keeper that it was put to.
     this.#link.ask();
-    if (this.#now() - oldest.sinceMs < this.#patienceMs) return;
+    if (performance.now() - oldest.sinceMs < this.#patienceMs) return;
     this.#isStalled = true;
     const waiting = this.#waiting;
     this.#waiting = [];

@@ -1,0 +1,300 @@
+/** The ledger against a model that fits on a page: random sequences of everything that can happen to an account. */
+import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Committer } from '../../src/ledger/committer.ts';
+import { COUNTERS_SIZE_BYTES, countersFile } from '../../src/ledger/counters.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import type { ChargeOutcome, Durability, Meter } from '../../src/ledger/meter.ts';
+import { DAY_MS, TestLink, TestRoom } from './support.ts';
+
+const CYCLE_MS = 30 * DAY_MS;
+const STEPS = 10_000;
+
+/** A small generator with a printed seed (mulberry32). */
+function createRandom(seed: number): (below: number) => number {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}
+
+/** What an account should be, in the plainest words. */
+interface Model {
+  name: string;
+  state: 'created' | 'active' | 'suspended' | 'closed';
+  anchorMs: number;
+  limit: number;
+  next: { limit: number; fromCycle: number } | undefined;
+  cycle: number;
+  used: number;
+  served: number;
+  keys: { key: string; untilMs: number }[];
+}
+
+class World {
+  readonly room = new TestRoom();
+  readonly random: (below: number) => number;
+  readonly durability: Durability;
+  readonly models: Model[] = [];
+  readonly seen = new Map<string, number>();
+  ledger: Ledger;
+  committer!: Committer;
+  links: TestLink[] = [];
+  meters: Meter[] = [];
+  reference = 0;
+  /** The latest moment that the ledger has seen; the clock of the test goes back and forth around it. */
+  highMs: number;
+
+  constructor(seed: number, durability: Durability) {
+    this.random = createRandom(seed);
+    this.durability = durability;
+    this.ledger = this.room.ledger();
+    this.highMs = this.room.nowMs;
+  }
+
+  async start(): Promise<void> {
+    this.committer = this.room.committer(this.durability);
+    expect(this.committer.open()).toBe(true);
+    this.links = [new TestLink(this.committer), new TestLink(this.committer)];
+    this.meters = [];
+    for (const link of this.links)
+      this.meters.push(await this.room.meter(this.committer, { durability: this.durability, link }));
+  }
+
+  count(what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
+  }
+
+  /** What counts now: the clock's cycle, never an earlier one than was charged in. */
+  current(model: Model): { cycle: number; used: number } {
+    const cycle = model.limit === 0 ? 0 : Math.max(0, Math.floor((this.room.nowMs - model.anchorMs) / CYCLE_MS));
+    return cycle > model.cycle ? { cycle, used: 0 } : { cycle: model.cycle, used: model.used };
+  }
+
+  limitOf(model: Model): number {
+    return model.next !== undefined && this.current(model).cycle >= model.next.fromCycle
+      ? model.next.limit
+      : model.limit;
+  }
+
+  change(task: () => void): void {
+    task();
+    this.committer.publishRevision();
+  }
+
+  create(): void {
+    const name = `account-${this.models.length}`;
+    this.change(() => this.ledger.createAccount(name));
+    const { key } = this.ledger.issueKey(name);
+    this.committer.publishRevision();
+    this.models.push({
+      name,
+      state: 'created',
+      anchorMs: 0,
+      limit: 0,
+      next: undefined,
+      cycle: 0,
+      used: 0,
+      served: 0,
+      keys: [{ key, untilMs: Number.POSITIVE_INFINITY }],
+    });
+  }
+
+  subscribe(model: Model): void {
+    const limit = 1 + this.random(40);
+    this.reference += 1;
+    this.change(() => this.ledger.subscribe(model.name, 'custom', `PAY-${this.reference}`, limit));
+    if (model.limit === 0) {
+      Object.assign(model, { anchorMs: this.room.nowMs, limit });
+      this.count('first subscription');
+    } else {
+      const current = this.limitOf(model);
+      model.limit = Math.max(current, limit);
+      model.next = limit < current ? { limit, fromCycle: this.current(model).cycle + 1 } : undefined;
+      this.count(limit < current ? 'downgrade' : 'upgrade');
+    }
+    model.state = 'active';
+  }
+
+  rotate(model: Model): void {
+    const overlapSeconds = this.random(2) * 3600;
+    const until = this.room.nowMs + overlapSeconds * 1000;
+    this.change(() => {
+      const { key } = this.ledger.rotateKey(model.name, overlapSeconds);
+      for (const old of model.keys) old.untilMs = Math.min(old.untilMs, until);
+      model.keys.push({ key, untilMs: Number.POSITIVE_INFINITY });
+    });
+    model.keys = model.keys.slice(-3);
+  }
+
+  /** Several charges over both meters, some in the same turn; the model says what each must answer. */
+  async charge(model: Model): Promise<void> {
+    const count = 1 + this.random(12);
+    const known = model.keys[this.random(model.keys.length)]!;
+    const opens = model.state !== 'closed' && this.room.nowMs < known.untilMs;
+    const waiting: Promise<ChargeOutcome>[] = [];
+    for (let i = 0; i < count; i += 1) {
+      const meter = this.meters[this.random(2)]!;
+      const found = meter.authenticate(known.key);
+      expect(found.kind).toBe(opens ? 'account' : 'unknown');
+      if (found.kind === 'unknown') return this.count('refused key');
+      waiting.push(new Promise((resolve) => meter.charge(found.account, resolve)));
+    }
+    const expected: (number | string)[] = [];
+    const limit = this.limitOf(model);
+    for (let i = 0; i < count; i += 1) {
+      const { cycle, used } = this.current(model);
+      if (model.state !== 'active') expected.push('not_activated');
+      else if (used >= limit) expected.push('quota_exhausted');
+      else {
+        Object.assign(model, { cycle, used: used + 1 });
+        model.served += 1;
+        expected.push(limit - used - 1);
+      }
+    }
+    const outcomes = await Promise.all(waiting);
+    expect(outcomes.map((outcome) => (outcome.charged ? outcome.remaining : outcome.error))).toEqual(expected);
+    this.count(String(typeof expected.at(-1) === 'number' ? 'served' : expected.at(-1)));
+  }
+
+  check(model: Model): void {
+    const { quota, account } = this.ledger.view(model.name);
+    expect(account.state).toBe(model.state);
+    expect(quota.quota_limit ?? 0).toBe(model.limit === 0 ? 0 : this.limitOf(model));
+    if (model.limit > 0) expect(quota.quota_used).toBe(this.current(model).used);
+  }
+
+  /**
+   * All processes die with charges in flight. What was answered must be charged; what was not may be, at most once each.
+   * With durability `full` the shared counters may even be lost, as by a loss of power.
+   */
+  async crash(model: Model): Promise<void> {
+    const backup = `${countersFile(this.room.file)}.old`;
+    if (this.random(2) === 0 && this.durability === 'full') copyFileSync(countersFile(this.room.file), backup);
+    for (const link of this.links) link.isCut = true;
+    let inFlight = 0;
+    if (model.state === 'active' && model.keys.at(-1)!.untilMs > this.room.nowMs) {
+      for (let i = this.random(5); i > 0; i -= 1) {
+        const found = this.meters[this.random(2)]!.authenticate(model.keys.at(-1)!.key);
+        if (found.kind === 'unknown') break;
+        this.meters[this.random(2)]!.charge(found.account, () => {});
+        inFlight += 1;
+      }
+    }
+    if (this.durability === 'full') this.losePower(backup);
+    await this.start();
+    const { quota, cycle } = this.ledger.view(model.name);
+    const known = this.current(model);
+    if (model.limit > 0) {
+      expect(cycle).toBe(known.cycle);
+      expect(quota.quota_used).toBeGreaterThanOrEqual(known.used);
+      expect(quota.quota_used).toBeLessThanOrEqual(
+        Math.min(known.used + inFlight, Math.max(this.limitOf(model), known.used)),
+      );
+      if (quota.quota_used > known.used) Object.assign(model, { cycle, used: quota.quota_used });
+    }
+    this.count('crash');
+  }
+
+  losePower(backup: string): void {
+    const file = countersFile(this.room.file);
+    const fate = this.random(4);
+    // The processes that died here still live in this one: they keep the old file, the new ones get another.
+    if (fate === 0) rmSync(file);
+    else if (fate === 1) {
+      rmSync(file);
+      writeFileSync(file, Buffer.alloc(1 + this.random(COUNTERS_SIZE_BYTES), this.random(256)));
+    } else if (fate === 2 && existsSync(backup)) {
+      rmSync(file);
+      copyFileSync(backup, file);
+    }
+    this.count(`power loss ${fate}`);
+  }
+
+  moveClock(): void {
+    const kind = this.random(20);
+    if (kind < 12) this.room.nowMs += this.random(3600) * 1000;
+    else if (kind < 17) this.room.nowMs += this.random(20) * DAY_MS;
+    else {
+      this.room.nowMs -= this.random(70) * DAY_MS;
+      this.count('clock back');
+    }
+    this.highMs = Math.max(this.highMs, this.room.nowMs);
+    this.committer.tick();
+  }
+
+  async step(): Promise<void> {
+    const model = this.models[this.random(this.models.length)]!;
+    const dice = this.random(1000);
+    this.log.push(`${model.name} ${dice} now ${this.room.nowMs} c${model.cycle} u${model.used}`);
+    if (dice < 860) return this.charge(model);
+    if (dice < 900) return this.moveClock();
+    if (dice < 920) return this.check(model);
+    if (dice < 926) return this.crash(model);
+    if (model.state === 'closed') return;
+    if (dice < 960) return this.subscribe(model);
+    if (dice < 975) return this.rotate(model);
+    if (dice < 985 && model.state === 'active') {
+      this.change(() => this.ledger.setActive(model.name, false));
+      model.state = 'suspended';
+    } else if (dice < 995 && model.state === 'suspended') {
+      this.change(() => this.ledger.setActive(model.name, true));
+      model.state = 'active';
+    } else if (dice === 999 && this.models.length < 40) {
+      this.change(() => this.ledger.closeAccount(model.name));
+      model.state = 'closed';
+      this.create();
+    }
+  }
+}
+
+describe('the ledger behaves like its model', () => {
+  let world: World | undefined;
+  afterEach(async () => {
+    await world?.room.remove();
+  });
+
+  const seeds = [1, 2, Number(process.env['PAGEGATE_SEED'] ?? Date.now() % 1_000_000)];
+  for (const [i, seed] of seeds.entries()) {
+    for (const durability of i === 1 ? (['full'] as const) : (['relaxed', 'full'] as const)) {
+      it(`${STEPS} random steps, durability ${durability}, seed ${seed}`, async () => {
+        world = new World(seed, durability);
+        for (let n = 0; n < 4; n += 1) {
+          if (n === 0) await world.start();
+          world.create();
+        }
+        for (let step = 0; step < STEPS; step += 1) {
+          try {
+            await world.step();
+          } catch (error) {
+            throw new Error(`seed ${seed}, step ${step}: ${(error as Error).message}`, { cause: error });
+          }
+        }
+        for (const model of world.models) world.check(model);
+        // The whole life of each account: never below what was served.
+        world.committer.commit(true);
+        for (const model of world.models) {
+          const days = world.ledger.database
+            .prepare('SELECT total FROM meters JOIN accounts ON id = account_id WHERE name = ?')
+            .pluck()
+            .get(model.name);
+          expect(Number(days)).toBeGreaterThanOrEqual(model.served);
+        }
+        const interesting = [
+          'served',
+          'quota_exhausted',
+          'not_activated',
+          'upgrade',
+          'downgrade',
+          'crash',
+          'clock back',
+          'refused key',
+        ];
+        for (const what of interesting) expect(world.seen.get(what) ?? 0, `${what} happened`).toBeGreaterThan(0);
+      });
+    }
+  }
+});
