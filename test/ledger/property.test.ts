@@ -229,7 +229,6 @@ class World {
   async step(): Promise<void> {
     const model = this.models[this.random(this.models.length)]!;
     const dice = this.random(1000);
-    this.log.push(`${model.name} ${dice} now ${this.room.nowMs} c${model.cycle} u${model.used}`);
     if (dice < 860) return this.charge(model);
     if (dice < 900) return this.moveClock();
     if (dice < 920) return this.check(model);
