@@ -256,11 +256,6 @@ export const ERRORS = table({
     message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'Only full drops can be refreshed from; ask the vendor for a full drop.' },
-  no_space: {
-    exit: EXIT.environment,
-    message:
-      'There is not enough space for the next generation; free some (pagegate prune) or move the state directory.',
-  },
   store_damaged: {
     exit: EXIT.corrupt,
     message: 'The index store is not as pagegate left it; see the operations page before you repair it.',

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
 import { registerBuild } from './build.ts';
+import { registerDoctor } from './doctor.ts';
 import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
 import { registerGenerations } from './generations.ts';
@@ -9,16 +10,21 @@ import { registerKey } from './key.ts';
 import { registerLicense } from './license.ts';
 import { registerPlan } from './plan.ts';
 import { registerPrune } from './prune.ts';
+import { registerRefresh } from './refresh.ts';
 import { registerRegister } from './register.ts';
 import { registerReload } from './reload.ts';
+import { registerRollback } from './rollback.ts';
 import { registerServe } from './serve.ts';
 import { registerStatus } from './status.ts';
 
 export const commands: readonly ((program: Command) => void)[] = [
   registerBuild,
+  registerRefresh,
   registerDrop,
   registerGenerations,
+  registerRollback,
   registerPrune,
+  registerDoctor,
   registerAccount,
   registerKey,
   registerPlan,

@@ -1,8 +1,8 @@
 /** `pagegate drop`: the vendor signs a finished drop; anybody checks one without building from it. */
 import type { Command } from 'commander';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { readDropKeys } from './drop-keys.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
-import { readTrustedKeys } from './trusted-keys.ts';
 
 interface VerifyFlags extends ConfigFlags {
   readonly unsigned?: true;
@@ -37,7 +37,7 @@ export function registerDrop(program: Command): void {
 async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const config = await configFrom(options);
   const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
-  const trustedKeys = await readTrustedKeys(config);
+  const trustedKeys = await readDropKeys(config);
   const checked = await checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();
   const parts = await withInterrupt((signal) =>

@@ -20,6 +20,7 @@ import {
   INDEX_FILE,
   listGenerations,
   MANIFEST_FILE,
+  REJECTS_FILE,
   REPORT_FILE,
   removeLitter,
   SIGNATURE_FILE,
@@ -27,8 +28,8 @@ import {
 } from './store.ts';
 import { readWithdrawn, reinstate } from './withdrawn.ts';
 
-/** What a verified index says about itself. */
-export interface VerifiedIndex {
+/** What an index says about itself. */
+export interface IndexIdentity {
   readonly dataset: string;
   readonly revision: number;
   readonly manifestSha256: string;
@@ -41,15 +42,22 @@ export interface BuildRequest {
   readonly out: string;
   readonly generation: number;
   readonly tempDir: string;
+  /** Gets the rejected lines; kept beside the index. */
+  readonly rejectsFile: string;
   readonly signal: AbortSignal | undefined;
 }
 
 /** The parts of the house that a refresh drives; the command line puts the real ones in. */
 export interface RefreshSteps {
-  /** Builds the index file; throws where the drop is not what its manifest says. Returns what the report keeps of it. */
+  /**
+   * Builds the index file and verifies it; throws where the drop is not what its manifest says. Returns what the generation's
+   * report keeps of it.
+   */
   build(request: BuildRequest): Promise<unknown>;
+  /** Opens an index that was just verified and says what it is. */
+  identify(indexFile: string): IndexIdentity;
   /** Reads the whole index and throws where it is damaged. */
-  verify(indexFile: string, signal: AbortSignal | undefined): Promise<VerifiedIndex>;
+  verify(indexFile: string, signal: AbortSignal | undefined): Promise<IndexIdentity>;
   /** Throws where the license does not cover the drop. */
   assertEntitled(drop: { dataset: string; manifestSha256: string; created: string }): void;
   /** Tells a running server; says what came of it. */
@@ -113,7 +121,7 @@ function checkSuccession(drop: CheckedDrop, served: GenerationReport | undefined
   }
 }
 
-function checkIndex(index: VerifiedIndex, drop: CheckedDrop): void {
+function checkIndex(index: IndexIdentity, drop: CheckedDrop): void {
   if (index.manifestSha256 === drop.manifestSha256) return;
   const what = `Its manifest had SHA-256 ${drop.manifestSha256}, the index was built from ${index.manifestSha256}.`;
   throw new PagegateError('drop_changed', what);
@@ -122,8 +130,8 @@ function checkIndex(index: VerifiedIndex, drop: CheckedDrop): void {
 /** A full disk shows itself in many places; it has one name. */
 function explainSpace(error: unknown, store: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
-  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG' || code === 'SQLITE_FULL';
-  return full ? new PagegateError('no_space', `${store}: ${message}.`, { store }, { cause: error }) : error;
+  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG';
+  return full ? new PagegateError('build_no_space', `${store}: ${message}.`, { store }, { cause: error }) : error;
 }
 
 async function buildGeneration(
@@ -138,10 +146,17 @@ async function buildGeneration(
   try {
     await mkdir(tempDir, { recursive: true, mode: 0o755 });
     steps.onStep?.('build');
-    const build = await steps.build({ drop: options.drop, out, generation, tempDir, signal: options.signal });
+    const rejectsFile = join(directory, REJECTS_FILE);
+    const build = await steps.build({
+      drop: options.drop,
+      out,
+      generation,
+      tempDir,
+      rejectsFile,
+      signal: options.signal,
+    });
     await rm(tempDir, { recursive: true, force: true });
-    steps.onStep?.('verify');
-    const index = await steps.verify(out, options.signal);
+    const index = steps.identify(out);
     checkIndex(index, drop);
     const report: GenerationReport = {
       format: 'pagegate-generation/1',

@@ -1,7 +1,7 @@
 /**
  * The index store: the generations that were built, and which of them is served.
  *
- *     <store>/generations/<n>/{index.pgx, manifest.json, manifest.json.sig, report.json}
+ *     <store>/generations/<n>/{index.pgx, manifest.json, manifest.json.sig, report.json, rejects.ndjson}
  *     <store>/current            → generations/<n>
  *     <store>/withdrawn.json     manifests that were rolled back; a refresh does not bring them again by itself
  *
@@ -17,6 +17,7 @@ export const INDEX_FILE = 'index.pgx';
 export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
+export const REJECTS_FILE = 'rejects.ndjson';
 const CURRENT = 'current';
 const GENERATIONS = 'generations';
 /** Prefix of everything that is not finished. */

@@ -251,7 +251,7 @@ const REFUSALS: readonly Refusal[] = [
   },
   {
     name: 'no space (the builder meets a full disk)',
-    code: 'no_space',
+    code: 'build_no_space',
     steps: {
       build: () => Promise.reject(Object.assign(new Error('no space left on device, write'), { code: 'ENOSPC' })),
     },

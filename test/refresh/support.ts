@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../src/errors.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
-import type { RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
+import type { IndexIdentity, RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
 import { signManifest, type TrustedKey } from '../../src/refresh/signature.ts';
 
 export const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
@@ -83,6 +83,14 @@ export function createBench(): Bench {
   };
 }
 
+function identify(file: string): IndexIdentity {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw new PagegateError('generation_damaged', file, {}, { cause });
+  }
+}
+
 /** Steps whose "index" is a JSON file that names what it was built from. */
 export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps & { readonly notified: number[] } {
   const notified: number[] = [];
@@ -95,13 +103,8 @@ export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps &
       writeFileSync(out, JSON.stringify(index), { mode: 0o444 });
       return { entries: 2 };
     },
-    verify: async (file) => {
-      try {
-        return JSON.parse(readFileSync(file, 'utf8'));
-      } catch (cause) {
-        throw new PagegateError('generation_damaged', file, {}, { cause });
-      }
-    },
+    identify,
+    verify: async (file) => identify(file),
     assertEntitled: () => {},
     notifyServer: async (generation) => {
       notified.push(generation);

@@ -1,0 +1,17 @@
+/** The builder as a step of a refresh. */
+import type { BuildRequest } from '../refresh/refresh.ts';
+import { describeProgress } from './build.ts';
+import type { Progress } from './output.ts';
+
+/** Builds with the given number of threads; what comes back is what the generation's report keeps. */
+export function createBuildStep(progress: Progress, workers: number | undefined) {
+  return async (request: BuildRequest): Promise<unknown> => {
+    const { buildIndex } = await import('../builder/build.ts');
+    const { out, rejectsFile, ...kept } = await buildIndex({
+      ...request,
+      ...(workers === undefined ? {} : { workers }),
+      onProgress: (state) => progress.update(describeProgress(state)),
+    });
+    return { ...kept, rejectsFile: rejectsFile === null ? null : 'rejects.ndjson' };
+  };
+}

@@ -1,0 +1,50 @@
+/** `pagegate doctor`: looks at everything the program depends on, and says what to do. It changes nothing. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import type { CheckResult, Status } from './doctor/check.ts';
+import { printJson, printLine } from './output.ts';
+
+interface DoctorFlags extends ConfigFlags {
+  readonly json?: true;
+}
+
+const MARKS: Readonly<Record<Status, string>> = { ok: 'ok', warning: 'WARNING', problem: 'PROBLEM', skipped: '-' };
+
+export function registerDoctor(program: Command): void {
+  addConfigOptions(
+    program.command('doctor').description('check host, files, license, index and ledger; say what to do'),
+  )
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate doctor --config /etc/pagegate/config.json')
+    .action(doctor);
+}
+
+async function doctor(options: DoctorFlags): Promise<void> {
+  const results = await examine(options);
+  const problems = results.filter((result) => result.status === 'problem').length;
+  const warnings = results.filter((result) => result.status === 'warning').length;
+  if (options.json) printJson({ ok: problems === 0, problems, warnings, checks: results });
+  else {
+    const width = Math.max(...results.map(({ id }) => id.length));
+    for (const { id, status, found, advice } of results) {
+      printLine(`${MARKS[status].padEnd(8)} ${id.padEnd(width)}  ${found}`);
+      if (advice !== undefined) printLine(`${' '.repeat(width + 11)}→ ${advice}`);
+    }
+    printLine(`${problems} problems, ${warnings} warnings.`);
+  }
+  if (problems > 0) process.exitCode = EXIT.environment;
+}
+
+async function examine(options: DoctorFlags): Promise<CheckResult[]> {
+  const { failed, runChecks } = await import('./doctor/check.ts');
+  const { HOST_CHECKS } = await import('./doctor/host-checks.ts');
+  const { STATE_CHECKS } = await import('./doctor/state-checks.ts');
+  try {
+    const config = await configFrom(options);
+    const configuration: CheckResult = { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}` };
+    return [configuration, ...(await runChecks([...HOST_CHECKS, ...STATE_CHECKS], config))];
+  } catch (error) {
+    return [{ id: 'configuration', ...failed(error) }];
+  }
+}

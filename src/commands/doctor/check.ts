@@ -1,0 +1,50 @@
+/** What a check of `pagegate doctor` says, and how checks are run so that one that fails does not end the others. */
+import type { Config } from '../../config/config.ts';
+import { PagegateError } from '../../errors.ts';
+
+/** `problem`: it will not work, or not safely. `warning`: it works, but not for long or not well. */
+export type Status = 'ok' | 'warning' | 'problem' | 'skipped';
+
+export interface Finding {
+  readonly status: Status;
+  /** What was found. */
+  readonly found: string;
+  /** What to do about it; there for every warning and problem. */
+  readonly advice?: string;
+}
+
+export interface CheckResult extends Finding {
+  readonly id: string;
+}
+
+export interface Check {
+  readonly id: string;
+  run(config: Config): Finding | Promise<Finding>;
+}
+
+export const ok = (found: string): Finding => ({ status: 'ok', found });
+export const skipped = (found: string): Finding => ({ status: 'skipped', found });
+export const warning = (found: string, advice: string): Finding => ({ status: 'warning', found, advice });
+export const problem = (found: string, advice: string): Finding => ({ status: 'problem', found, advice });
+
+/** Turns what a check threw into a finding: our errors say themselves what to do. */
+export function failed(error: unknown): Finding {
+  if (error instanceof PagegateError) return problem(`${error.code}`, error.message);
+  const { code, message } = error as NodeJS.ErrnoException;
+  return problem(code ?? 'failure', `${message}; see docs/operations.md.`);
+}
+
+/** Runs all checks, in their order. */
+export async function runChecks(checks: readonly Check[], config: Config): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
+  for (const { id, run } of checks) {
+    let finding: Finding;
+    try {
+      finding = await run(config);
+    } catch (error) {
+      finding = failed(error);
+    }
+    results.push({ id, ...finding });
+  }
+  return results;
+}

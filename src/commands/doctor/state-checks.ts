@@ -1,0 +1,223 @@
+/** Checks of what the program keeps: permissions, certificate, license, keys, index, policy, ledger, the running server. */
+import { X509Certificate } from 'node:crypto';
+import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { statePaths } from '../../config/paths.ts';
+import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
+
+const DAY_MS = 86_400_000;
+const SOON_DAYS = 30;
+/** A build needs the next index, its runs and some room beside the served one: this many times its size. */
+const BUILD_SPACE_FACTOR = 4;
+
+const days = (ms: number): number => Math.floor(ms / DAY_MS);
+
+function modeOf(stats: Stats): string {
+  return (stats.mode & 0o7777).toString(8).padStart(4, '0');
+}
+
+function checkPermissions(config: Config): Finding {
+  const { state_dir } = config;
+  const stats = statSync(state_dir, { throwIfNoEntry: false });
+  if (stats === undefined) {
+    return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
+  }
+  if ((stats.mode & 0o002) !== 0) {
+    return problem(
+      `${state_dir} has mode ${modeOf(stats)}`,
+      `Everybody may replace what is served: chmod o-w ${state_dir}`,
+    );
+  }
+  accessSync(state_dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  const { ledgerKeyFile, ledgerFile } = statePaths(config);
+  for (const [path, forbidden] of [
+    [ledgerKeyFile, 0o077],
+    [ledgerFile, 0o027],
+  ] as const) {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file !== undefined && (file.mode & forbidden) !== 0) {
+      const bits = forbidden === 0o077 ? 'go=' : 'g-w,o=';
+      return problem(`${path} has mode ${modeOf(file)}`, `Others may read or change it: chmod ${bits} ${path}`);
+    }
+  }
+  if (dirname(ledgerKeyFile) === dirname(ledgerFile)) {
+    return warning(
+      'the key of the API keys lies beside the ledger',
+      'A backup of that folder holds both; set ledger.key_file.',
+    );
+  }
+  return ok(`${state_dir} has mode ${modeOf(stats)}`);
+}
+
+function checkCertificate(config: Config): Finding {
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file === null || key_file === null) {
+    return skipped('no certificate: plain HTTP, which is for loopback only');
+  }
+  const certificate = new X509Certificate(readFileSync(certificate_file));
+  const left = Date.parse(certificate.validTo) - Date.now();
+  const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
+  if (left < 0)
+    return problem(found, 'The certificate has expired: clients refuse it. Replace it, then "pagegate reload".');
+  if (Date.parse(certificate.validFrom) > Date.now()) {
+    return problem(found, `It is valid only from ${certificate.validFrom}: check the clock or the certificate.`);
+  }
+  const key = statSync(key_file);
+  if ((key.mode & 0o007) !== 0)
+    return problem(`${key_file} has mode ${modeOf(key)}`, `Others may use the key: chmod o= ${key_file}`);
+  if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${days(left)} days)`);
+  return warning(found, `It expires in ${days(left)} days: replace it, then "pagegate reload".`);
+}
+
+async function checkPrivateKey(config: Config): Promise<Finding> {
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file === null || key_file === null) return skipped('no certificate');
+  const { checkCertificate: checkPair } = await import('../../server/listener.ts');
+  checkPair(certificate_file, key_file);
+  return ok('the private key fits the certificate');
+}
+
+async function servedIndex(config: Config): Promise<import('../../index/reader.ts').IndexInfo | undefined> {
+  const { openIndex } = await import('../../index/reader.ts');
+  const path = statePaths(config).indexFile;
+  if (!existsSync(path)) return undefined;
+  const index = openIndex(path);
+  try {
+    return index.info;
+  } finally {
+    index.close();
+  }
+}
+
+async function checkIndex(config: Config): Promise<Finding> {
+  const { currentGeneration } = await import('../../refresh/store.ts');
+  const paths = statePaths(config);
+  if (config.index.path === null) currentGeneration(paths.indexDir);
+  const info = await servedIndex(config);
+  if (info === undefined) {
+    return problem(`there is no ${paths.indexFile}`, 'Bring the first drop: pagegate refresh DROP');
+  }
+  const age = Date.now() - Date.parse(info.created);
+  const count = info.recordCount.toLocaleString('en-US');
+  const found = `generation ${info.generation}, ${info.dataset} revision ${info.revision}, ${count} records, ${days(age)} days old`;
+  if (age < -DAY_MS) return warning(found, `The drop was made at ${info.created}, in the future: check the clock.`);
+  return ok(found);
+}
+
+async function checkUnicode(config: Config): Promise<Finding> {
+  const { UNICODE_VERSION } = await import('../../domain/normalize.ts');
+  const { VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
+  const info = await servedIndex(config);
+  if (info === undefined) return skipped('no index');
+  if (info.vocabulary.version !== VOCABULARY_VERSION) {
+    const found = `the index has page-type vocabulary ${info.vocabulary.version}, the program ${VOCABULARY_VERSION}`;
+    return problem(found, 'Build the index again from its drop with this program: pagegate refresh DROP --rollback');
+  }
+  const found = `the index was normalized with Unicode ${info.unicodeVersion}, the program has ${UNICODE_VERSION}`;
+  if (info.unicodeVersion === UNICODE_VERSION)
+    return ok(`Unicode ${UNICODE_VERSION}, vocabulary ${VOCABULARY_VERSION}`);
+  return warning(found, 'A few international names may not be found: build the index again with this program.');
+}
+
+async function checkStore(config: Config): Promise<Finding> {
+  const { listGenerations, listLitter } = await import('../../refresh/store.ts');
+  const { indexDir } = statePaths(config);
+  if (!existsSync(indexDir)) return skipped('no index store yet');
+  const generations = listGenerations(indexDir);
+  const damaged = generations.filter((one) => one.report === undefined).map((one) => one.generation);
+  const litter = listLitter(indexDir);
+  const found = `${generations.length} generations kept, ${litter.length} leftovers`;
+  if (damaged.length > 0)
+    return warning(`generation ${damaged.join(', ')} has no report`, 'It cannot be activated: pagegate prune --keep 1');
+  if (litter.length > 0) return warning(found, 'An interrupted refresh left them: pagegate prune');
+  const served = generations.find((one) => one.current)?.report;
+  const { bavail, bsize } = statfsSync(indexDir);
+  const needed = BUILD_SPACE_FACTOR * (served?.sizeBytes ?? 0);
+  if (bavail * bsize >= needed) return ok(found);
+  return warning(
+    `${bavail * bsize} bytes are free`,
+    `The next refresh may need ${needed}: free some, or keep fewer generations.`,
+  );
+}
+
+async function checkLicense(config: Config): Promise<Finding> {
+  const { readTrustedKeys } = await import('../../config/trusted-keys.ts');
+  const { loadLicense } = await import('../../license/installed.ts');
+  const { assertEntitled } = await import('../../license/license.ts');
+  const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
+  const info = await servedIndex(config);
+  if (info !== undefined) assertEntitled(license, info);
+  const { entitlement, licensee, licenseId } = license;
+  if (entitlement.kind === 'frozen') {
+    return ok(`${licensee} (${licenseId}), for ${entitlement.manifests.length} frozen drops of ${license.dataset}`);
+  }
+  const found = `${licensee} (${licenseId}), drops of ${license.dataset} made up to ${entitlement.until}`;
+  const left = Date.parse(entitlement.until) + DAY_MS - Date.now();
+  if (left >= SOON_DAYS * DAY_MS) return ok(found);
+  const when = left < 0 ? 'It has ended' : `It ends in ${days(left)} days`;
+  return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
+}
+
+async function checkDropKeys(config: Config): Promise<Finding> {
+  const { readDropKeys } = await import('../drop-keys.ts');
+  const keys = await readDropKeys(config);
+  if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
+  return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
+}
+
+async function checkPolicy(config: Config): Promise<Finding> {
+  const { openPolicy } = await import('../../server/data-loader.ts');
+  const policy = openPolicy(config);
+  const found = `profile ${config.policy.profile}, revision ${policy.revision}`;
+  if (config.policy.profile !== 'open') return ok(found);
+  return warning(found, 'Reads of destinations that nobody classified are allowed; a GET can carry data out.');
+}
+
+async function checkLedger(config: Config): Promise<Finding> {
+  const { openDatabase } = await import('../../ledger/database.ts');
+  const { clockProblem } = await import('../../ledger/clock.ts');
+  const { ledgerFile } = statePaths(config);
+  if (!existsSync(ledgerFile))
+    return warning(`there is no ${ledgerFile}`, 'The first account makes it: pagegate account create NAME');
+  const database = openDatabase(ledgerFile, { readonly: true });
+  try {
+    const verdict = String(database.pragma('quick_check(1)', { simple: true }));
+    if (verdict !== 'ok') return problem(`quick_check: ${verdict}`, 'Restore a backup: see docs/operations.md.');
+    const { n } = database.prepare('SELECT count(*) AS n FROM account').get() as { n: number };
+    const seen = database.prepare('SELECT last_seen_at AS at FROM ledger').get() as { at: number } | undefined;
+    const clock = clockProblem(seen?.at ?? 0, Math.floor(Date.now() / 1000));
+    if (clock !== undefined) return problem(`${n} accounts`, clock);
+    return n > 0 ? ok(`${n} accounts, sound`) : warning('no account', 'Make one: pagegate account create NAME');
+  } finally {
+    database.close();
+  }
+}
+
+async function checkServer(config: Config): Promise<Finding> {
+  const { askServer } = await import('../../server/control.ts');
+  const { socket } = statePaths(config);
+  if (!existsSync(socket)) return skipped('no server is running');
+  try {
+    await askServer(socket, 'status', 5_000);
+    return ok(`a server answers on ${socket}`);
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === 'server_not_running') return skipped(`no server answers on ${socket}`);
+    throw error;
+  }
+}
+
+export const STATE_CHECKS: readonly Check[] = [
+  { id: 'permissions', run: checkPermissions },
+  { id: 'certificate', run: checkCertificate },
+  { id: 'private_key', run: checkPrivateKey },
+  { id: 'index', run: checkIndex },
+  { id: 'versions', run: checkUnicode },
+  { id: 'index_store', run: checkStore },
+  { id: 'license', run: checkLicense },
+  { id: 'drop_keys', run: checkDropKeys },
+  { id: 'policy', run: checkPolicy },
+  { id: 'ledger', run: checkLedger },
+  { id: 'server', run: checkServer },
+];

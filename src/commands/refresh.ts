@@ -1,0 +1,91 @@
+/** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import type { RefreshReport } from '../refresh/refresh.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { parsePositive } from './generations.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+
+interface RefreshFlags extends ConfigFlags {
+  readonly keep?: number;
+  readonly unsigned?: true;
+  readonly rollback?: true;
+  readonly otherDataset?: true;
+  readonly workers?: number;
+  readonly json?: true;
+}
+
+export function registerRefresh(program: Command): void {
+  addConfigOptions(program.command('refresh').description('build the next index generation from a drop and serve it'))
+    .argument('<drop>', 'the drop: a folder with manifest.json')
+    .option('--unsigned', 'accept a drop that has no signature')
+    .option('--rollback', 'accept a drop that is older than what is served, or was rolled back here')
+    .option('--other-dataset', 'accept a drop of another dataset than what is served')
+    .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
+    .option('--workers <n>', 'threads that build (else one for each processor)', parsePositive)
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate refresh /srv/pagegate/drop')
+    .action(run);
+}
+
+async function run(drop: string, options: RefreshFlags): Promise<void> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../config/paths.ts');
+  const { refresh } = await import('../refresh/refresh.ts');
+  const { createActivationSteps, describeNotice } = await import('./activation.ts');
+  const { readDropKeys } = await import('./drop-keys.ts');
+  const { createBuildStep } = await import('./build-step.ts');
+  const progress = createProgress();
+  const steps = {
+    ...(await createActivationSteps(config, progress)),
+    build: createBuildStep(progress, options.workers),
+  };
+  const report = await withInterrupt(async (signal) =>
+    refresh(
+      {
+        drop,
+        store: statePaths(config).indexDir,
+        keep: options.keep ?? config.refresh.keep_generations,
+        trustedKeys: await readDropKeys(config),
+        unsigned: options.unsigned === true,
+        rollback: options.rollback === true,
+        otherDataset: options.otherDataset === true,
+        signal,
+      },
+      steps,
+    ),
+  ).finally(() => progress.done());
+  if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
+  if (options.json) printJson(reportJson(report));
+  else for (const line of [...describe(report), describeNotice(report.notice)]) printLine(line);
+}
+
+function reportJson(report: RefreshReport): Record<string, unknown> {
+  return {
+    outcome: report.outcome,
+    generation: report.generation,
+    previous_generation: report.previousGeneration,
+    dataset: report.dataset,
+    revision: report.revision,
+    created: report.created,
+    manifest_sha256: report.manifestSha256,
+    signed_by: report.signedBy,
+    reused: report.reused,
+    records: report.recordCount,
+    size_bytes: report.sizeBytes,
+    notice: report.notice,
+    pruned_generations: report.prunedGenerations,
+    duration_ms: report.durationMs,
+  };
+}
+
+function describe(report: RefreshReport): string[] {
+  const { dataset, revision, generation, recordCount, sizeBytes, signedBy, prunedGenerations } = report;
+  const what = `${dataset} revision ${revision} (${signedBy === null ? 'unsigned' : `signed by ${signedBy}`})`;
+  if (report.outcome === 'unchanged') return [`${what} is already served as generation ${generation}; nothing to do.`];
+  const how = report.reused ? 'was already built and is now served' : 'is built, verified and served';
+  const size = `${recordCount.toLocaleString('en-US')} records, ${sizeBytes.toLocaleString('en-US')} bytes`;
+  const lines = [`${what} ${how} as generation ${generation}: ${size}, ${(report.durationMs / 1000).toFixed(1)} s.`];
+  if (prunedGenerations.length > 0) lines.push(`Generations removed: ${prunedGenerations.join(', ')}.`);
+  return lines;
+}

@@ -1,0 +1,45 @@
+/** `pagegate rollback`: serves an earlier generation again. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { parsePositive } from './generations.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+
+interface RollbackFlags extends ConfigFlags {
+  readonly to?: number;
+  readonly json?: true;
+}
+
+export function registerRollback(program: Command): void {
+  addConfigOptions(program.command('rollback').description('serve an earlier index generation again'))
+    .option('--to <generation>', 'the generation to serve (else the one before the served one)', parsePositive)
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate rollback --to 12')
+    .action(run);
+}
+
+async function run(options: RollbackFlags): Promise<void> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../config/paths.ts');
+  const { rollback } = await import('../refresh/rollback.ts');
+  const { createActivationSteps, describeNotice } = await import('./activation.ts');
+  const progress = createProgress();
+  const steps = await createActivationSteps(config, progress);
+  const report = await withInterrupt((signal) =>
+    rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps),
+  ).finally(() => progress.done());
+  if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
+  if (options.json) {
+    printJson({
+      outcome: report.outcome,
+      generation: report.generation,
+      revision: report.revision,
+      previous_generation: report.previousGeneration,
+      notice: report.notice,
+    });
+    return;
+  }
+  const before = report.previousGeneration === null ? '' : ` (before: generation ${report.previousGeneration})`;
+  printLine(`Served is generation ${report.generation}, revision ${report.revision}${before}.`);
+  printLine(describeNotice(report.notice));
+}
