@@ -1,0 +1,335 @@
+import { readFileSync } from 'node:fs';
+import { zstdDecompressSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { FastScanner } from '../../src/builder/fast-scanner.ts';
+import { fieldsFromEntry, RecordFields } from '../../src/index/writer.ts';
+import { parseEntry } from '../../src/record/entry.ts';
+import { languages } from '../../src/record/languages.ts';
+import { filteringTaxonomy, iabCategories } from '../../src/record/taxonomy.ts';
+import { pageTypes, type VocabularyScope } from '../../src/record/vocabulary.ts';
+
+const fields = new RecordFields();
+const expected = new RecordFields();
+const scanners = { full: new FastScanner(fields, 'full'), core: new FastScanner(fields, 'core') };
+
+/** What a record is made of, as text. */
+function describeFields(of: RecordFields): unknown {
+  const source = Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength);
+  const pages = Array.from({ length: of.pageCount }, (_, i) => [
+    of.pageTypes[i],
+    source.toString('latin1', of.pageStarts[i], of.pageEnds[i]),
+  ]);
+  const { language, iabCategory, filteringCount, openPageRankHundredths, globalRank } = of;
+  const domain = source.toString('latin1', of.domainStart, of.domainEnd);
+  const filtering = [...of.filtering.subarray(0, filteringCount)];
+  return { domain, language, iabCategory, filtering, openPageRankHundredths, globalRank, pages };
+}
+
+/**
+ * Scans a line in the middle of a chunk, with other text around it. Where the scanner says yes, the slow reader must find the same and
+ * nothing to complain about. Returns whether it said yes.
+ */
+function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
+  const before = Buffer.from('{"domain":"before.example"}\n');
+  const after = Buffer.from('\n"/.}],:{"domain":"after.example","global_rank":7}\n');
+  const chunk = Buffer.concat([before, line, after]);
+  const understood = scanners[scope].scan(chunk, before.length, before.length + line.length);
+  if (!understood) return false;
+  const parsed = parseEntry(line, scope);
+  const context = line.toString('latin1');
+  expect({ context, rejects: parsed.rejects, repairs: parsed.repairs }).toEqual({ context, rejects: [], repairs: [] });
+  fieldsFromEntry(parsed.entry!, expected);
+  expect(describeFields(fields)).toEqual(describeFields(expected));
+  return true;
+}
+
+const sampleLines: readonly Buffer[] = zstdDecompressSync(
+  readFileSync(new URL('../../data/sample/with-pages.ndjson.zst', import.meta.url)),
+)
+  .toString('latin1')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => Buffer.from(line, 'latin1'));
+
+const RICH = Buffer.from(
+  JSON.stringify({
+    domain: 'docs.example.co.uk',
+    language: 'en',
+    page_types: {
+      login: 'https://docs.example.co.uk/login?next=%2Fa&x=1#top',
+      pricing: 'http://www.docs.example.co.uk/',
+      docs: 'https://a-b.docs.example.co.uk/v1.2/~index.html',
+    },
+    iab_category: 'Attractions > Bars & Restaurants',
+    filtering_categories: ['Malware', 'phishing'],
+    open_page_rank: 4.35,
+    global_rank: 123456,
+  }),
+);
+
+/** A small generator of its own, so that a failure can be repeated from its seed. */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+const TOKENS = [
+  '"',
+  '\\',
+  '/',
+  '//',
+  '/.',
+  '/../',
+  '/./',
+  '%2e',
+  '%2E%2e/',
+  '%',
+  'www.',
+  '.',
+  '..',
+  '-',
+  '_',
+  'xn--',
+  ':',
+  ':80',
+  '@',
+  '?',
+  '#',
+  ' ',
+  '\t',
+  '\r',
+  '\0',
+  '\u007f',
+  '\u00e9',
+  '\u00ff',
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  '0',
+  '00',
+  '1',
+  '9',
+  '10',
+  '.0',
+  '.5',
+  '1e3',
+  '-1',
+  'null',
+  'true',
+  'A',
+  'a',
+  '"domain":"a.example"',
+  ',"language":"de"',
+  ',"global_rank":5',
+  '\\u0041',
+  '\\"',
+  'github.io',
+  's3.amazonaws.com',
+  'co.uk',
+  '"login":"https://docs.example.co.uk/"',
+  'https',
+  'http:',
+  'HTTPS',
+  "'",
+  '|',
+  '^',
+  '`',
+  '<',
+  '>',
+  '4294967296',
+  '10.01',
+] as const;
+
+function mutate(line: Buffer, random: (below: number) => number): Buffer {
+  const at = random(line.length + 1);
+  const end = Math.min(line.length, at + random(12));
+  const [head, cut, tail] = [line.subarray(0, at), line.subarray(at, end), line.subarray(end)];
+  switch (random(6)) {
+    case 0:
+      return Buffer.concat([head, Buffer.of(random(256)), line.subarray(Math.min(line.length, at + 1))]);
+    case 1:
+      return Buffer.concat([head, tail]);
+    case 2:
+      return Buffer.concat([head, cut, cut, tail]);
+    case 3:
+      return Buffer.concat([head, Buffer.from(TOKENS[random(TOKENS.length)]!, 'latin1'), tail]);
+    case 4:
+      return Buffer.concat([head, Buffer.from(TOKENS[random(TOKENS.length)]!, 'latin1'), line.subarray(at)]);
+    default:
+      return Buffer.concat([head, sampleLines[random(sampleLines.length)]!.subarray(at)]);
+  }
+}
+
+const label = fc.stringMatching(/^[a-z0-9_]([a-z0-9_-]{0,12}[a-z0-9_])?$/);
+const suffix = fc.constantFrom(
+  'com',
+  'co.uk',
+  'github.io',
+  's3.amazonaws.com',
+  'ck',
+  'www.ck',
+  'kawasaki.jp',
+  'de',
+  'compute.amazonaws.com',
+);
+const domain = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc
+      .tuple(fc.array(label, { minLength: 1, maxLength: 3 }), suffix)
+      .map(([labels, end]) => [...labels, end].join('.')),
+  },
+  suffix,
+  fc.constantFrom(
+    'www.example.com',
+    'Example.com',
+    'münchen.de',
+    'xn--mnchen-3ya.de',
+    '192.0.2.1',
+    'localhost',
+    'a..b',
+    'amazonaws.com',
+    'example.com.',
+  ),
+);
+const path = fc.oneof(
+  { weight: 12, arbitrary: fc.stringMatching(/^\/[a-z0-9/_~-]{0,20}$/) },
+  fc.stringMatching(/^\/[a-z0-9/._~%-]{0,20}$/),
+  fc.webPath(),
+  fc.constantFrom(
+    '',
+    '/',
+    '/a/../b',
+    '/.well-known/x',
+    '/%2e%2E/',
+    '/?q=é',
+    "/?q='",
+    '/#a b',
+    '/a\\b',
+    '/[x]',
+    ':8443/',
+    '/a?b=/./c',
+  ),
+);
+const url = fc
+  .tuple(
+    fc.oneof({ weight: 12, arbitrary: fc.constantFrom('https', 'http') }, fc.constantFrom('HTTPS', 'ftp')),
+    fc.constantFrom('', 'www.', 'id.', 'a.b.', 'x-', 'www.www.', '-a.'),
+    fc.option(domain, { freq: 12 }),
+    path,
+  )
+  .map(
+    (parts) =>
+      (of: string): string =>
+        `${parts[0]}://${parts[1]}${parts[2] ?? of}${parts[3]}`,
+  );
+const typeName = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom(...pageTypes('full').map(({ name }) => name)) },
+  { weight: 1, arbitrary: fc.constantFrom('signin', 'Login', 'mystery', '__proto__') },
+);
+const rank = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 0, max: 1000 }).map((n) => n / 100) },
+  { weight: 1, arbitrary: fc.constantFrom(-1, 10.01, 11, 4.357, 1e-7, '5', null, 0.29, 0.57, 1.005) },
+);
+const entry = fc
+  .record(
+    {
+      domain,
+      language: fc.oneof(
+        { weight: 5, arbitrary: fc.constantFrom(...languages) },
+        fc.constantFrom('EN', 'pt-BR', 'xx', '', null, 7),
+      ),
+      pages: fc.array(fc.tuple(typeName, url), { maxLength: 5 }),
+      iab_category: fc.oneof(
+        { weight: 5, arbitrary: fc.constantFrom(...iabCategories.flatMap(({ id, path: name }) => [id, name])) },
+        fc.constantFrom('nothing', '', 3),
+      ),
+      filtering_categories: fc.array(
+        fc.oneof(
+          { weight: 9, arbitrary: fc.constantFrom(...filteringTaxonomy.flatMap(({ id, name }) => [id, name])) },
+          fc.constantFrom('nonsense', 5),
+        ),
+        { maxLength: 4 },
+      ),
+      open_page_rank: rank,
+      global_rank: fc.oneof(
+        { weight: 4, arbitrary: fc.integer({ min: 1, max: 1_200_000_000 }) },
+        fc.constantFrom(0, -1, 2 ** 32, 1.5, '9', 999999999, 1000000000),
+      ),
+      extra: fc.constantFrom('x', 'x', 'x', 'x', 1, null),
+    },
+    { requiredKeys: ['domain'] },
+  )
+  .map(({ domain: name, pages, extra, ...rest }) => {
+    const page_types =
+      pages === undefined ? {} : { page_types: Object.fromEntries(pages.map(([type, make]) => [type, make(name)])) };
+    return { domain: name, ...rest, ...page_types, ...(extra === undefined || extra === 'x' ? {} : { extra }) };
+  });
+
+describe('the fast scanner', () => {
+  it('understands nearly every line of the sample, and says what the slow reader says', () => {
+    const understood = sampleLines.filter((line) => agree(line)).length;
+    expect(understood).toBeGreaterThan(sampleLines.length * 0.75);
+  });
+
+  it('understands every field in its plain form', () => {
+    expect(agree(RICH)).toBe(true);
+    expect(fields.pageCount).toBe(3);
+    for (const text of ['0', '10', '10.0', '10.00', '9.99', '0.1', '0.29', '7.5']) {
+      expect(agree(Buffer.from(`{"domain":"example.com","open_page_rank":${text}}`))).toBe(true);
+    }
+  });
+
+  it('leaves to the slow reader what is valid but unusual', () => {
+    for (const text of [
+      '{ "domain":"example.com"}',
+      '{"language":"en","domain":"example.com"}',
+      '{"domain":"example.com" }',
+      '{"domain":"ex\\u0061mple.com"}',
+      '{"domain":"example.com","open_page_rank":1e0}',
+      '{"domain":"example.com","open_page_rank":1.000}',
+      '{"domain":"example.com","global_rank":1000000000}',
+      '{"domain":"www.example.com"}',
+      '{"domain":"xn--mnchen-3ya.de"}',
+      '{"domain":"example.com","page_types":{"docs":"https://example.com"}}',
+      '{"domain":"amazonaws.com","page_types":{"docs":"https://one.s3.amazonaws.com/"}}',
+    ]) {
+      expect(agree(Buffer.from(text))).toBe(false);
+      expect(parseEntry(Buffer.from(text)).entry).toBeDefined();
+    }
+  });
+
+  it('agrees on lines made by a grammar of good and bad values', () => {
+    let understood = 0;
+    let runs = 0;
+    fc.assert(
+      fc.property(entry, fc.constantFrom<VocabularyScope>('full', 'core'), (value, scope) => {
+        runs += 1;
+        if (agree(Buffer.from(JSON.stringify(value)), scope)) understood += 1;
+      }),
+      { numRuns: 20_000, seed: 20261121 },
+    );
+    expect(understood).toBeGreaterThan(runs * 0.04);
+    expect(understood).toBeLessThan(runs * 0.95);
+  });
+
+  it('agrees on real lines with one, two or three mutations', () => {
+    const random = randomOf(4242);
+    let understood = 0;
+    const rounds = 300_000;
+    for (let i = 0; i < rounds; i++) {
+      let line = random(3) === 0 ? RICH : sampleLines[random(sampleLines.length)]!;
+      for (let times = 1 + random(3); times > 0; times--) line = mutate(line, random);
+      if (line.includes(0x0a)) continue;
+      if (agree(line)) understood += 1;
+    }
+    expect(understood).toBeGreaterThan(rounds * 0.02);
+    expect(understood).toBeLessThan(rounds * 0.9);
+  });
+});
