@@ -9,13 +9,14 @@ import { type ErrorCode, PagegateError } from '../errors.ts';
 import type { AccountRef, ChargeOutcome, Meter } from '../ledger/meter.ts';
 import { evaluate } from '../policy/evaluate.ts';
 import type { Verdict } from '../policy/types.ts';
-import { addressFromBytes, clientAddress, isInAny, type Network, parseNetwork } from './address.ts';
+import { type Address, addressFromBytes, clientAddress, isInAny, type Network, parseNetwork } from './address.ts';
 import { AnswerWriter, type Draft, finishDraft, keepDraft } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { RecordEvidence } from './evidence.ts';
 import { failureFields, type Log } from './log.ts';
 import type { WorkerMetrics } from './metrics.ts';
+import { PipeliningGuard } from './pipelining.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { Served } from './served.ts';
@@ -36,6 +37,8 @@ export interface CheckParts {
   readonly decisions: DecisionLog | undefined;
   /** What is served now; undefined before the first index. */
   readonly served: () => Served | undefined;
+  /** Open connections of this worker. */
+  readonly connections: () => number;
   /** While the server stops, answers also close their connection. */
   readonly isDraining: () => boolean;
 }
@@ -46,6 +49,7 @@ interface Headers {
   key: string;
   hasBody: boolean;
   forwarded: string;
+  client: Address;
 }
 
 /** A request between its verdict and its charge. */
@@ -72,8 +76,9 @@ export class CheckHandler {
   readonly #proxies: readonly Network[];
   readonly #subdomains: 'exact' | 'parent';
   readonly #writer = new AnswerWriter();
-  readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '' };
+  readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
   readonly #readHeader: (name: string, value: string) => void;
+  readonly #pipelining = new PipeliningGuard();
   #inFlight = 0;
 
   constructor(parts: CheckParts) {
@@ -127,6 +132,7 @@ export class CheckHandler {
     req.forEach(this.#readHeader);
     const peer = addressFromBytes(res.getRemoteAddress());
     const client = clientAddress(peer, headers.forwarded, this.#proxies);
+    headers.client = client;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
     return this.#parts.burst.admit(client);
   }
@@ -199,12 +205,16 @@ export class CheckHandler {
 
   #charge(pending: Pending): void {
     this.#parts.meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
+    const { client } = this.#headers;
+    if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) this.#parts.meter.settle();
     if (pending.done) return;
     pending.draft = keepDraft(pending.draft);
     pending.served.take();
     this.#inFlight += 1;
+    const turn = this.#pipelining.turn();
     pending.res.onAborted(() => {
       pending.aborted = true;
+      if (turn === this.#pipelining.turn()) this.#pipelining.remember(client);
       this.#parts.metrics.count('aborted_total');
     });
     pending.waiting = true;

@@ -253,7 +253,7 @@ const addressOf = (config: Config, port: number): string => {
   return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
 };
 
-async function readiness({ supervisor }: Parts): Promise<{ ready: boolean; reasons: string[] }> {
+async function readiness({ supervisor, keeper }: Parts): Promise<{ ready: boolean; reasons: string[] }> {
   const workers = await supervisor.askAll('status');
   const reasons: string[] = [];
   if (workers.length === 0) reasons.push('no worker answers');
@@ -261,7 +261,8 @@ async function readiness({ supervisor }: Parts): Promise<{ ready: boolean; reaso
     if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
   }
-  return { ready: workers.some((worker) => worker.ready), reasons };
+  if (!keeper.health.ready) reasons.push(keeper.health.reason);
+  return { ready: keeper.health.ready && workers.some((worker) => worker.ready), reasons };
 }
 
 async function serverStatus(parts: Parts): Promise<ServerStatus> {

@@ -94,6 +94,7 @@ export class Worker {
       log,
       decisions: this.#decisions,
       served: () => this.#served,
+      connections: () => this.#connections.open,
       isDraining: () => this.#isDraining,
     });
   }
@@ -233,10 +234,10 @@ export class Worker {
 
   #swapPolicy(): string {
     const policy = openPolicy(this.#config);
-    const isSame = policy.revision === this.#policy.revision;
+    if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
     if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');
-    return isSame ? `unchanged (${policy.revision})` : policy.revision;
+    return policy.revision;
   }
 
   /** Pairs of one index share it; the last of them closes it. */

@@ -1,0 +1,185 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { statePaths } from '../../src/config/paths.ts';
+import { type Setting, settings, typesOf } from '../../src/config/schema.ts';
+import { readTrustedKeys } from '../../src/config/trusted-keys.ts';
+import { PagegateError } from '../../src/errors.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'pagegate-config-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+function file(content: unknown): string {
+  const path = join(dir, `${Math.random()}.json`);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+function failure(run: () => unknown): PagegateError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof PagegateError) return error;
+    throw error;
+  }
+  throw new Error('It did not fail.');
+}
+
+describe('the order of the sources', () => {
+  const path = file({ server: { port: 1001, host: '127.0.0.2', workers: 3 } });
+
+  it('defaults without anything', () => {
+    const config = loadConfig({ env: {}, cwd: dir });
+    expect(config.server).toEqual({
+      host: '127.0.0.1',
+      port: 8080,
+      workers: 1,
+      plain_http_anywhere: false,
+      max_connections: 10_000,
+      drain_seconds: 10,
+    });
+    expect(config.state_dir).toBe(join(dir, 'var'));
+    expect(config.burst.limit).toBe(240);
+  });
+
+  it('the file over the defaults, the environment over the file, flags over the environment', () => {
+    const config = loadConfig({
+      file: path,
+      env: { PAGEGATE_SERVER_PORT: '1002', PAGEGATE_SERVER_WORKERS: 'auto' },
+      flags: { server: { port: 1003 } },
+    });
+    expect(config.server).toMatchObject({ host: '127.0.0.2', port: 1003, workers: 'auto' });
+    expect(loadConfig({ file: path, env: { PAGEGATE_SERVER_PORT: '1002' } }).server.port).toBe(1002);
+    expect(loadConfig({ file: path, env: {} }).server.port).toBe(1001);
+  });
+
+  it('the file that PAGEGATE_CONFIG names, unless one is named', () => {
+    expect(loadConfig({ env: { PAGEGATE_CONFIG: path } }).server.port).toBe(1001);
+    expect(loadConfig({ file: file({}), env: { PAGEGATE_CONFIG: path } }).server.port).toBe(8080);
+  });
+
+  it('relative paths of a file start at the file, others at the working directory', () => {
+    const config = loadConfig({
+      file: file({ policy: { file: 'own.json' } }),
+      env: { PAGEGATE_INDEX_PATH: 'x.pgx' },
+      cwd: '/srv',
+    });
+    expect(config.policy.file).toBe(join(dir, 'own.json'));
+    expect(config.index.path).toBe('/srv/x.pgx');
+    expect(statePaths(config).indexFile).toBe('/srv/x.pgx');
+  });
+
+  it('cannot be changed afterwards', () => {
+    const config = loadConfig({ env: {} });
+    expect(() => Object.assign(config.server, { port: 1 })).toThrow(TypeError);
+  });
+});
+
+describe('environment variables', () => {
+  it.each([
+    ['PAGEGATE_BURST_EXEMPT', '10.0.0.0/8, ::1', ['burst', 'exempt'], ['10.0.0.0/8', '::1']],
+    ['PAGEGATE_BURST_EXEMPT', '', ['burst', 'exempt'], []],
+    ['PAGEGATE_ADMIN_ENABLED', 'false', ['admin', 'enabled'], false],
+    ['PAGEGATE_INDEX_POLL_SECONDS', '0.5', ['index', 'poll_seconds'], 0.5],
+    ['PAGEGATE_POLICY_FILE', '', ['policy', 'file'], null],
+    ['PAGEGATE_LICENSE_TRUSTED_KEYS', '{"a":"/k.pem"}', ['license', 'trusted_keys'], { a: '/k.pem' }],
+  ])('%s=%s', (name, text, [section, setting], expected) => {
+    const config = loadConfig({ env: { [name]: text } }) as unknown as Record<string, Record<string, unknown>>;
+    expect(config[section!]![setting!]).toEqual(expected);
+  });
+
+  it('a name that begins like a setting and is none is refused', () => {
+    expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
+    expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
+  });
+});
+
+describe('what is refused, with its place', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['an unknown section', { sever: {} }, /the top level has no setting "sever"/],
+    ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot"/],
+    ['a port out of range', { server: { port: 65_536 } }, /server\.port must be <= 65535/],
+    ['a text where a number belongs', { server: { port: '80' } }, /server\.port must be integer/],
+    [
+      'a value that is not offered',
+      { policy: { profile: 'lax' } },
+      /policy\.profile must be one of strict, default, open/,
+    ],
+    [
+      'a certificate without its key',
+      { tls: { certificate_file: 'a.pem' } },
+      /tls\.certificate_file and tls\.key_file/,
+    ],
+    ['no JSON', '{', /is not a JSON object/],
+    ['a list', [], /is not a JSON object/],
+  ])('%s', (_, content, expected) => {
+    const error = failure(() => loadConfig({ file: file(content), env: {} }));
+    expect(error.code).toBe('config_invalid');
+    expect(error.message).toMatch(expected);
+  });
+
+  it('a file that is not there', () => {
+    const error = failure(() => loadConfig({ file: join(dir, 'none.json'), env: {} }));
+    expect(error.code).toBe('config_unreadable');
+    expect(error.message).toContain('none.json');
+  });
+
+  it('a file that is too large', () => {
+    expect(failure(() => loadConfig({ file: file(' '.repeat(1024 * 1024 + 1)), env: {} })).code).toBe(
+      'config_unreadable',
+    );
+  });
+
+  it('a flag, named as coming from the command line', () => {
+    expect(failure(() => loadConfig({ env: {}, flags: { server: { port: 'x' } } })).message).toContain(
+      'the command line',
+    );
+  });
+});
+
+describe('trusted keys', () => {
+  const pem = '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n';
+
+  it('inline text and files, the path relative to the configuration file', () => {
+    writeFileSync(join(dir, 'key.pem'), pem);
+    const config = loadConfig({ file: file({ license: { trusted_keys: { a: pem, b: 'key.pem' } } }), env: {} });
+    expect(readTrustedKeys(config.license.trusted_keys)).toEqual({ a: pem, b: pem });
+  });
+
+  it('a file that is not there is named', () => {
+    expect(failure(() => readTrustedKeys({ a: join(dir, 'gone.pem') })).message).toContain('gone.pem');
+  });
+});
+
+describe('docs/configuration.md', () => {
+  const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+  const rows = new Map(
+    page
+      .split('\n')
+      .filter((line) => line.startsWith('| `') && line.split(' | ').length === 5)
+      .map((line) => {
+        const [name, values, fallback, env, meaning] = line.slice(2, -2).split(' | ');
+        return [name!.replaceAll('`', ''), { values, fallback, env, meaning }];
+      }),
+  );
+
+  it('has a row for each setting and no other', () => {
+    expect([...rows.keys()]).toEqual(settings.map((setting) => setting.name));
+  });
+
+  it.each(settings.map((setting): [string, Setting] => [setting.name, setting]))(
+    '%s: default, environment, meaning and values as in the schema',
+    (name, { schema, env }) => {
+      const row = rows.get(name)!;
+      expect(row.fallback).toBe(`\`${JSON.stringify(schema.default)}\``);
+      expect(row.env).toBe(`\`${env}\``);
+      expect(row.meaning).toBe(schema.description);
+      for (const value of schema.enum ??
+        typesOf(schema).filter((type) => type !== 'string' || schema.anyOf === undefined)) {
+        expect(row.values).toContain(value);
+      }
+    },
+  );
+});
