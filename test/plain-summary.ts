@@ -12,6 +12,8 @@ function count(modules: readonly TestModule[]): Counts {
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
   for (const module of modules) {
     if (module.errors().length > 0) counts.failed += 1;
+    // A hook that failed skips its tests; the run must not look clean then.
+    for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed += 1;
     for (const test of module.children.allTests()) {
       const { state } = test.result();
       if (state === 'passed') counts.passed += 1;
