@@ -308,6 +308,7 @@ export const ERRORS = table({
   account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
   account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
   account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
+  backup_exists: { exit: EXIT.refused, message: 'A backup never replaces a file; choose another name.' },
   bad_account_name: {
     exit: EXIT.bad_input,
     message:
@@ -329,6 +330,11 @@ export const ERRORS = table({
     exit: EXIT.refused,
     message: 'The API key goes on authenticating but cannot be shown: its encryption key is not here; rotate the key.',
   },
+  ledger_clock: {
+    exit: EXIT.environment,
+    message:
+      'The clock is far ahead of the latest moment that the ledger has seen, and a cycle that it opens could not be closed.',
+  },
   ledger_in_use: {
     exit: EXIT.busy,
     message: 'Another server keeps this ledger; stop it first, or give this one a state_dir of its own.',
@@ -346,6 +352,7 @@ export const ERRORS = table({
     exit: EXIT.refused,
     message: 'A payment with this reference is recorded already; each payment counts once.',
   },
+  restore_refused: { exit: EXIT.refused, message: 'The backup is not restored; the ledger is as it was.' },
   too_many_accounts: { exit: EXIT.refused, message: 'A ledger holds at most 65,535 accounts.' },
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
 
@@ -385,6 +392,20 @@ export const ERRORS = table({
   build_failed: {
     exit: EXIT.environment,
     message: 'The build could not write its files; nothing half-done was left behind.',
+  },
+
+  // policy
+  policy_missing: {
+    exit: EXIT.environment,
+    message: 'A policy file cannot be read; without it nothing is judged, so nothing is served.',
+  },
+  policy_invalid: {
+    exit: EXIT.bad_input,
+    message: 'A policy file is not valid; correct it, the policy in force stays as it is.',
+  },
+  policy_cases_failed: {
+    exit: EXIT.negative,
+    message: 'Test cases of the policy did not give the verdicts that they expect.',
   },
 });
 

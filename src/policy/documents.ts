@@ -1,0 +1,157 @@
+/** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
+import type { VerdictName } from './types.ts';
+
+export interface HostEntry {
+  readonly id: string;
+  readonly group?: string;
+  /** `example.com` matches the host and everything below it, `=example.com` the host alone. */
+  readonly host: string;
+  /** One verdict for every method … */
+  readonly verdict?: 'deny' | 'flag';
+  /** … or one for reads and one for writes. */
+  readonly reads?: 'deny' | 'flag';
+  readonly writes?: 'deny' | 'flag';
+  readonly note: string;
+}
+
+export interface SecretToken {
+  readonly name: string;
+  readonly prefixes: readonly string[];
+  readonly alphabet: string;
+  readonly min_length: number;
+  readonly min_dots?: number;
+}
+
+/** One way in which a pattern rule can match; every field that is given must hold. */
+export interface Condition {
+  /** Token list that a whole path segment is in. */
+  readonly segment?: string;
+  readonly at?: 'any' | 'first' | 'last';
+  /** Token list that another segment is in as well. */
+  readonly also?: string;
+  /** The rule does not hold below a segment (or on a host) that announces reading matter. */
+  readonly not_reading?: boolean;
+  /** Token list that the host's first label is in, below the registrable domain. */
+  readonly host_label?: string;
+  /** Token list that the last segment is in, extension included. */
+  readonly file?: string;
+  /** Token list that the extension of the last segment is in. */
+  readonly extension?: string;
+  /** Token lists that name and value of one query parameter are in. */
+  readonly query_name?: string;
+  readonly query_value?: string;
+  /** Token list that the name of a query parameter is in, whatever its value. */
+  readonly query_flag?: string;
+  readonly min_value_length?: number;
+}
+
+export interface RuleEntry {
+  readonly id: string;
+  readonly kind: 'guard' | 'pattern';
+  readonly verdict: 'deny' | 'flag';
+  readonly note: string;
+  readonly check?: string;
+  readonly when?: readonly Condition[];
+  /** Parameters of the check; which ones it takes, the schema says. */
+  readonly allowed?: readonly (string | number)[];
+  readonly methods?: readonly string[];
+  readonly spelling?: readonly string[];
+  readonly names?: string;
+  readonly ranges?: readonly string[];
+  readonly isatap?: boolean;
+  readonly excusable?: boolean;
+  readonly single_label?: boolean;
+  readonly suffixes?: readonly string[];
+  readonly schemes?: readonly string[];
+  readonly tokens?: readonly SecretToken[];
+  readonly threats?: boolean;
+  readonly categories?: readonly string[];
+  readonly max_length?: number;
+  readonly max_urls?: number;
+  readonly max_query_length?: number;
+  readonly max_run?: number;
+  readonly min_run?: number;
+  readonly min_run_digits?: number;
+  readonly max_subdomain_length?: number;
+}
+
+export interface PageTypeEntry {
+  readonly type: string;
+  readonly verdict: VerdictName;
+  readonly note: string;
+}
+
+export interface TokenList {
+  readonly meaning: string;
+  /** Phrases by language code. Case, accents, separators and file extensions do not count. */
+  readonly phrases: Readonly<Record<string, readonly string[]>>;
+}
+
+export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';
+
+export interface DefaultEntry {
+  readonly id: DefaultId;
+  /** Absent where the profile decides. */
+  readonly verdict?: VerdictName;
+  readonly note: string;
+}
+
+export interface Profile {
+  readonly name: string;
+  readonly unclassified_read: VerdictName;
+  readonly unclassified_subdomain: VerdictName;
+  readonly note: string;
+}
+
+/** A place that the licensee allows by name, the only way a write is ever allowed. */
+export interface AllowEntry {
+  readonly id: string;
+  /** `api.example.com` is that host, `*.example.com` every host below. */
+  readonly host: string;
+  /** Path prefix, on a segment boundary; `/` is the whole host. */
+  readonly path: string;
+  readonly methods: readonly string[];
+  readonly note?: string;
+}
+
+export interface AddressException {
+  readonly cidr: string;
+  readonly note?: string;
+}
+
+/** A licensee's own file: what it adds to, changes in and takes away from the policy as shipped. */
+export interface LicenseeDocument {
+  readonly format: 'pagegate-policy/1';
+  readonly profile?: string;
+  readonly unclassified_read?: VerdictName;
+  readonly unclassified_subdomain?: VerdictName;
+  readonly add?: {
+    readonly hosts?: readonly HostEntry[];
+    readonly rules?: readonly RuleEntry[];
+    readonly tokens?: Readonly<Record<string, TokenList>>;
+  };
+  readonly override?: {
+    readonly hosts?: Readonly<Record<string, Partial<HostEntry>>>;
+    readonly rules?: Readonly<Record<string, Partial<RuleEntry>>>;
+    readonly page_types?: Readonly<Record<string, Partial<PageTypeEntry>>>;
+  };
+  readonly disable?: readonly string[];
+  readonly allow?: readonly AllowEntry[];
+  readonly address_exceptions?: readonly AddressException[];
+}
+
+/** Everything that a policy is compiled from, the licensee's file already worked in. */
+export interface PolicyDocument {
+  readonly hosts: readonly HostEntry[];
+  readonly rules: readonly RuleEntry[];
+  readonly pageTypes: readonly PageTypeEntry[];
+  readonly ignoredQueryNames: string;
+  readonly tellingLists: readonly string[];
+  readonly tokens: Readonly<Record<string, TokenList>>;
+  readonly defaults: readonly DefaultEntry[];
+  readonly profile: Profile;
+  readonly allow: readonly AllowEntry[];
+  readonly addressExceptions: readonly AddressException[];
+  /** Things that are legal and that a person should know. */
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,166 @@
+/**
+ * What path, query and host say in the policy's own words: which token lists they touch, and where. One scratch table is filled and
+ * cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
+ */
+import { type CanonicalUrl, decodeOnce } from '../domain/canonical-url.ts';
+import { registrableDomain } from '../domain/public-suffix.ts';
+import type { TokenIndex } from './tokens.ts';
+
+/** Where in the path a list was touched. Bits of {@link Facts.bits}. */
+export const SEEN = {
+  any: 1,
+  last: 2,
+  first: 4,
+  /** The same three, for segments that no reading segment comes before. */
+  unread_any: 8,
+  unread_last: 16,
+  unread_first: 32,
+  /** The host's first label. */
+  host: 64,
+} as const;
+
+const MAX_EXTENSION_LENGTH = 10;
+
+export interface ReadingLists {
+  /** Segments below which everything is reading matter. */
+  readonly segment: number;
+  /** Segments that stand for their folder. */
+  readonly index: number;
+}
+
+export class Facts {
+  /** For each token list, bits of {@link SEEN}. */
+  readonly bits: Uint8Array;
+  /** Whether a reading segment, or a host for reading, was seen. */
+  reading = false;
+  private readonly touched: number[] = [];
+  private readonly tokens: TokenIndex;
+  private readonly lists: ReadingLists;
+  // What the last and the last but one segment touched; `last` is known only at the end.
+  private tail: readonly number[] = [];
+  private beforeTail: readonly number[] = [];
+  private tailUnread = false;
+  private beforeTailUnread = false;
+
+  constructor(tokens: TokenIndex, lists: ReadingLists) {
+    this.tokens = tokens;
+    this.lists = lists;
+    this.bits = new Uint8Array(tokens.names.length);
+  }
+
+  get isEmpty(): boolean {
+    return this.touched.length === 0;
+  }
+
+  clear(): void {
+    for (const list of this.touched) this.bits[list] = 0;
+    this.touched.length = 0;
+    this.reading = false;
+  }
+
+  private mark(list: number, bits: number): void {
+    if (this.bits[list] === 0) this.touched.push(list);
+    this.bits[list]! |= bits;
+  }
+
+  private markAll(lists: readonly number[], bits: number): void {
+    for (const list of lists) this.mark(list, bits);
+  }
+
+  /** Reads the host's first label, where it stands below the registrable domain. */
+  readHost(host: string): void {
+    const dot = host.indexOf('.');
+    if (dot < 0 || host.indexOf('.', dot + 1) < 0) return;
+    const lists = this.tokens.find(host, 0, dot);
+    if (lists.length === 0 || registrableDomain(host) === host) return;
+    this.markAll(lists, SEEN.host);
+    if (lists.includes(this.lists.segment)) this.reading = true;
+  }
+
+  /** Reads a path, or a fragment that is a route of the page's own. */
+  readPath(path: string): void {
+    this.tail = [];
+    this.beforeTail = [];
+    let isFirst = true;
+    for (let start = 0; start < path.length; ) {
+      let end = path.indexOf('/', start);
+      if (end < 0) end = path.length;
+      if (end > start) {
+        this.readSegment(path, start, end, isFirst);
+        isFirst = false;
+      }
+      start = end + 1;
+    }
+    this.markLast(this.tail, this.tailUnread);
+    if (this.tail.includes(this.lists.index)) this.markLast(this.beforeTail, this.beforeTailUnread);
+  }
+
+  private readSegment(path: string, start: number, end: number, isFirst: boolean): void {
+    const lists = this.tokens.find(path, start, nameEnd(path, start, end));
+    this.beforeTail = this.tail;
+    this.beforeTailUnread = this.tailUnread;
+    this.tail = lists;
+    this.tailUnread = !this.reading;
+    if (lists.length === 0) return;
+    let bits = isFirst ? SEEN.any | SEEN.first : SEEN.any;
+    if (!this.reading) bits |= bits << 3;
+    this.markAll(lists, bits);
+    if (lists.includes(this.lists.segment)) this.reading = true;
+  }
+
+  private markLast(lists: readonly number[], unread: boolean): void {
+    this.markAll(lists, unread ? SEEN.last | SEEN.unread_last : SEEN.last);
+  }
+}
+
+/** Where a segment's name ends: before its parameters (`;…`) and its extension. */
+export function nameEnd(path: string, start: number, end: number): number {
+  let stop = end;
+  let dot = -1;
+  for (let at = start; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (code === 0x3b && at > start) {
+      stop = at;
+      break;
+    }
+    if (code === 0x2e) dot = at;
+  }
+  return dot > start && stop - dot <= MAX_EXTENSION_LENGTH ? dot : stop;
+}
+
+/** The last segment of a path that is not empty, with its extension, without parameters. */
+export function lastSegment(path: string): string {
+  let end = path.length;
+  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
+  const segment = path.slice(path.lastIndexOf('/', end - 1) + 1, end);
+  const semicolon = segment.indexOf(';');
+  return semicolon > 0 ? segment.slice(0, semicolon) : segment;
+}
+
+/** The fragment as a path, where it is a route that a page's own code follows; otherwise undefined. */
+export function fragmentRoute(url: CanonicalUrl): string | undefined {
+  const { fragment } = url;
+  if (fragment === '') return undefined;
+  if (!fragment.startsWith('/') && !fragment.startsWith('!/')) return undefined;
+  const query = fragment.indexOf('?');
+  return decodeOnce(query < 0 ? fragment : fragment.slice(0, query));
+}
+
+/** Calls back for every parameter of a query, name and value decoded once. */
+export function eachParameter(query: string, visit: (name: string, value: string) => void): void {
+  for (let start = 0; start < query.length; ) {
+    let end = query.indexOf('&', start);
+    if (end < 0) end = query.length;
+    if (end > start) {
+      const equals = query.indexOf('=', start);
+      const split = equals < 0 || equals > end ? end : equals;
+      visit(decodeForm(query.slice(start, split)), split < end ? decodeForm(query.slice(split + 1, end)) : '');
+    }
+    start = end + 1;
+  }
+}
+
+/** Decodes a form field: `+` is a space, percent escapes are UTF-8. */
+export function decodeForm(text: string): string {
+  return decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text);
+}

@@ -1,0 +1,171 @@
+/** Guard rules: what no evidence may excuse. Each check of the policy file is made into one function of a request. */
+import { type CanonicalUrl, decodeOnce, SPELLING } from '../domain/canonical-url.ts';
+import { filteringTaxonomy } from '../record/taxonomy.ts';
+import { type Address, contains, isIsatap, parseAddress, parseRange, type Range } from './addresses.ts';
+import type { RuleEntry } from './documents.ts';
+import { eachParameter } from './facts.ts';
+import { bySuffix, isConfusableIdn, isInvalidIdn, isSpecialName, isTunnelName } from './names.ts';
+import { hasNestedInternal, hasOpenRedirect } from './nested.ts';
+import { SecretScanner } from './secrets.ts';
+import type { TokenIndex } from './tokens.ts';
+import type { Evidence, Request, Verdict } from './types.ts';
+
+/** A request, and what several guards ask about it. */
+export interface GuardRequest extends Request {
+  /** The host, without `www.` labels. */
+  readonly host: string;
+  readonly evidence: Evidence;
+  readonly address: Address | undefined;
+}
+
+export type GuardCheck = (request: GuardRequest) => boolean;
+
+export interface GuardRule {
+  readonly verdict: Verdict;
+  readonly check: GuardCheck;
+}
+
+export interface GuardContext {
+  readonly tokens: TokenIndex;
+  readonly list: (name: string) => number;
+  readonly exceptions: readonly Range[];
+  /** The address and name rules, for URLs inside a URL. */
+  readonly isInternal: (url: CanonicalUrl) => boolean;
+}
+
+type Factory = (rule: RuleEntry, context: GuardContext) => GuardCheck;
+
+/** The checks that a guard rule can name. */
+export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
+  scheme: (rule) => {
+    const allowed = new Set(rule.allowed ?? []);
+    return ({ url }) => !allowed.has(url.scheme);
+  },
+  userinfo: () => (request) => request.url.hasUserinfo,
+  spelling: (rule) => {
+    const bits = (rule.spelling ?? []).reduce((mask, name) => mask | (SPELLING[name as keyof typeof SPELLING] ?? 0), 0);
+    return ({ url }) => (url.spelling & bits) !== 0;
+  },
+  length: (rule) => {
+    const limit = rule.max_length ?? 4096;
+    return ({ url }) => url.sentLength > limit;
+  },
+  method: (rule) => {
+    const allowed = new Set<string | number>(rule.allowed ?? []);
+    return ({ method }) => !allowed.has(method);
+  },
+  method_is: (rule) => {
+    const methods = new Set(rule.methods ?? []);
+    return ({ method }) => methods.has(method);
+  },
+  parameter: (rule, context) => {
+    const names = context.list(rule.names ?? '');
+    return ({ url }) => url.query !== '' && hasParameter(url.query, context.tokens, names);
+  },
+  address: (rule, context) => {
+    const ranges = (rule.ranges ?? []).map(parseRange);
+    const { isatap = false, excusable = false } = rule;
+    return ({ address }) => {
+      if (address === undefined) return false;
+      if (excusable && context.exceptions.some((range) => contains(range, address))) return false;
+      return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address));
+    };
+  },
+  host_name: (rule) => {
+    const suffixes = bySuffix(rule.suffixes ?? []);
+    const singleLabel = rule.single_label ?? false;
+    return ({ host, url }) => url.hostKind === 'domain' && isSpecialName(host, singleLabel, suffixes);
+  },
+  port: (rule) => {
+    const allowed = new Set<string | number>(rule.allowed ?? []);
+    return ({ url }) => !allowed.has(url.port);
+  },
+  idn_invalid: () => (request) => isInvalidIdn(request.host),
+  idn_confusable: () => (request) => isConfusableIdn(request.host),
+  dns_tunnel: (rule) => {
+    const limits = {
+      minRun: rule.min_run ?? 32,
+      minRunDigits: rule.min_run_digits ?? 5,
+      maxSubdomainLength: rule.max_subdomain_length ?? 120,
+    };
+    return ({ host, url }) => url.hostKind === 'domain' && isTunnelName(host, limits);
+  },
+  secret: (rule, context) => {
+    const scanner = new SecretScanner(rule.tokens ?? []);
+    const names = context.list(rule.names ?? '');
+    return ({ url }) => {
+      if (scanner.find(url.decodedPath) !== undefined) return true;
+      if (url.query === '') return false;
+      return scanner.find(decodeOnce(url.query)) !== undefined || hasParameter(url.query, context.tokens, names);
+    };
+  },
+  nested_internal: (rule, context) => {
+    const places = {
+      isInternal: context.isInternal,
+      schemes: new Set(rule.schemes ?? []),
+      maxUrls: rule.max_urls ?? 16,
+      tokens: context.tokens,
+      names: context.list(rule.names ?? ''),
+    };
+    return ({ url }) => hasNestedInternal(url, places);
+  },
+  category: (rule) => {
+    const names = new Set(rule.categories ?? []);
+    if (rule.threats === true) {
+      for (const category of filteringTaxonomy) if (category.threat) names.add(category.name);
+    }
+    for (const category of filteringTaxonomy) if (names.has(category.id)) names.add(category.name);
+    if (names.size === 0) return () => false;
+    return ({ evidence }) => {
+      for (const category of evidence.filteringCategories()) if (names.has(category)) return true;
+      return false;
+    };
+  },
+};
+
+/** The structural checks that a pattern rule can name. */
+export const PATTERN_CHECKS: Readonly<Record<string, (rule: RuleEntry) => (url: CanonicalUrl) => boolean>> = {
+  open_redirect: () => (url) => url.query !== '' && hasOpenRedirect(url),
+  bulk_query: (rule) => {
+    const maxLength = rule.max_query_length ?? 1024;
+    const maxRun = rule.max_run ?? 160;
+    return (url) =>
+      url.query.length > maxLength ||
+      hasRun(url.query, maxRun) ||
+      (url.path.length > maxRun && hasRun(url.path, maxRun));
+  },
+};
+
+function hasParameter(query: string, tokens: TokenIndex, list: number): boolean {
+  let found = false;
+  eachParameter(query, (name, value) => {
+    if (!found && value !== '') found = tokens.find(name, 0, name.length).includes(list);
+  });
+  return found;
+}
+
+/** A run of letters, digits and signs is encoded data rather than words when this many are digits or capitals. */
+const MIN_ENCODED_CHARACTERS = 16;
+
+/** Whether a text holds more than `limit` characters in a row as an encoder writes them. Slashes and dots end a run. */
+function hasRun(text: string, limit: number): boolean {
+  if (text.length <= limit) return false;
+  let run = 0;
+  let encoded = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    const isLower = code >= 0x61 && code <= 0x7a;
+    const isEncoded =
+      (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || code === 0x25 || code === 0x2b;
+    const isRun = isLower || isEncoded || code === 0x2d || code === 0x5f;
+    run = isRun ? run + 1 : 0;
+    encoded = isRun ? encoded + (isEncoded ? 1 : 0) : 0;
+    if (run > limit && encoded >= MIN_ENCODED_CHARACTERS) return true;
+  }
+  return false;
+}
+
+/** The address of a URL's host; undefined for a domain. */
+export function addressOf(url: CanonicalUrl): Address | undefined {
+  return url.hostKind === 'domain' ? undefined : parseAddress(url.host);
+}

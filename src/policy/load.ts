@@ -1,0 +1,151 @@
+/** The policy's files: read, checked against their schemas, the licensee's own worked in, compiled. The one place with I/O. */
+import { readFileSync, statSync } from 'node:fs';
+import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { PagegateError } from '../errors.ts';
+import type {
+  DefaultEntry,
+  HostEntry,
+  LicenseeDocument,
+  PageTypeEntry,
+  PolicyDocument,
+  Profile,
+  RuleEntry,
+  TokenList,
+} from './documents.ts';
+import { mergeLicensee } from './merge.ts';
+import { compilePolicy, type Policy } from './policy.ts';
+
+/** A policy file that is larger is refused. */
+const MAX_FILE_SIZE_BYTES = 16 * 1024 * 1024;
+
+const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
+const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
+
+export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'page-types' | 'defaults' | 'licensee' | 'cases';
+
+export interface PolicyOptions {
+  /** The licensee's own file. */
+  readonly file?: string;
+  /** A profile as shipped (`strict`, `default`, `open`); stands above the one that the licensee's file names. */
+  readonly profile?: string;
+}
+
+/**
+ * Loads and compiles the policy as shipped with the licensee's file worked in. Throws policy_missing or policy_invalid, which must
+ * stop the start, or leave a running server with the policy that it has.
+ */
+export function loadPolicy(options: PolicyOptions = {}): Policy {
+  return compilePolicy(loadPolicyDocument(options));
+}
+
+/** As {@link loadPolicy}, without compiling. */
+export function loadPolicyDocument(options: PolicyOptions = {}): PolicyDocument {
+  const licensee = options.file === undefined ? undefined : readLicensee(options.file);
+  return mergeLicensee(readShipped(), licensee, options.profile);
+}
+
+/** What ships, before any licensee's file. */
+export interface ShippedPolicy {
+  readonly hosts: readonly HostEntry[];
+  readonly rules: readonly RuleEntry[];
+  readonly pageTypes: readonly PageTypeEntry[];
+  readonly ignoredQueryNames: string;
+  readonly tellingLists: readonly string[];
+  readonly tokens: Readonly<Record<string, TokenList>>;
+  readonly defaults: readonly DefaultEntry[];
+  readonly profiles: readonly Profile[];
+}
+
+function readShipped(): ShippedPolicy {
+  const read = <T>(name: PolicySchema): T => readDocument<T>(new URL(`${name}.json`, SHIPPED_DIR), name);
+  const pages = read<{ ignored_query_names: string; telling_lists: string[]; page_types: PageTypeEntry[] }>(
+    'page-types',
+  );
+  const defaults = read<{ decisions: DefaultEntry[]; profiles: Profile[] }>('defaults');
+  return {
+    hosts: read<{ hosts: HostEntry[] }>('hosts').hosts,
+    rules: read<{ rules: RuleEntry[] }>('rules').rules,
+    tokens: read<{ lists: Record<string, TokenList> }>('tokens').lists,
+    pageTypes: pages.page_types,
+    ignoredQueryNames: pages.ignored_query_names,
+    tellingLists: pages.telling_lists,
+    defaults: defaults.decisions,
+    profiles: defaults.profiles,
+  };
+}
+
+/** Reads a licensee's file. Throws policy_missing or policy_invalid. */
+export function readLicensee(file: string): LicenseeDocument {
+  return readDocument<LicenseeDocument>(file, 'licensee');
+}
+
+/** Reads a JSON file and checks it against one of the policy's schemas. */
+export function readDocument<T>(file: string | URL, schema: PolicySchema): T {
+  const name = file instanceof URL ? file.pathname : file;
+  let text: string;
+  try {
+    const { size } = statSync(file);
+    if (size > MAX_FILE_SIZE_BYTES) throw new Error(`${size} bytes, more than ${MAX_FILE_SIZE_BYTES}`);
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new PagegateError('policy_missing', `${name}: ${message(error)}`, { file: name }, { cause: error });
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new PagegateError(
+      'policy_invalid',
+      `${name} is not JSON: ${message(error)}`,
+      { file: name },
+      { cause: error },
+    );
+  }
+  assertSchema(value, schema, name);
+  return value as T;
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const validators = new Map<PolicySchema, ReturnType<Validator['compile']>>();
+
+/** Checks a value against one of the policy's schemas. Throws policy_invalid with the first complaints. */
+export function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
+  let validate = validators.get(schema);
+  if (validate === undefined) {
+    const validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
+    validate = validator.compile(JSON.parse(readFileSync(new URL(`policy-${schema}.schema.json`, SCHEMA_DIR), 'utf8')));
+    validators.set(schema, validate);
+  }
+  if (validate(value)) return;
+  const complaints = (validate.errors ?? []).slice(0, 5).map((error) => complaint(error, value));
+  throw new PagegateError('policy_invalid', `${name}: ${complaints.join('; ')}`, { file: name });
+}
+
+function complaint(error: ErrorObject, value: unknown): string {
+  const where = error.instancePath === '' ? 'the document' : error.instancePath;
+  const parameters = Object.values(error.params as Record<string, unknown>).filter((p) => typeof p === 'string');
+  const extra =
+    error.keyword === 'additionalProperties' || error.keyword === 'enum' ? ` (${describe(error, parameters)})` : '';
+  return `${where}${idAt(value, error.instancePath)} ${error.message ?? 'is not valid'}${extra}`;
+}
+
+function describe(error: ErrorObject, parameters: readonly unknown[]): string {
+  const allowed = (error.params as { allowedValues?: readonly unknown[] }).allowedValues;
+  return allowed === undefined ? parameters.join(', ') : allowed.join(', ');
+}
+
+/** The id of the entry that a JSON pointer leads into, for the reader of an error. */
+function idAt(value: unknown, pointer: string): string {
+  let at = value;
+  let id: string | undefined;
+  for (const step of pointer.split('/').slice(1)) {
+    if (typeof at !== 'object' || at === null) break;
+    at = (at as Record<string, unknown>)[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+    const own = (at as { id?: unknown } | undefined)?.id;
+    if (typeof own === 'string') id = own;
+  }
+  return id === undefined ? '' : ` (id "${id}")`;
+}

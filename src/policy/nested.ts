@@ -1,0 +1,111 @@
+/** URLs inside a URL: in a parameter or in the path, once decoded. */
+import { type CanonicalUrl, decodeOnce, parseUrl } from '../domain/canonical-url.ts';
+import { registrableDomain } from '../domain/public-suffix.ts';
+import { decodeForm, eachParameter } from './facts.ts';
+import type { TokenIndex } from './tokens.ts';
+
+const MAX_SCHEME_LENGTH = 16;
+
+/** How a host that a nested URL names is judged. */
+export interface InternalPlaces {
+  isInternal(url: CanonicalUrl): boolean;
+  readonly schemes: ReadonlySet<string>;
+  readonly maxUrls: number;
+  readonly tokens: TokenIndex;
+  /** Token list of the parameters whose value is a place even without a scheme. */
+  readonly names: number;
+}
+
+/** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
+export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): boolean {
+  const budget = { left: places.maxUrls };
+  if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
+  if (url.query === '') return false;
+  if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
+  let found = false;
+  eachParameter(url.query, (name, value) => {
+    if (found || value.length < 3) return;
+    if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
+    else if (
+      !value.includes(':/') &&
+      isPlace(value) &&
+      places.tokens.find(name, 0, name.length).includes(places.names)
+    ) {
+      found = isInternalText(`http://${value}`, places);
+    }
+  });
+  return found;
+}
+
+function mayHoldUrl(query: string): boolean {
+  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || /%25/.test(query);
+}
+
+function startsLikeHost(value: string): boolean {
+  const first = value.charCodeAt(0);
+  const second = value.charCodeAt(1);
+  return (first === 0x2f || first === 0x5c) && (second === 0x2f || second === 0x5c);
+}
+
+/** Whether a value without a scheme names a host so that nobody can take it for a number or a word. */
+function isPlace(value: string): boolean {
+  const host = value.slice(0, 260).split(/[/\\?#]/, 1)[0]!;
+  const name = host.replace(/:[0-9]*$/, '').toLowerCase();
+  if (name === 'localhost' || name.startsWith('[')) return true;
+  if (/^(0x[0-9a-f]+|0[0-7]+|[0-9]+)(\.(0x[0-9a-f]+|0[0-7]+|[0-9]+)){3}$/.test(name)) return true;
+  return /^0x[0-9a-f]{8}$/.test(name) || /[a-z].*\.[a-z]/.test(name);
+}
+
+function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {
+  for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', colon + 1)) {
+    let start = colon;
+    while (start > 0 && colon - start < MAX_SCHEME_LENGTH && isSchemeCode(text.charCodeAt(start - 1))) start--;
+    const scheme = text.slice(start, colon).toLowerCase();
+    const next = text.charCodeAt(colon + 1);
+    const isWeb = scheme === 'http' || scheme === 'https';
+    const isUrl = next === 0x2f || next === 0x5c;
+    if (isUrl && places.schemes.has(scheme)) return true;
+    if (!isUrl || !(isWeb || text.charCodeAt(colon + 2) === 0x2f)) continue;
+    if (budget.left-- <= 0) return true;
+    if (isInternalText(`${isWeb ? scheme : 'http'}:${untilSpace(text, colon + 1)}`, places)) return true;
+  }
+  return false;
+}
+
+function isSchemeCode(code: number): boolean {
+  const lower = code | 0x20;
+  return (
+    (lower >= 0x61 && lower <= 0x7a) ||
+    (code >= 0x30 && code <= 0x39) ||
+    code === 0x2b ||
+    code === 0x2d ||
+    code === 0x2e
+  );
+}
+
+/** From `start` up to what ends a URL in running text; a host is never longer than what is kept. */
+function untilSpace(text: string, start: number): string {
+  return text.slice(start, start + 300).split(/[\s"'<>|,]/, 1)[0]!;
+}
+
+function isInternalText(text: string, places: InternalPlaces): boolean {
+  const url = parseUrl(text.slice(0, 600)) ?? parseUrl(decodeOnce(text.slice(0, 600)));
+  return url !== undefined && url.host !== '' && places.isInternal(url);
+}
+
+/** Whether a parameter's whole value is a URL on another site. */
+export function hasOpenRedirect(url: CanonicalUrl): boolean {
+  if (!mayHoldUrl(url.query) && !/=(\/|%2f|\\|%5c){2}/i.test(url.query)) return false;
+  let found = false;
+  let own: string | undefined;
+  let left = 16;
+  eachParameter(url.query, (_name, value) => {
+    if (found) return;
+    const text = startsLikeHost(value) ? `http:${value}` : value;
+    if (!/^\s*https?:[/\\]/i.test(text.slice(0, 64))) return;
+    const other = left-- > 0 ? parseUrl(text) : undefined;
+    own ??= registrableDomain(url.host) ?? url.host;
+    found = other === undefined ? left < 0 : (registrableDomain(other.host) ?? other.host) !== own;
+  });
+  return found;
+}

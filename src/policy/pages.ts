@@ -1,0 +1,179 @@
+/** The page-type layer: a URL against the verified pages of its domain. */
+import { type CanonicalUrl, parseUrl } from '../domain/canonical-url.ts';
+import { isPlainHost } from '../domain/normalize.ts';
+import { pageTypeOrdinal } from '../record/vocabulary.ts';
+import { eachParameter, nameEnd } from './facts.ts';
+import type { TokenIndex } from './tokens.ts';
+import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
+
+/** What the policy says about one page type. */
+export interface PageTypePolicy {
+  readonly verdict: Verdict;
+  readonly order: number;
+}
+
+export interface PageLayer {
+  readonly types: ReadonlyMap<string, PageTypePolicy>;
+  readonly tokens: TokenIndex;
+  /** Token lists that tell a page's purpose, for each list whether it does. */
+  readonly telling: Uint8Array;
+  /** Token list of the query names that tell nothing about which page it is. */
+  readonly ignoredNames: number;
+}
+
+/** A verified page that the request is on. */
+export interface PageMatch {
+  readonly verdict: Verdict;
+  readonly url: string;
+  readonly length: number;
+  readonly order: number;
+}
+
+const RANK = { deny: 2, flag: 1, allow: 0 } as const;
+
+/** The order of the types for a policy: the vocabulary's, then the policy's own. */
+export function pageTypeOrder(name: string, position: number): number {
+  return pageTypeOrdinal(name) ?? 1000 + position;
+}
+
+/** The verified page that decides: deny before flag before allow, then the longest path, then vocabulary order. */
+export function matchPages(
+  layer: PageLayer,
+  request: Request,
+  host: string,
+  evidence: Evidence,
+): PageMatch | undefined {
+  const pages = evidence.pages();
+  let best: PageMatch | undefined;
+  let path: string | undefined;
+  if (Array.isArray(pages)) {
+    for (let at = 0; at < pages.length; at++) {
+      const page = pages[at] as PageEvidence;
+      path ??= foldPath(request.url.decodedPath);
+      best = better(best, matchPage(layer, request, host, path, page));
+    }
+    return best;
+  }
+  for (const page of pages) {
+    path ??= foldPath(request.url.decodedPath);
+    best = better(best, matchPage(layer, request, host, path, page));
+  }
+  return best;
+}
+
+function better(best: PageMatch | undefined, match: PageMatch | undefined): PageMatch | undefined {
+  if (best === undefined || match === undefined) return best ?? match;
+  const rank = RANK[match.verdict.verdict] - RANK[best.verdict.verdict];
+  if (rank !== 0) return rank > 0 ? match : best;
+  if (match.length !== best.length) return match.length > best.length ? match : best;
+  return match.order < best.order ? match : best;
+}
+
+/**
+ * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no slash at its end
+ * (the root is empty).
+ */
+export function foldPath(decodedPath: string): string {
+  let path = decodedPath.toLowerCase();
+  if (path.includes(';')) {
+    path = path
+      .split('/')
+      .map((segment) => (segment.indexOf(';') > 0 ? segment.slice(0, segment.indexOf(';')) : segment))
+      .join('/');
+  }
+  if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+function matchPage(
+  layer: PageLayer,
+  request: Request,
+  host: string,
+  path: string,
+  page: PageEvidence,
+): PageMatch | undefined {
+  const type = layer.types.get(page.type);
+  if (type === undefined || !mayMatch(page.url, host, path)) return undefined;
+  const url = parseUrl(page.url);
+  if (url === undefined || comparableHost(url.host) !== host) return undefined;
+  const isMatch =
+    type.verdict.verdict === 'allow' ? isAllowed(layer, request, url) : isOnPage(layer, request, path, url);
+  if (!isMatch) return undefined;
+  return { verdict: type.verdict, url: page.url, length: url.path.length, order: type.order };
+}
+
+/** Whether a verified page can be the one, by its text alone: a cheap no for most pages, never a wrong one. */
+function mayMatch(page: string, host: string, path: string): boolean {
+  const hostStart = page.startsWith('https://') ? 8 : page.startsWith('http://') ? 7 : -1;
+  if (hostStart < 0) return true;
+  const slash = page.indexOf('/', hostStart);
+  const hostEnd = slash < 0 ? page.length : slash;
+  const bareStart = hostEnd - host.length;
+  if (bareStart < hostStart || !page.startsWith(host, bareStart)) return !isPlainHost(page, hostStart, hostEnd);
+  if (bareStart > hostStart && !page.startsWith('www.', hostStart)) return !isPlainHost(page, hostStart, hostEnd);
+  for (let at = hostEnd, own = 0; at < page.length; at++, own++) {
+    const code = page.charCodeAt(at);
+    if (code === 0x3f || code === 0x23) return true;
+    if (code === 0x25 || code === 0x3b || code > 127) return true;
+    const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
+    if (own === path.length) return lower === 0x2f;
+    if (lower !== path.charCodeAt(own)) return lower === 0x2f;
+  }
+  return true;
+}
+
+/** Whether a URL is on a page of a type that is not allowed, or below it. */
+function isOnPage(layer: PageLayer, request: Request, path: string, page: CanonicalUrl): boolean {
+  const pagePath = foldPath(page.decodedPath);
+  const telling = tellingQuery(layer, page, pagePath);
+  if (pagePath === '' || telling !== undefined) {
+    return (
+      path === pagePath &&
+      (telling === undefined ? request.url.query === page.query : hasAll(request.url.query, telling))
+    );
+  }
+  return path.startsWith(pagePath) && (path.length === pagePath.length || path.charCodeAt(pagePath.length) === 0x2f);
+}
+
+/** Whether a URL is exactly a page that is allowed to be read. */
+function isAllowed(layer: PageLayer, request: Request, page: CanonicalUrl): boolean {
+  if (!isRead(request.method)) return false;
+  if (withoutLastSlash(request.url.decodedPath) !== withoutLastSlash(page.decodedPath)) return false;
+  const telling = tellingQuery(layer, page, foldPath(page.decodedPath));
+  return telling === undefined || hasAll(request.url.query, telling);
+}
+
+function withoutLastSlash(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** The parameters that tell which page it is, where the path does not: `/index.php?page=login`. */
+function tellingQuery(layer: PageLayer, page: CanonicalUrl, pagePath: string): Map<string, string> | undefined {
+  if (page.query === '' || tellsPurpose(layer, pagePath)) return undefined;
+  const parameters = new Map<string, string>();
+  eachParameter(page.query, (name, value) => {
+    if (!layer.tokens.find(name, 0, name.length).includes(layer.ignoredNames)) parameters.set(name, value);
+  });
+  return parameters.size === 0 ? undefined : parameters;
+}
+
+/** Whether a segment of the path is a word for what the page is for. */
+function tellsPurpose(layer: PageLayer, path: string): boolean {
+  for (let start = 1; start < path.length; ) {
+    let end = path.indexOf('/', start);
+    if (end < 0) end = path.length;
+    const lists = layer.tokens.find(path, start, nameEnd(path, start, end));
+    if (lists.some((list) => layer.telling[list] === 1)) return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+/** Whether a query has every one of the parameters; what else it has does not matter. */
+function hasAll(query: string, wanted: ReadonlyMap<string, string>): boolean {
+  const missing = new Map(wanted);
+  eachParameter(query, (name, value) => {
+    if (missing.get(name) === value) missing.delete(name);
+  });
+  return missing.size === 0;
+}

@@ -1,0 +1,172 @@
+/** Pattern rules: what a URL's words tell about a page that no evidence speaks of. */
+import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import type { Condition } from './documents.ts';
+import { eachParameter, Facts, fragmentRoute, lastSegment, nameEnd, type ReadingLists, SEEN } from './facts.ts';
+import type { TokenIndex } from './tokens.ts';
+import type { Verdict } from './types.ts';
+
+/** A condition with its token lists as ordinals; -1 where it asks for none. */
+export interface CompiledCondition {
+  readonly segment: number;
+  readonly mask: number;
+  readonly also: number;
+  readonly alsoMask: number;
+  readonly hostLabel: number;
+  readonly notReading: boolean;
+  readonly file: number;
+  readonly extension: number;
+  readonly queryName: number;
+  readonly queryValue: number;
+  readonly minValueLength: number;
+}
+
+export interface PatternRule {
+  readonly verdict: Verdict;
+  readonly when: readonly CompiledCondition[];
+  readonly check: ((url: CanonicalUrl) => boolean) | undefined;
+}
+
+export type ListLookup = (name: string) => number;
+
+export function compileCondition(condition: Condition, list: ListLookup): CompiledCondition {
+  const ordinal = (name: string | undefined): number => (name === undefined ? -1 : list(name));
+  const at = condition.at ?? 'any';
+  const unread = condition.not_reading === true;
+  return {
+    segment: ordinal(condition.segment),
+    mask: unread ? SEEN[`unread_${at}`] : SEEN[at],
+    also: ordinal(condition.also),
+    alsoMask: unread ? SEEN.unread_any : SEEN.any,
+    hostLabel: ordinal(condition.host_label),
+    notReading: unread,
+    file: ordinal(condition.file),
+    extension: ordinal(condition.extension),
+    queryName: ordinal(condition.query_name ?? condition.query_flag),
+    queryValue: ordinal(condition.query_value),
+    minValueLength: condition.min_value_length ?? 0,
+  };
+}
+
+export class PatternMatcher {
+  /** Deny before flag, otherwise in the order of the file. */
+  readonly rules: readonly PatternRule[];
+  private readonly tokens: TokenIndex;
+  private readonly facts: Facts;
+  /** For each token list whether a query condition asks for it as a name. */
+  private readonly isQueryName: Uint8Array;
+  private readonly hits: Uint8Array;
+  private readonly usesFiles: boolean;
+
+  constructor(rules: readonly PatternRule[], tokens: TokenIndex, lists: ReadingLists) {
+    this.rules = [
+      ...rules.filter((r) => r.verdict.verdict === 'deny'),
+      ...rules.filter((r) => r.verdict.verdict !== 'deny'),
+    ];
+    this.tokens = tokens;
+    this.facts = new Facts(tokens, lists);
+    this.isQueryName = new Uint8Array(tokens.names.length);
+    this.hits = new Uint8Array(this.rules.length);
+    const conditions = this.rules.flatMap((rule) => rule.when);
+    for (const condition of conditions) if (condition.queryName >= 0) this.isQueryName[condition.queryName] = 1;
+    this.usesFiles = conditions.some((condition) => condition.file >= 0 || condition.extension >= 0);
+  }
+
+  /** Calls back for every rule that matches, deny before flag, until the callback answers true. */
+  match(url: CanonicalUrl, host: string, visit: (rule: PatternRule) => boolean): void {
+    const { facts } = this;
+    facts.readHost(host);
+    facts.readPath(url.decodedPath);
+    const route = fragmentRoute(url);
+    if (route !== undefined) facts.readPath(route);
+    if (this.usesFiles) this.readFile(url.decodedPath);
+    if (url.query !== '') this.readQuery(url.query);
+    this.report(url, visit);
+  }
+
+  /** As {@link match}, but only by what the query says: for a page whose path is known to be good. */
+  matchQuery(url: CanonicalUrl, visit: (rule: PatternRule) => boolean): void {
+    if (url.query === '') return;
+    this.readQuery(url.query);
+    this.report(url, visit);
+  }
+
+  private report(url: CanonicalUrl, visit: (rule: PatternRule) => boolean): void {
+    const { facts, hits } = this;
+    const isEmpty = facts.isEmpty;
+    for (let at = 0; at < this.rules.length; at++) {
+      const rule = this.rules[at]!;
+      let isHit = hits[at] === 1;
+      hits[at] = 0;
+      if (!isHit && !isEmpty) isHit = this.holdsAny(rule);
+      if (!isHit && rule.check !== undefined) isHit = rule.check(url);
+      if (isHit && visit(rule)) {
+        hits.fill(0);
+        break;
+      }
+    }
+    facts.clear();
+  }
+
+  private holdsAny(rule: PatternRule): boolean {
+    const { bits, reading } = this.facts;
+    for (const condition of rule.when) {
+      const { segment, hostLabel } = condition;
+      if (segment >= 0) {
+        if ((bits[segment]! & condition.mask) === 0) continue;
+        if (condition.also >= 0 && (bits[condition.also]! & condition.alsoMask) === 0) continue;
+        if (hostLabel >= 0 && (bits[hostLabel]! & SEEN.host) === 0) continue;
+        return true;
+      }
+      if (hostLabel >= 0 && (bits[hostLabel]! & SEEN.host) !== 0 && !(condition.notReading && reading)) return true;
+    }
+    return false;
+  }
+
+  private readFile(path: string): void {
+    const name = lastSegment(path);
+    const stem = nameEnd(name, 0, name.length);
+    const files = this.tokens.findFile(name);
+    const extensions = stem < name.length && name[stem] === '.' ? this.tokens.findFile(name.slice(stem + 1)) : [];
+    if (files.length === 0 && extensions.length === 0) return;
+    for (const [at, rule] of this.rules.entries()) {
+      if (rule.when.some((condition) => files.includes(condition.file) || extensions.includes(condition.extension))) {
+        this.hits[at] = 1;
+      }
+    }
+  }
+
+  private readQuery(query: string): void {
+    eachParameter(query, (name, value) => {
+      for (const list of this.tokens.find(name, 0, name.length)) {
+        if (this.isQueryName[list] === 1) this.readParameter(list, value);
+      }
+    });
+  }
+
+  private readParameter(name: number, value: string): void {
+    let lists: ReadonlySet<number> | undefined;
+    for (const [at, rule] of this.rules.entries()) {
+      if (this.hits[at] === 1) continue;
+      for (const condition of rule.when) {
+        if (condition.queryName !== name || value.length < condition.minValueLength) continue;
+        if (condition.queryValue >= 0) {
+          lists ??= this.listsOfValue(value);
+          if (!lists.has(condition.queryValue)) continue;
+        }
+        this.hits[at] = 1;
+        break;
+      }
+    }
+  }
+
+  /** Token lists that a value, or one of its parts between slashes, colons and dots, is in. */
+  private listsOfValue(value: string): Set<number> {
+    const lists = new Set(this.tokens.find(value, 0, nameEnd(value, 0, value.length)));
+    for (let start = 0, at = 0; at <= value.length; at++) {
+      if (at < value.length && !'/\\:.|,'.includes(value[at]!)) continue;
+      if (at > start) for (const list of this.tokens.find(value, start, at)) lists.add(list);
+      start = at + 1;
+    }
+    return lists;
+  }
+}

@@ -1,0 +1,60 @@
+/** What goes into a verdict and what comes out. */
+import type { CanonicalUrl } from '../domain/canonical-url.ts';
+
+export type VerdictName = 'allow' | 'deny' | 'flag';
+export type Layer = 'high_value_hosts' | 'page_type_db' | 'rules' | 'default';
+
+/** The answer for one URL and method, and the entry that gave it. */
+export interface Verdict {
+  readonly verdict: VerdictName;
+  readonly layer: Layer;
+  readonly id: string;
+  /** What a person should know; notes of denials say that this is policy and that a retry will not help. */
+  readonly note: string;
+}
+
+/** What is judged: the canonical URL and the method, in upper case. */
+export interface Request {
+  readonly url: CanonicalUrl;
+  readonly method: string;
+}
+
+export interface PageEvidence {
+  readonly type: string;
+  readonly url: string;
+}
+
+/** What the index knows about the request's host. Each part is asked for only when a layer needs it. */
+export interface Evidence {
+  /** Whether the host itself is classified. */
+  readonly found: boolean;
+  /** Whether a domain above it, up to the registrable domain, is classified. */
+  readonly parentFound: boolean;
+  /** Verified pages of the host's record and of its parents' records. An array is read without an iterator. */
+  pages(): Iterable<PageEvidence>;
+  /** Web-filtering categories (names) of the host's record and of its parents' records. */
+  filteringCategories(): readonly string[];
+}
+
+/** Evidence about a host that nobody has classified. */
+export const NO_EVIDENCE: Evidence = {
+  found: false,
+  parentFound: false,
+  pages: () => [],
+  filteringCategories: () => [],
+};
+
+/** GET and HEAD read; OPTIONS reads too, but is flagged by a rule of its own; everything else writes. */
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+}
+
+/**
+ * A host without its leading `www.` labels, for comparing hosts with each other. Unlike a key it needs no public suffix list: both
+ * sides of every comparison go through it.
+ */
+export function comparableHost(host: string): string {
+  let bare = host;
+  while (bare.startsWith('www.') && bare.length > 4) bare = bare.slice(4);
+  return bare;
+}
