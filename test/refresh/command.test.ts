@@ -1,0 +1,185 @@
+/** The real program with the real builder, verifier and license: what an operator meets. */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EXIT } from '../../src/errors.ts';
+import { openIndex } from '../../src/index/reader.ts';
+import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
+import { createDeployment, type Deployment, domainOf, pageOf } from './deployment.ts';
+
+let place: Deployment;
+beforeAll(async () => {
+  place = createDeployment();
+  const { code, json } = await place.pagegate('refresh', place.drop('r5', { revision: 5 }));
+  expect({ code, json }).toMatchObject({ code: 0, json: { outcome: 'activated', generation: 1, records: 200 } });
+});
+afterAll(() => place.remove());
+
+const indexFile = () => join(place.store, 'current/index.pgx');
+const servedPage = (): string | undefined => {
+  const index = openIndex(indexFile());
+  try {
+    return index.decode(index.find(domainOf(7))).pageTypes[0]?.url;
+  } finally {
+    index.close();
+  }
+};
+
+describe('a refusal leaves what is served as it was', () => {
+  const flip = (part: Buffer): Buffer => {
+    const changed = Buffer.from(part);
+    changed[part.length >> 1]! ^= 0x10;
+    return changed;
+  };
+  test.each([
+    ['wrong checksum', { revision: 6, damage: flip }, /^drop_part_(checksum|truncated)$/, EXIT.bad_input],
+    ['truncated part', { revision: 6, damage: (p: Buffer) => p.subarray(0, -9) }, /^drop_part_size$/, EXIT.bad_input],
+    [
+      'part cut before it was listed',
+      { revision: 6, prepare: (p: Buffer) => p.subarray(0, -9) },
+      /^drop_part_truncated$/,
+      EXIT.bad_input,
+    ],
+    ['older revision', { revision: 4 }, /^drop_older_revision$/, EXIT.refused],
+    ['outside the license', { revision: 6, dataset: 'other' }, /^license_not_entitled$/, EXIT.refused],
+  ])('%s', async (name, spec, code, exit) => {
+    const before = readFileSync(indexFile());
+    const outcome = await place.pagegate('refresh', place.drop(name, spec));
+    expect(outcome.json?.error).toMatch(code);
+    expect(outcome.code).toBe(exit);
+    expect(currentGeneration(place.store)).toBe(1);
+    expect(readFileSync(indexFile()).equals(before)).toBe(true);
+    expect(listLitter(place.store)).toEqual([]);
+  });
+
+  test('a manifest that was changed after signing', async () => {
+    const drop = place.drop('forged', { revision: 6 });
+    const text = readFileSync(join(drop, 'manifest.json'), 'utf8');
+    writeFileSync(join(drop, 'manifest.json'), text.replace('"complete"', '"partial"'));
+    expect(await place.pagegate('refresh', drop)).toMatchObject({
+      code: EXIT.refused,
+      json: { error: 'drop_signature_invalid' },
+    });
+    expect(await place.pagegate('drop', 'verify', drop)).toMatchObject({ json: { error: 'drop_signature_invalid' } });
+    expect(currentGeneration(place.store)).toBe(1);
+  });
+
+  // A file system that is too small can be mounted by root only; the builder's own failures are tested beside it.
+  test.runIf(process.getuid?.() === 0)('no space', async () => {
+    const small = createDeployment();
+    const state = join(small.root, 'state');
+    try {
+      const license = readFileSync(join(state, 'license/license.json'));
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', state], { stdio: 'pipe' });
+      execFileSync('mkdir', ['-p', join(state, 'license')]);
+      writeFileSync(join(state, 'license/license.json'), license);
+    } catch {
+      small.remove();
+      return; // This machine does not let root mount.
+    }
+    try {
+      const outcome = await small.pagegate('refresh', small.drop('r1', { revision: 1 }));
+      expect(outcome).toMatchObject({ code: EXIT.environment, json: { error: 'build_no_space' } });
+      expect(currentGeneration(small.store)).toBeUndefined();
+      expect(listLitter(small.store)).toEqual([]);
+    } finally {
+      execFileSync('umount', [state]);
+      small.remove();
+    }
+  });
+});
+
+test('a newer drop is served, its index is read-only, and rollback goes back and forth', async () => {
+  const drop = place.drop('r6', { revision: 6 });
+  expect((await place.pagegate('refresh', drop)).json).toMatchObject({
+    outcome: 'activated',
+    revision: 6,
+    signed_by: 'vendor',
+  });
+  expect(servedPage()).toBe(pageOf(domainOf(7), 6));
+  expect(statSync(indexFile()).mode & 0o222).toBe(0);
+  expect((await place.pagegate('refresh', drop)).json).toMatchObject({ outcome: 'unchanged' });
+  expect((await place.pagegate('rollback')).json).toMatchObject({ outcome: 'activated', revision: 5 });
+  expect(servedPage()).toBe(pageOf(domainOf(7), 5));
+  expect((await place.pagegate('refresh', drop)).json).toMatchObject({ error: 'drop_withdrawn' });
+  const { generation } = listGenerations(place.store).at(-1)!;
+  expect((await place.pagegate('rollback', '--to', String(generation))).json).toMatchObject({ revision: 6 });
+  expect((await place.pagegate('generations', 'list')).json.generations).toMatchObject([
+    { revision: 5, state: 'kept' },
+    { revision: 6, state: 'served' },
+  ]);
+});
+
+test('a kept generation that was damaged is not rolled back to', async () => {
+  const served = currentGeneration(place.store)!;
+  const other = listGenerations(place.store).find((one) => !one.current)!;
+  const bytes = readFileSync(other.indexFile);
+  bytes[bytes.length >> 1]! ^= 1;
+  rmSync(other.indexFile);
+  writeFileSync(other.indexFile, bytes, { mode: 0o444 });
+  const outcome = await place.pagegate('rollback', '--to', String(other.generation));
+  expect(outcome.json.error).toMatch(/^(generation_damaged|index_corrupt)$/);
+  expect(outcome.code).toBe(EXIT.corrupt);
+  expect(currentGeneration(place.store)).toBe(served);
+});
+
+describe('doctor', () => {
+  const statusOf = (json: { checks: { id: string; status: string; advice?: string }[] }, id: string) =>
+    json.checks.find((check) => check.id === id);
+
+  test('finds a sound deployment sound', async () => {
+    const { json } = await place.pagegate('doctor');
+    for (const id of [
+      'configuration',
+      'platform',
+      'transport',
+      'mapping',
+      'index',
+      'versions',
+      'license',
+      'drop_keys',
+    ]) {
+      expect(statusOf(json, id)).toMatchObject({ status: 'ok' });
+    }
+  });
+
+  test('says of each fault what it is and what to do', async () => {
+    const bad = createDeployment({ config: { tls: { certificate_file: 'none.pem', key_file: 'none.key' } } });
+    writeFileSync(join(bad.root, 'state/license/license.json'), '{}');
+    chmodSync(join(bad.root, 'state'), 0o777);
+    const { code, json } = await bad.pagegate('doctor');
+    expect(code).toBe(EXIT.environment);
+    expect(json.ok).toBe(false);
+    for (const id of ['permissions', 'certificate', 'index', 'license']) {
+      expect(statusOf(json, id)).toMatchObject({ status: 'problem', advice: expect.stringMatching(/.{20}/) });
+    }
+    for (const { status, advice } of json.checks) {
+      if (status === 'warning' || status === 'problem') expect(advice).toMatch(/.{15}/);
+    }
+    bad.remove();
+  });
+
+  test('reports an index that is no index and a configuration that is none', async () => {
+    const bad = createDeployment();
+    await bad.pagegate('refresh', bad.drop('r1', { revision: 1 }));
+    const file = join(bad.store, 'current/index.pgx');
+    chmodSync(file, 0o644);
+    truncateSync(file, 100);
+    chmodSync(file, 0o444);
+    expect(statusOf((await bad.pagegate('doctor')).json, 'index')).toMatchObject({ status: 'problem' });
+    writeFileSync(bad.configFile, '{"no_such_setting": 1}');
+    const { json } = await bad.pagegate('doctor');
+    expect(json.checks).toMatchObject([{ id: 'configuration', status: 'problem' }]);
+    bad.remove();
+  });
+});
+
+test('prune removes what an interrupted refresh left, and old generations', async () => {
+  execFileSync('mkdir', ['-p', join(place.store, 'generations/.building-99/temp')]);
+  execFileSync('ln', ['-s', 'generations/99', join(place.store, '.current-123')]);
+  const { json } = await place.pagegate('prune', '--keep', '1');
+  expect(json.removed_litter).toHaveLength(2);
+  expect(listGenerations(place.store)).toMatchObject([{ current: true }]);
+  expect(listLitter(place.store)).toEqual([]);
+});

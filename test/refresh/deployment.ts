@@ -1,0 +1,108 @@
+/** A state directory with license, keys and configuration as an operator has them, and drops for the real program. */
+import { execFile } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+import { signManifest } from '../../src/refresh/signature.ts';
+import { sha256 } from './support.ts';
+
+export const PAGEGATE = new URL('../../src/pagegate', import.meta.url).pathname;
+const run = promisify(execFile);
+
+export interface Outcome {
+  readonly code: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into JSON of any shape.
+  readonly json: any;
+  readonly stderr: string;
+}
+
+export interface RealDropSpec {
+  readonly revision: number;
+  readonly dataset?: string;
+  /** Number of made-up domains; each has a page that tells the revision. */
+  readonly domains?: number;
+  /** Changes the part after it was listed. */
+  readonly damage?: (part: Buffer) => Buffer;
+  /** Changes the part before it is listed. */
+  readonly prepare?: (part: Buffer) => Buffer;
+}
+
+export interface Deployment {
+  readonly root: string;
+  readonly store: string;
+  readonly configFile: string;
+  drop(name: string, spec: RealDropSpec): string;
+  /** Runs the program with `--config` and `--json`; a failure is the JSON of its standard error. */
+  pagegate(...args: string[]): Promise<Outcome>;
+  remove(): void;
+}
+
+/** The page that a revision's drop gives to every domain. */
+export const pageOf = (domain: string, revision: number): string => `https://${domain}/pricing-${revision}`;
+
+export const domainOf = (i: number): string => `site-${i}.example.com`;
+
+export function createDeployment(options: { readonly config?: object } = {}): Deployment {
+  const root = mkdtempSync(join(tmpdir(), 'pagegate-deployment-'));
+  const vendor = createLicenseKey();
+  const state = join(root, 'state');
+  mkdirSync(join(state, 'license'), { recursive: true });
+  const entitlement = { kind: 'refreshes_until', until: '2099-01-01' } as const;
+  const terms = { licensee: 'Test', dataset: 'test', entitlement };
+  writeFileSync(join(state, 'license/license.json'), issueLicense(terms, vendor.privateKey, 'vendor'));
+  const configFile = join(root, 'config.json');
+  const trusted = { trusted_keys: { vendor: vendor.publicKey } };
+  writeFileSync(
+    configFile,
+    JSON.stringify({ state_dir: state, license: trusted, refresh: trusted, ...options.config }),
+  );
+  return {
+    root,
+    store: join(state, 'index'),
+    configFile,
+    drop(name, { revision, dataset = 'test', domains = 200, damage, prepare }) {
+      const folder = join(root, name);
+      mkdirSync(folder, { recursive: true });
+      const lines = Array.from({ length: domains }, (_, i) => {
+        const domain = domainOf(i);
+        return JSON.stringify({ domain, language: 'en', page_types: { pricing: pageOf(domain, revision) } });
+      });
+      const packed = gzipSync(`${lines.join('\n')}\n`, { level: 1 });
+      const part = prepare?.(packed) ?? packed;
+      const manifest = Buffer.from(
+        JSON.stringify({
+          format: 'pagegate-drop/1',
+          dataset,
+          revision,
+          created: '2026-01-02T03:04:05Z',
+          kind: 'full',
+          vocabulary: { name: VOCABULARY_NAME, version: VOCABULARY_VERSION },
+          page_types: 'complete',
+          files: [{ name: 'part.ndjson.gz', bytes: part.length, records: domains, sha256: sha256(part) }],
+        }),
+      );
+      writeFileSync(join(folder, 'part.ndjson.gz'), damage?.(part) ?? part);
+      writeFileSync(join(folder, 'manifest.json'), manifest);
+      writeFileSync(join(folder, 'manifest.json.sig'), signManifest(manifest, createPrivateKey(vendor.privateKey)));
+      return folder;
+    },
+    async pagegate(...args) {
+      try {
+        const { stdout, stderr } = await run(PAGEGATE, [...args, '--config', configFile, '--json'], {
+          timeout: 60_000,
+        });
+        return { code: 0, json: JSON.parse(stdout), stderr };
+      } catch (error) {
+        const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+        const text = stdout === '' ? stderr : stdout;
+        return { code, json: text.startsWith('{') ? JSON.parse(text) : undefined, stderr };
+      }
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
+}
