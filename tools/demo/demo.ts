@@ -1,0 +1,188 @@
+/**
+ * `make demo`: the whole product once, with the same commands a person would type. The state goes to var/demo and is kept, so that a second
+ * run is fast and `make serve` goes on from there.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join, relative } from 'node:path';
+import { QUESTIONS, type Question } from './questions.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const STATE = join(ROOT, 'var/demo');
+const CONFIG = join(STATE, 'pagegate.json');
+const VENDOR_KEY = join(STATE, 'vendor/demo-vendor');
+const DROP = join(STATE, 'drop');
+const SAMPLE = join(ROOT, 'data/sample');
+const ACCOUNT = 'demo';
+const START_DEADLINE_MS = 15_000;
+const STOP_DEADLINE_MS = 15_000;
+
+const paint = (code: number, text: string): string => (process.stdout.isTTY ? `\x1b[${code}m${text}\x1b[0m` : text);
+const say = (text = ''): void => void process.stdout.write(`${text}\n`);
+const heading = (text: string): void => say(`\n${paint(1, text)}`);
+
+/** Runs the program and shows the line that was run; a failure ends the demo with the program's own words. */
+function pagegate(args: readonly string[], capture = false): string {
+  const shown = args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg));
+  say(paint(36, `$ npx pagegate ${shown.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(' ')}`));
+  const result = spawnSync(join(ROOT, 'src/pagegate'), args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', capture ? 'pipe' : 'inherit', 'inherit'],
+  });
+  if (result.status !== 0) throw new Error(`pagegate ${args[0]} ended with ${result.status ?? result.signal}`);
+  return result.stdout ?? '';
+}
+
+const withConfig = (...args: string[]): string[] => [...args, '--config', CONFIG];
+
+/** What a vendor does, with a throwaway key: sign the drop, and an evaluation license for its dataset. */
+function prepareVendor(): void {
+  heading('1. The vendor: a throwaway key, a signed drop, a signed evaluation license');
+  if (existsSync(join(STATE, 'license.json'))) {
+    say('   made by an earlier run; `make clean` starts over');
+    return;
+  }
+  mkdirSync(join(STATE, 'vendor'), { recursive: true, mode: 0o700 });
+  mkdirSync(DROP, { recursive: true });
+  for (const name of readdirSync(SAMPLE)) {
+    copyFileSync(join(SAMPLE, name), join(DROP, name));
+    chmodSync(join(DROP, name), 0o644);
+  }
+  const trusted = { 'demo-vendor': 'vendor/demo-vendor.public.pem' };
+  const config = { state_dir: 'state', license: { trusted_keys: trusted }, refresh: { trusted_keys: trusted } };
+  writeFileSync(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
+  const { dataset } = JSON.parse(readFileSync(join(DROP, 'manifest.json'), 'utf8')) as { dataset: string };
+  const privateKey = `${VENDOR_KEY}.private.pem`;
+  if (!existsSync(privateKey)) pagegate(['license', 'keygen', '--out', VENDOR_KEY]);
+  pagegate(['drop', 'sign', DROP, '--key', privateKey]);
+  const license = pagegate(
+    [
+      'license',
+      'issue',
+      '--key',
+      privateKey,
+      '--key-name',
+      'demo-vendor',
+      '--licensee',
+      'Demo',
+      '--dataset',
+      dataset,
+    ].concat(['--refreshes-until', new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10)]),
+    true,
+  );
+  writeFileSync(join(STATE, 'license.json'), license);
+}
+
+/** Installs the license and builds the index; where an earlier run has done it, both are left as they are. */
+function prepareIndex(): void {
+  heading('2. The index: the license is installed, the drop is checked, built, verified and put in place');
+  if (existsSync(join(STATE, 'state/index/current'))) {
+    say('   built by an earlier run');
+    pagegate(withConfig('generations', 'list'));
+    return;
+  }
+  pagegate(withConfig('license', 'install', join(STATE, 'license.json')));
+  pagegate(withConfig('refresh', DROP));
+}
+
+/** The demo account on the plan Pro, and its key. */
+function prepareAccount(): string {
+  heading('3. The account: a paid plan issues the key and activates it');
+  if (!existsSync(join(STATE, 'state/ledger/ledger.sqlite'))) {
+    pagegate(withConfig('account', 'create', ACCOUNT));
+    pagegate(withConfig('account', 'subscribe', ACCOUNT, '--plan', 'pro', '--reference', 'DEMO-1'), true);
+  }
+  pagegate(withConfig('account', 'show', ACCOUNT));
+  const shown = JSON.parse(pagegate(withConfig('key', 'show', ACCOUNT, '--json'), true)) as { key: string };
+  return shown.key;
+}
+
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as { port: number };
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+async function waitForServer(server: ChildProcess, origin: string): Promise<void> {
+  for (const deadline = Date.now() + START_DEADLINE_MS; Date.now() < deadline; ) {
+    if (server.exitCode !== null) throw new Error(`the server ended with exit code ${server.exitCode}`);
+    const answered = await fetch(origin).then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`the server did not answer within ${START_DEADLINE_MS / 1000} seconds`);
+}
+
+async function stopServer(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null) return;
+  const ended = new Promise((resolve) => server.once('exit', resolve));
+  server.kill('SIGTERM');
+  const late = setTimeout(() => server.kill('SIGKILL'), STOP_DEADLINE_MS);
+  await ended;
+  clearTimeout(late);
+}
+
+/** Asks one question and prints request and answer; true if the status is the one expected. */
+async function ask(origin: string, question: Question, accountKey: string): Promise<boolean> {
+  const target = `/api/check?${new URLSearchParams(question.query)}`;
+  heading(question.title);
+  say(paint(36, `GET ${target}`));
+  const response = await fetch(origin + target, { headers: { 'X-API-Key': question.key ?? accountKey } });
+  const body: unknown = await response.json();
+  const good = response.status === question.status;
+  say(`${paint(good ? 32 : 31, `HTTP ${response.status}`)}${good ? '' : ` — expected ${question.status}`}`);
+  for (const line of JSON.stringify(body, null, 2).split('\n')) say(`  ${line}`);
+  return good;
+}
+
+function sayHowToGoOn(key: string): void {
+  heading('How to go on');
+  say('make serve                      serve this index and this account on http://127.0.0.1:8080 until Ctrl-C, then:');
+  say(`curl -sG -H 'X-API-Key: ${key}' http://127.0.0.1:8080/api/check --data-urlencode 'url=https://zoom.us/pricing'`);
+  say('npx pagegate explain --config var/demo/pagegate.json https://zoom.us/oauth/authorize      what each layer said');
+  say('npx pagegate inspect var/demo/state/index/current/index.pgx                              what the file holds');
+  say('npx pagegate --help             everything else; README.md and docs/ say more');
+}
+
+async function main(): Promise<void> {
+  prepareVendor();
+  prepareIndex();
+  const key = prepareAccount();
+  heading('4. The server: real questions over HTTP');
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const args = withConfig('serve', '--port', String(port));
+  say(paint(36, `$ npx pagegate ${args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg)).join(' ')}`));
+  const server = spawn(join(ROOT, 'src/pagegate'), args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  server.stderr?.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString('utf8')).slice(-4096);
+  });
+  let wrong = 0;
+  try {
+    await waitForServer(server, origin);
+    for (const question of QUESTIONS) wrong += (await ask(origin, question, key)) ? 0 : 1;
+  } catch (error) {
+    say(log);
+    throw error;
+  } finally {
+    await stopServer(server);
+  }
+  if (wrong > 0) throw new Error(`${wrong} of ${QUESTIONS.length} answers had another status than expected`);
+  sayHowToGoOn(key);
+}
+
+try {
+  await main();
+} catch (error) {
+  say(`\nThe demo stopped: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
