@@ -69,10 +69,10 @@ export const LINE_SIZE_WORDS = LINE_SIZE_BYTES / 4;
 
 /** A line of the directory: one cache line for about 17 records. */
 export const LINE = sequence({
-  base: 5,
-  count: 1,
   fingerprints: SLOTS_PER_LINE,
   lengths: SLOTS_PER_LINE,
+  base: 5,
+  count: 1,
   check: 2,
 });
 

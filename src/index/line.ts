@@ -26,12 +26,13 @@ export function lineIsIntact(words: Uint32Array, line: number): boolean {
 
 /** Where the line's records begin, in bytes from the beginning of the payload. */
 export function readLineBase(lines: Uint8Array, at: number): number {
+  const base = at + LINE.base.offset;
   return (
-    lines[at]! +
-    lines[at + 1]! * 0x100 +
-    lines[at + 2]! * 0x1_0000 +
-    lines[at + 3]! * 0x100_0000 +
-    lines[at + 4]! * 0x1_0000_0000
+    lines[base]! +
+    lines[base + 1]! * 0x100 +
+    lines[base + 2]! * 0x1_0000 +
+    lines[base + 3]! * 0x100_0000 +
+    lines[base + 4]! * 0x1_0000_0000
   );
 }
 
@@ -39,7 +40,7 @@ export function readLineBase(lines: Uint8Array, at: number): number {
 export function sealLine(lines: Uint8Array, at: number, line: number, base: number): void {
   let rest = base;
   for (let i = 0; i < LINE.base.size; i++) {
-    lines[at + i] = rest % 0x100;
+    lines[at + LINE.base.offset + i] = rest % 0x100;
     rest = Math.floor(rest / 0x100);
   }
   let low = (LINE_CHECK ^ line) & 0xff;
@@ -52,5 +53,7 @@ export function sealLine(lines: Uint8Array, at: number, line: number, base: numb
   lines[at + LINE.check.offset + 1] = high;
 }
 
-if (LINE.end.offset !== LINE_SIZE_BYTES)
-  throw new Error(`a line is ${LINE.end.offset} bytes instead of ${LINE_SIZE_BYTES}`);
+// The reader takes fingerprints and base a word at a time.
+if (LINE.end.offset !== LINE_SIZE_BYTES || LINE.fingerprints.offset !== 0 || LINE.base.offset % 4 !== 0) {
+  throw new Error('the fields of a line are not where the reader looks for them');
+}

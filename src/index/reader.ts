@@ -17,7 +17,7 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from './layout.ts';
-import { lineIsIntact } from './line.ts';
+import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { decodeMetadata, type Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
@@ -27,6 +27,8 @@ import { ImpossibleRecord, RecordDecoder, RenderTables } from './record-decoder.
 export const NOT_FOUND = -1;
 /** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
 export type RecordHandle = number;
+
+const FINGERPRINT_WORDS = SLOTS_PER_LINE / 4;
 
 /** What an index says about itself. */
 export interface IndexInfo extends Metadata {
@@ -140,22 +142,33 @@ export class Index {
     const line = lineOfHash(hashed.hashA, this.#lineCount);
     const words = this.#words;
     if (!lineIsIntact(words, line)) this.#failLine(line);
-    const directory = this.#directory;
-    const at = line * LINE_SIZE_BYTES;
-    const count = directory[at + LINE.count.offset]!;
-    const fingerprint = hashed.hashB & 0xff;
+    const count = this.#directory[line * LINE_SIZE_BYTES + LINE.count.offset]!;
     const slots = count < SLOTS_PER_LINE ? count : SLOTS_PER_LINE;
-    const fingerprints = at + LINE.fingerprints.offset;
-    for (let i = 0; i < slots; i++) {
-      if (directory[fingerprints + i] !== fingerprint) continue;
-      const lengths = at + LINE.lengths.offset;
-      let offset = directory[at + 4]! * 0x1_0000_0000 + words[line * LINE_SIZE_WORDS]!;
-      if (count > SLOTS_PER_LINE) offset += 2 * (count - SLOTS_PER_LINE) + 1;
-      for (let j = 0; j < i; j++) offset += SIZE_OF_LENGTH_CODE[directory[lengths + j]!]!;
-      const handle = offset * 256 + directory[lengths + i]!;
-      if (this.#holdsKey(handle)) return handle;
+    const pattern = Math.imul(hashed.hashB & 0xff, 0x01010101);
+    const first = line * LINE_SIZE_WORDS;
+    for (let word = 0; word < FINGERPRINT_WORDS; word++) {
+      const differences = words[first + word]! ^ pattern;
+      // Marks the bytes that are zero, and sometimes one above a zero byte; those are told apart below.
+      let marks = (differences - 0x01010101) & ~differences & 0x80808080;
+      while (marks !== 0) {
+        const byte = (31 - Math.clz32(marks & -marks)) >>> 3;
+        marks &= marks - 1;
+        const slot = word * 4 + byte;
+        if (slot >= slots || ((differences >>> (byte * 8)) & 0xff) !== 0) continue;
+        const handle = this.#handleOfSlot(line, count, slot);
+        if (this.#holdsKey(handle)) return handle;
+      }
     }
     return count > SLOTS_PER_LINE ? this.#findOverflowing(line, count) : NOT_FOUND;
+  }
+
+  #handleOfSlot(line: number, count: number, slot: number): RecordHandle {
+    const directory = this.#directory;
+    const lengths = line * LINE_SIZE_BYTES + LINE.lengths.offset;
+    let offset = readLineBase(directory, line * LINE_SIZE_BYTES);
+    if (count > SLOTS_PER_LINE) offset += 2 * (count - SLOTS_PER_LINE) + 1;
+    for (let i = 0; i < slot; i++) offset += SIZE_OF_LENGTH_CODE[directory[lengths + i]!]!;
+    return offset * 256 + directory[lengths + slot]!;
   }
 
   /** Searches the records of a line that have no slot in it: their fingerprints and length codes precede the line's records. */
@@ -163,7 +176,7 @@ export class Index {
     const extra = count - SLOTS_PER_LINE;
     const directory = this.#directory;
     const at = line * LINE_SIZE_BYTES;
-    const base = directory[at + 4]! * 0x1_0000_0000 + this.#words[line * LINE_SIZE_WORDS]!;
+    const base = readLineBase(directory, at);
     const tableSize = 2 * extra + 1;
     if (base + tableSize > this.#payloadSize) this.#failLine(line);
     const table = this.#payload.at(base);
@@ -190,7 +203,7 @@ export class Index {
     const start = this.#payload.start;
     const last = start + size - 1;
     if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(handle, 'its check byte is wrong');
-    const key = this.#key;
+    const { key } = this.#key;
     const codesEnd = start + 1 + bytes[start]!;
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
@@ -199,10 +212,10 @@ export class Index {
       // A symbol that does not exist has no bytes and would match anything.
       if (symbolSize === 0) this.#failRecord(handle, 'its domain has an unknown symbol');
       for (let i = 0; i < symbolSize; i++, at++) {
-        if (at >= key.size || key.bytes[at] !== this.#symbolBytes[symbol + i]) return false;
+        if (key.charCodeAt(at) !== this.#symbolBytes[symbol + i]) return false;
       }
     }
-    return at === key.size;
+    return at === key.length;
   }
 
   #parse(handle: RecordHandle): RecordDecoder {
@@ -280,7 +293,7 @@ export class Index {
     const at = line * LINE_SIZE_BYTES;
     const count = this.#directory[at + LINE.count.offset]!;
     const extra = Math.max(0, count - SLOTS_PER_LINE);
-    const base = this.#directory[at + 4]! * 0x1_0000_0000 + this.#words[line * LINE_SIZE_WORDS]!;
+    const base = readLineBase(this.#directory, at);
     const codes = Array.from(
       this.#directory.subarray(at + LINE.lengths.offset, at + LINE.lengths.offset + count - extra),
     );

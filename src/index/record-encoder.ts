@@ -20,10 +20,16 @@ import {
 } from './layout.ts';
 import type { RecordFields } from './record-fields.ts';
 import { SymbolEncoder } from './symbols.ts';
-import { findDomainInUrl } from './url-parts.ts';
+import { findDomainInUrl, isHostEnd } from './url-parts.ts';
 
 const UNKNOWN_ORIGIN = -1;
 const OFF_DOMAIN = -2;
+const COMMON_ORIGINS = ['http://', 'https://', 'http://www.', 'https://www.'];
+const COMMON_BYTES = COMMON_ORIGINS.map((text) => Buffer.from(text));
+const HTTP_SIZE_BYTES = 'http://'.length;
+const LOWER_S = 0x73;
+const LOWER_W = 0x77;
+const DOT = 0x2e;
 
 /** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
 export class RecordEncoder {
@@ -41,6 +47,8 @@ export class RecordEncoder {
   readonly #filteringSets: ByteMap;
   readonly #bitmapSize: number;
   readonly #answerSizes: AnswerSizes;
+  /** `http://`, `https://`, `http://www.`, `https://www.` in the dictionary; -1 where it has not. */
+  readonly #commonOrigins: Int32Array;
   readonly #urlOrigins: Int32Array = new Int32Array(32);
   readonly #urlDomains: Int32Array = new Int32Array(32);
   readonly #originVotes: Int32Array = new Int32Array(RECORD_ORIGINS);
@@ -49,6 +57,7 @@ export class RecordEncoder {
     this.#domainSymbols = new SymbolEncoder(dictionary.domainSymbols);
     this.#textSymbols = new SymbolEncoder(dictionary.textSymbols);
     this.#origins = new ByteMap(dictionary.origins.map((text, value) => ({ tag: 0, text, value })));
+    this.#commonOrigins = Int32Array.from(COMMON_ORIGINS, (text) => dictionary.origins.indexOf(text));
     this.#shapes = new ByteMap(
       dictionary.shapes.flatMap((shapes, type) =>
         shapes.map(({ origin, path }, value) => ({ tag: type * 256 + origin, text: path, value })),
@@ -78,32 +87,54 @@ export class RecordEncoder {
       if (out[i] === SYMBOL_CODE.escape) throw limit('A domain has a character that no key has.');
     }
     out[0] = at - 1;
+    this.#textSymbols.escapes = 0;
     const origin = this.#locateUrls(fields);
     at = this.#writeFacts(fields, origin, at);
     for (let i = 0; i < fields.pageCount; i++) at = this.#writeUrl(fields, i, origin, at);
     if (at >= MAX_RECORD_SIZE_BYTES) throw limit(`A record has ${at} bytes.`);
-    this.maxAnswerSizeBytes = Math.max(this.maxAnswerSizeBytes, this.#answerSizes.of(fields));
+    this.maxAnswerSizeBytes = Math.max(
+      this.maxAnswerSizeBytes,
+      this.#answerSizes.of(fields) + this.#textSymbols.escapes,
+    );
     return at;
   }
 
   /** Finds each URL's domain and origin; returns the origin that most of them have. */
   #locateUrls(fields: RecordFields): number {
-    const { source, domainStart, domainEnd } = fields;
-    const votes = this.#originVotes.fill(0);
+    const votes = this.#originVotes;
+    for (let i = 0; i < RECORD_ORIGINS; i++) votes[i] = 0;
     for (let i = 0; i < fields.pageCount; i++) {
-      const start = fields.pageStarts[i]!;
-      const end = fields.pageEnds[i]!;
-      if (end - start > MAX_URL_SIZE_BYTES)
-        throw limit(`A URL has ${end - start} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
-      const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
-      const origin = found === -1 ? OFF_DOMAIN : this.#origins.get(0, source, start, found);
-      this.#urlDomains[i] = found;
+      const size = fields.pageEnds[i]! - fields.pageStarts[i]!;
+      if (size > MAX_URL_SIZE_BYTES)
+        throw limit(`A URL has ${size} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
+      const origin = this.#locateUrl(fields, i);
       this.#urlOrigins[i] = origin;
       if (origin >= 0 && origin < RECORD_ORIGINS) votes[origin] = votes[origin]! + 1;
     }
     let best = 0;
     for (let i = 1; i < RECORD_ORIGINS; i++) if (votes[i]! > votes[best]!) best = i;
     return best;
+  }
+
+  /** The origin of a page's URL; sets where its domain begins. Nearly all are one of four, which need no search. */
+  #locateUrl(fields: RecordFields, i: number): number {
+    const { source, domainStart, domainEnd } = fields;
+    const start = fields.pageStarts[i]!;
+    const end = fields.pageEnds[i]!;
+    const isSecure = source[start + 4] === LOWER_S ? 1 : 0;
+    const host = start + HTTP_SIZE_BYTES + isSecure;
+    const hasWww = source[host] === LOWER_W && source[host + 3] === DOT ? 2 : 0;
+    const common = this.#commonOrigins[isSecure + hasWww]!;
+    const domain = host + 2 * hasWww;
+    if (common >= 0 && startsWith(source, start, COMMON_BYTES[isSecure + hasWww]!)) {
+      if (isHostEnd(source, domain, end, domainStart, domainEnd)) {
+        this.#urlDomains[i] = domain;
+        return common;
+      }
+    }
+    const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
+    this.#urlDomains[i] = found;
+    return found === -1 ? OFF_DOMAIN : this.#origins.get(0, source, start, found);
   }
 
   #writeFacts(fields: RecordFields, origin: number, start: number): number {
@@ -206,6 +237,11 @@ export class RecordEncoder {
     out[at + 1] = size >>> 7;
     return to + 1;
   }
+}
+
+function startsWith(source: Uint8Array, start: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i++) if (source[start + i] !== text[i]) return false;
+  return true;
 }
 
 /** A number in one or two bytes. */

@@ -37,6 +37,8 @@ export function isPlain(byte: number): boolean {
 
 /** Encodes with a symbol table: at each place the longest symbol that fits. */
 export class SymbolEncoder {
+  /** Characters that no symbol was found for, since somebody set it to 0. Whatever JSON has to escape is among them. */
+  escapes = 0;
   readonly #children: Uint16Array;
   readonly #codes: Uint8Array;
 
@@ -89,6 +91,7 @@ export class SymbolEncoder {
         }
       }
       if (best === 0) {
+        this.escapes += 1;
         out[write++] = SYMBOL_CODE.escape;
         out[write++] = source[read++]!;
       } else {

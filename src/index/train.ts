@@ -13,8 +13,8 @@ import { findDomainInUrl } from './url-parts.ts';
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
 /** An origin, shape or set that the sample has fewer times than this is not worth its place in the dictionary. */
 const MIN_COUNT = 3;
-/** Distinct texts that are counted; what comes later is only counted if it is known already. */
-const MAX_COUNTED = 200_000;
+/** Distinct texts that are counted in all; what comes later is only counted if it is known already. */
+const MAX_COUNTED = 250_000;
 const MAX_TEXT_SAMPLE_BYTES = 192 * 1024;
 /** Longer paths tell one page, not a habit. */
 const MAX_SHAPE_SIZE_BYTES = 128;
@@ -30,19 +30,20 @@ interface Parts {
 
 export class DictionaryTrainer {
   readonly #catalog: Catalog;
-  readonly #origins = new Counter();
+  readonly #budget: Budget = { left: MAX_COUNTED };
+  readonly #origins = new Counter(this.#budget);
   /** For each page type: paths under the record's own origin, and `origin TAB path` under others. */
   readonly #inherited: readonly Counter[];
   readonly #others: readonly Counter[];
-  readonly #sets = new Counter();
+  readonly #sets = new Counter(this.#budget);
   readonly #iab: Uint32Array;
   readonly #domains: Uint8Array[] = [];
   #domainBytes = 0;
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
-    this.#inherited = catalog.vocabulary.pageTypes.map(() => new Counter());
-    this.#others = catalog.vocabulary.pageTypes.map(() => new Counter());
+    this.#inherited = catalog.vocabulary.pageTypes.map(() => new Counter(this.#budget));
+    this.#others = catalog.vocabulary.pageTypes.map(() => new Counter(this.#budget));
     this.#iab = new Uint32Array(catalog.iab.names.length);
   }
 
@@ -141,13 +142,26 @@ export class DictionaryTrainer {
   }
 }
 
-/** Counts texts, the first `MAX_COUNTED` distinct ones. */
+/** How many more distinct texts may be kept; shared by counters, so that their memory has one bound. */
+interface Budget {
+  left: number;
+}
+
+/** Counts texts, as long as the budget lasts. */
 class Counter {
+  readonly #budget: Budget;
   readonly #counts = new Map<string, number>();
+
+  constructor(budget: Budget) {
+    this.#budget = budget;
+  }
 
   add(text: string): void {
     const count = this.#counts.get(text);
-    if (count === undefined && this.#counts.size >= MAX_COUNTED) return;
+    if (count === undefined) {
+      if (this.#budget.left === 0) return;
+      this.#budget.left -= 1;
+    }
     this.#counts.set(text, (count ?? 0) + 1);
   }
 
@@ -179,7 +193,7 @@ function partsOf(fields: RecordFields): Parts[] {
 }
 
 function commonest(pages: readonly Parts[]): string {
-  const counts = new Counter();
+  const counts = new Counter({ left: pages.length });
   for (const { origin } of pages) counts.add(origin);
   return counts.ranked(1)[0]?.[0] ?? '';
 }
