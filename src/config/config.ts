@@ -39,7 +39,7 @@ export interface Config {
     readonly trusted_proxies: readonly string[];
     readonly max_clients: number;
   };
-  readonly policy: { readonly profile: 'strict' | 'default' | 'open'; readonly file: string | null };
+  readonly policy: { readonly profile: 'strict' | 'default' | 'open' | null; readonly file: string | null };
   readonly ledger: { readonly durability: 'full' | 'relaxed' };
   readonly license: { readonly trusted_keys: Readonly<Record<string, string>> };
   readonly refresh: {
@@ -156,7 +156,7 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
 /** Reads the text of an environment variable as the setting's type wants it. */
 function parseText(setting: Setting, text: string): unknown {
   const types = typesOf(setting.schema);
-  if (types.includes('null') && text === '') return null;
+  if ((types.includes('null') || setting.schema.enum?.includes(null)) && text === '') return null;
   if (types.includes('boolean'))
     return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;
   if ((types.includes('integer') || types.includes('number')) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
@@ -242,7 +242,7 @@ function describe(error: { instancePath: string; message?: string; params: Recor
     return `${where} has no setting "${error.params['additionalProperty']}"`;
   const allowed = error.params['allowedValues'];
   return Array.isArray(allowed)
-    ? `${where} must be one of ${allowed.join(', ')}`
+    ? `${where} must be one of ${allowed.filter((value) => value !== null).join(', ')}`
     : `${where} ${error.message ?? 'is not valid'}`;
 }
 

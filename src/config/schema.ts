@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 /** One setting, as its schema describes it. */
 export interface SettingSchema {
   readonly type?: string | readonly string[];
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | null)[];
   readonly anyOf?: readonly { readonly type?: string; readonly const?: string }[];
   readonly default?: unknown;
   readonly description?: string;

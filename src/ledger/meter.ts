@@ -65,6 +65,11 @@ export interface Meter {
    * durable or certain to be refused.
    */
   charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void;
+  /**
+   * Blocks until every charge so far is durable or refused, or for a short while, and answers them before it returns. For a caller
+   * that has nothing else to do and must not answer later.
+   */
+  settle(): void;
   health(): MeterHealth;
   /** Resolves when every charge so far has been answered. */
   flush(): Promise<void>;
@@ -95,6 +100,10 @@ const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable'
 const UNKNOWN: AuthResult = { kind: 'unknown' };
 const PATIENCE_MS = 2_000;
 const TICK_MS = 100;
+/** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
+const SETTLE_MS = 50;
+const SETTLE_STEP_MS = 0.05;
+const SLEEP = new Int32Array(new SharedArrayBuffer(4));
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
 const MEMORY_MAX_KEYS = 10_000;
 
@@ -212,6 +221,17 @@ class WorkerMeter implements Meter {
     else if (this.#isStalled) reason = `The keeper of the ledger has not answered for ${this.#patienceMs} ms.`;
     else if (!this.#isClockGood(this.#seconds())) reason = this.#clockReason ?? '';
     return { ready: reason === '', reason, commits, walBytes, waiting };
+  }
+
+  settle(): void {
+    const last = this.#waiting.at(-1);
+    if (last === undefined) return;
+    this.#ask();
+    const until = performance.now() + SETTLE_MS;
+    while (Math.max(this.#counters.done, this.#counters.failed) < last.commit && performance.now() < until) {
+      Atomics.wait(SLEEP, 0, 0, SETTLE_STEP_MS);
+    }
+    this.#settle();
   }
 
   async flush(): Promise<void> {

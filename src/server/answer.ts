@@ -10,7 +10,6 @@ const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 const QUOTA_MAX_DIGITS = 16;
 const GAP_SIZE_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
 const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
-const VERDICT_MAX_CACHED = 4_096;
 
 /** An answer whose quota is still open: the bytes before the gap, and where it ends. */
 export interface Draft {
@@ -19,10 +18,10 @@ export interface Draft {
   size: number;
 }
 
-/** Renders drafts. The verdicts of a policy are few, so their bytes are kept. */
+/** Renders drafts. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
-  #verdicts = new Map<string, Buffer>();
+  readonly #verdicts = new WeakMap<Verdict, Buffer>();
 
   /** Writes an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
   draft(index: Index, handle: number, key: string, verdict: Verdict): Draft {
@@ -38,13 +37,12 @@ export class AnswerWriter {
     return { bytes: out, headSize, size: at };
   }
 
-  #verdictBytes({ verdict, layer, id, note }: Verdict): Buffer {
-    const name = `${layer}\n${id}\n${verdict}\n${note}`;
-    let bytes = this.#verdicts.get(name);
+  #verdictBytes(of: Verdict): Buffer {
+    let bytes = this.#verdicts.get(of);
     if (bytes === undefined) {
+      const { verdict, layer, id, note } = of;
       bytes = Buffer.from(`,"verdict":"${verdict}","matched":${JSON.stringify({ layer, id, note })}`);
-      if (this.#verdicts.size >= VERDICT_MAX_CACHED) this.#verdicts.clear();
-      this.#verdicts.set(name, bytes);
+      this.#verdicts.set(of, bytes);
     }
     return bytes;
   }

@@ -204,9 +204,16 @@ export class CheckHandler {
   }
 
   #charge(pending: Pending): void {
-    this.#parts.meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
+    const { meter } = this.#parts;
     const { client } = this.#headers;
-    if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) this.#parts.meter.settle();
+    try {
+      meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
+      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) meter.settle();
+    } catch (error) {
+      // The failure is answered by the caller; a charge that is certain later must not answer again.
+      pending.aborted = true;
+      throw error;
+    }
     if (pending.done) return;
     pending.draft = keepDraft(pending.draft);
     pending.served.take();

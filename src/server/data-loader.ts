@@ -8,7 +8,8 @@ import { PagegateError } from '../errors.ts';
 import { type Index, openIndex } from '../index/reader.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
-import { loadPolicy, type Policy } from '../policy/policy.ts';
+import { loadPolicy } from '../policy/load.ts';
+import type { Policy } from '../policy/policy.ts';
 import { VOCABULARY_VERSION } from '../record/vocabulary.ts';
 
 /** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
@@ -47,7 +48,7 @@ export function hasSameUnicode({ info }: Index): boolean {
 /** Loads the policy that the configuration names. Throws what is wrong with it. */
 export function openPolicy(config: Config): Policy {
   const { profile, file } = config.policy;
-  return loadPolicy({ profile, ...(file === null ? {} : { file }) });
+  return loadPolicy({ ...(profile === null ? {} : { profile }), ...(file === null ? {} : { file }) });
 }
 
 /** What a file is now; changes when it is replaced or its link points elsewhere. `-` where there is none. */

@@ -176,6 +176,6 @@ function isTokenLike(segment: string): boolean {
   // A word of a person's language has few digits; a long mix of letters and digits in one run is a token.
   return (
     segment.split(/[-._~]|%2d|%5f/i).some((run) => run.length >= 10 && /\d/.test(run) && /[a-z]/i.test(run)) ||
-    /[A-Za-z0-9+_-]{40,}/.test(segment)
+    /[A-Za-z0-9+_]{40,}/.test(segment)
   );
 }

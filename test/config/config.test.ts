@@ -178,7 +178,7 @@ describe('docs/configuration.md', () => {
       expect(row.meaning).toBe(schema.description);
       for (const value of schema.enum ??
         typesOf(schema).filter((type) => type !== 'string' || schema.anyOf === undefined)) {
-        expect(row.values).toContain(value);
+        expect(row.values).toContain(String(value));
       }
     },
   );

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseAddress } from '../../src/server/address.ts';
+import { BurstGuard, burstTableSizeBytes, initializeBurstTable } from '../../src/server/burst.ts';
+
+const WINDOW_MS = 60_000;
+/** Times are kept in ticks of 16 ms, rounded so that a window is never too short; it may be up to two ticks too long. */
+const SLACK_MS = 32;
+
+function guardWith(limits: { limit: number; max_clients: number }) {
+  const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
+  initializeBurstTable(memory);
+  const clock = { now: 1_000_000 };
+  return { guard: new BurstGuard(memory, limits, () => clock.now), clock, memory };
+}
+
+const v4 = (n: number) => parseAddress(`10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`)!;
+
+describe('the burst guard', () => {
+  it('lets 240 requests pass in a minute and no more', () => {
+    const { guard, clock } = guardWith({ limit: 240, max_clients: 1024 });
+    for (let i = 0; i < 240; i++) {
+      clock.now += 100;
+      expect(guard.admit(v4(1))).toBe(0);
+    }
+    const wait = guard.admit(v4(1));
+    expect(wait).toBeGreaterThan(35);
+    expect(wait).toBeLessThanOrEqual(37);
+    expect(guard.admit(v4(2))).toBe(0);
+    clock.now += wait * 1_000;
+    expect(guard.admit(v4(1))).toBe(0);
+  });
+
+  it('does not count what it refused', () => {
+    const { guard, clock } = guardWith({ limit: 3, max_clients: 1024 });
+    for (let i = 0; i < 3; i++) expect(guard.admit(v4(1))).toBe(0);
+    for (let i = 0; i < 100; i++) expect(guard.admit(v4(1))).toBeGreaterThan(0);
+    clock.now += WINDOW_MS + SLACK_MS;
+    expect(guard.admit(v4(1))).toBe(0);
+  });
+
+  it('is a sliding window: never more than the limit in any 60 seconds, and no less than the limit allows', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(fc.nat(40_000), { minLength: 20, maxLength: 60 }),
+        (limit, gaps) => {
+          const { guard, clock } = guardWith({ limit, max_clients: 1024 });
+          const passed: number[] = [];
+          let refused = 0;
+          for (const gap of gaps) {
+            clock.now += gap;
+            const since = (ms: number) => passed.filter((at) => at > clock.now - ms).length;
+            const recent = since(WINDOW_MS);
+            const wait = guard.admit(v4(7));
+            if (wait === 0) {
+              expect(recent).toBeLessThan(limit);
+              passed.push(clock.now);
+            } else {
+              refused += 1;
+              expect(since(WINDOW_MS + SLACK_MS)).toBeGreaterThanOrEqual(limit);
+            }
+          }
+          expect(passed.length + refused).toBe(gaps.length);
+        },
+      ),
+    );
+  });
+
+  it('Retry-After is enough, and not more than a second too much', () => {
+    const { guard, clock } = guardWith({ limit: 1, max_clients: 1024 });
+    expect(guard.admit(v4(1))).toBe(0);
+    clock.now += 12_345;
+    const wait = guard.admit(v4(1));
+    clock.now += (wait - 1) * 1_000 - SLACK_MS;
+    expect(guard.admit(v4(1))).toBe(1);
+    clock.now += 1_000 + SLACK_MS;
+    expect(guard.admit(v4(1))).toBe(0);
+  });
+
+  it('counts IPv6 by /64 and IPv4 by address, also where IPv4 comes mapped', () => {
+    const { guard } = guardWith({ limit: 1, max_clients: 1024 });
+    expect(guard.admit(parseAddress('2001:db8:1:2::1')!)).toBe(0);
+    expect(guard.admit(parseAddress('2001:db8:1:2:ffff::9')!)).toBeGreaterThan(0);
+    expect(guard.admit(parseAddress('2001:db8:1:3::1')!)).toBe(0);
+    expect(guard.admit(parseAddress('1.2.3.4')!)).toBe(0);
+    expect(guard.admit(parseAddress('::ffff:1.2.3.4')!)).toBeGreaterThan(0);
+    expect(guard.admit(parseAddress('1.2.3.5')!)).toBe(0);
+  });
+
+  it('keeps its memory: with more clients than it has room for, none gets more than the limit', () => {
+    const limits = { limit: 2, max_clients: 1024 };
+    const { guard, clock } = guardWith(limits);
+    let passedTwice = 0;
+    for (let client = 0; client < 20_000; client++) {
+      const outcomes = [guard.admit(v4(client)), guard.admit(v4(client)), guard.admit(v4(client))];
+      expect(outcomes[2]).toBeGreaterThan(0);
+      if (outcomes[0] === 0 && outcomes[1] === 0) passedTwice += 1;
+    }
+    expect(passedTwice).toBeGreaterThan(1000);
+    expect(passedTwice).toBeLessThan(1024 + 1024 / 8 + 1);
+    clock.now += WINDOW_MS + SLACK_MS;
+    expect(guard.admit(v4(1_000_000))).toBe(0);
+  });
+
+  it('takes over a lock that its holder left behind', () => {
+    const limits = { limit: 1, max_clients: 1024 };
+    const { guard, memory } = guardWith(limits);
+    const words = new Int32Array(memory);
+    const sets = 1024 / 8;
+    const setWords = (words.length - 8) / sets;
+    for (let set = 0; set < sets; set++) words[8 + set * setWords] = 999_999;
+    expect(guard.admit(v4(1))).toBe(0);
+    expect(guard.admit(v4(1))).toBeGreaterThan(0);
+  });
+
+  it('is exact over several threads that share the table', async () => {
+    const limits = { limit: 240, max_clients: 1024 };
+    const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
+    initializeBurstTable(memory);
+    const source = `
+      const { parentPort, workerData } = require('node:worker_threads');
+      (async () => {
+        const { BurstGuard } = await import(workerData.burst);
+        const { parseAddress } = await import(workerData.address);
+        const guard = new BurstGuard(workerData.memory, workerData.limits);
+        let passed = 0;
+        for (let i = 0; i < 5000; i++) if (guard.admit(parseAddress('192.0.2.1')) === 0) passed += 1;
+        parentPort.postMessage(passed);
+      })();`;
+    const start = () =>
+      new Worker(source, {
+        eval: true,
+        workerData: {
+          memory,
+          limits,
+          burst: new URL('../../src/server/burst.ts', import.meta.url).href,
+          address: new URL('../../src/server/address.ts', import.meta.url).href,
+        },
+      });
+    const counts = await Promise.all(
+      [start(), start(), start()].map(async (worker) => (await once(worker, 'message'))[0]),
+    );
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(240);
+  });
+
+  it('memory is bounded for any limit', () => {
+    expect(burstTableSizeBytes({ limit: 100_000, max_clients: 4_194_304 })).toBeLessThanOrEqual(512 * 1024 * 1024);
+    expect(burstTableSizeBytes({ limit: 240, max_clients: 65_536 })).toBeLessThan(80 * 1024 * 1024);
+  });
+});

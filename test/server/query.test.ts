@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseQuery, VALUE_MAX_BYTES } from '../../src/server/query.ts';
+
+describe('parseQuery', () => {
+  it.each([
+    ['', {}],
+    ['url=example.com', { url: 'example.com' }],
+    ['domain=example.com&method=post', { domain: 'example.com', method: 'post' }],
+    ['url=https%3A%2F%2Fx.com%2F%3Fa%3D1%26b%3D2', { url: 'https://x.com/?a=1&b=2' }],
+    ['url=https://x.com/?a=1', { url: 'https://x.com/?a=1' }],
+    ['url=a+b', { url: 'a b' }],
+    ['url=a%2Bb', { url: 'a+b' }],
+    ['%75rl=x.com', { url: 'x.com' }],
+    ['url=m%C3%BCnchen.de', { url: 'münchen.de' }],
+    ['url=münchen.de', { url: 'münchen.de' }],
+    ['url', { url: '' }],
+    ['&&url=x.com&', { url: 'x.com' }],
+    ['url=x.com%00', { url: 'x.com\0' }],
+    ['api_key=k&url=x', { url: 'x', apiKeyCount: 1, apiKey: 'k' }],
+    ['api_key=a&api_key=b', { apiKeyCount: 2 }],
+    ['api_key=%zz', { apiKeyCount: 1, apiKey: '' }],
+  ])('%j', (raw, expected) => {
+    expect(parseQuery(raw)).toMatchObject({ problem: undefined, ...expected });
+  });
+
+  it.each([
+    ['url=a&url=a', 'repeated_parameter', 'url'],
+    ['domain=&domain=', 'repeated_parameter', 'domain'],
+    ['method=GET&method=GET', 'repeated_parameter', 'method'],
+    ['url=a&%75rl=b', 'repeated_parameter', 'url'],
+    ['url=https://x/?a=1&b=2', 'unknown_parameter', 'b'],
+    ['URL=x.com', 'unknown_parameter', 'URL'],
+    ['=x', 'unknown_parameter', ''],
+    ['__proto__=x', 'unknown_parameter', '__proto__'],
+    ['url=%', 'bad_encoding', 'url'],
+    ['url=%4', 'bad_encoding', 'url'],
+    ['url=%zz', 'bad_encoding', 'url'],
+    ['url=%ff', 'bad_encoding', 'url'],
+    ['url=%c0%af', 'bad_encoding', 'url'],
+    ['url=%ed%a0%80', 'bad_encoding', 'url'],
+    ['url=\ufffd', 'bad_encoding', 'url'],
+    ['%zz=1', 'bad_encoding', ''],
+    ['method=', 'bad_method', 'method'],
+    ['method=GE%20T', 'bad_method', 'method'],
+    ['method=G%0D%0A', 'bad_method', 'method'],
+    [`url=${'a'.repeat(VALUE_MAX_BYTES + 1)}`, 'input_too_long', 'url'],
+    [`url=${'%C3%BC'.repeat(VALUE_MAX_BYTES / 2)}a`, 'input_too_long', 'url'],
+    ['foo=1&url=%zz', 'unknown_parameter', 'foo'],
+  ])('%j is %s', (raw, problem, parameter) => {
+    expect(parseQuery(raw)).toMatchObject({ problem, parameter });
+  });
+
+  it('takes a value of exactly the limit, percent-encoded or not', () => {
+    expect(parseQuery(`url=${'a'.repeat(VALUE_MAX_BYTES)}`).problem).toBeUndefined();
+    expect(parseQuery(`url=${'%61'.repeat(VALUE_MAX_BYTES)}`).problem).toBeUndefined();
+  });
+
+  it('finds the key behind anything that is wrong', () => {
+    expect(parseQuery('foo=1&url=%zz&api_key=k')).toMatchObject({
+      problem: 'unknown_parameter',
+      apiKey: 'k',
+      apiKeyCount: 1,
+    });
+  });
+
+  it('gives back every value that was encoded', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (value) => {
+        fc.pre(value.isWellFormed() && !value.includes('\ufffd'));
+        expect(parseQuery(`url=${encodeURIComponent(value)}`).url).toBe(value);
+      }),
+    );
+  });
+
+  it('never throws', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('%', '&', '=', '+', 'u', 'url=', '%f', '%00', 'ü', '\ud800', 'api_key='), {
+          maxLength: 30,
+        }),
+        (parts) => {
+          expect(parseQuery(parts.join(''))).toBeDefined();
+        },
+      ),
+    );
+  });
+});
