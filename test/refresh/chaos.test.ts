@@ -1,0 +1,10 @@
+/** A short run of `make chaos-refresh`: the real program, a real server with two workers, clients, SIGKILL at random moments. */
+import { expect, test } from 'vitest';
+import { runChaos } from '../../tools/chaos/refresh.ts';
+
+test('the server never notices, the next refresh succeeds, prune leaves no litter', async () => {
+  const report = await runChaos({ rounds: 3, seed: 7, workers: 2, domains: 200 });
+  expect(report).toMatchObject({ rounds: 3, wrong: 0, wrongExamples: [], failures: [] });
+  expect(report.killed).toBeGreaterThan(0);
+  expect(report.requests).toBeGreaterThan(100);
+});
