@@ -180,15 +180,16 @@ export class NameSource {
   /** The registrable domains of the families. The largest is among the first. */
   #makeFamilies(): string[] {
     const bytes = new Uint8Array(256);
-    return model.names.families.map((_, i) => {
+    const made = new Set<string>();
+    for (let i = 0; made.size < model.names.families.length; i += 1) {
       this.#stream.restart(this.#seed ^ 0x51ed270b, i);
       this.#refresh();
       let to = this.#writeLabel(bytes, 0);
-      to = writeNumber(i, bytes, to);
       bytes[to++] = DOT;
       to = this.#suffixes.copy(this.#choose(suffixWheel), bytes, to);
-      return Buffer.from(bytes.subarray(0, to)).toString('latin1');
-    });
+      made.add(Buffer.from(bytes.subarray(0, to)).toString('latin1'));
+    }
+    return [...made];
   }
 }
 
