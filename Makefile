@@ -4,12 +4,13 @@ NODE := node_modules/.bin/node
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 N ?= 1000000
 SEED ?= 1
+DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test clean
+.PHONY: help install demo serve check test bench bench-40m dataset eval fuzz chaos chaos-refresh soak dist test-integrations clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: node_modules/.installed ## install what package-lock.json pins
 
@@ -21,8 +22,11 @@ node_modules/.installed: package.json package-lock.json
 demo: install ## build the sample index, serve it, ask real questions
 	@$(NODE) tools/demo/demo.ts
 
-serve: install ## go on from the demo: serve its index and account until Ctrl-C
-	@$(NODE) tools/demo/serve.ts
+serve: install $(DEMO_INDEX) ## go on from the demo: serve its index and account until Ctrl-C
+	@src/pagegate serve --config var/demo/pagegate.json
+
+$(DEMO_INDEX):
+	@$(MAKE) --no-print-directory demo
 
 check: install ## types, lint, format
 	$(NODE) node_modules/typescript/bin/tsc --noEmit
@@ -30,6 +34,41 @@ check: install ## types, lint, format
 
 test: check ## everything: types, lint, format, all tests
 	$(VITEST) run
+
+bench/node_modules/.installed: install bench/package.json bench/package-lock.json
+	cd bench && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+bench: bench/node_modules/.installed ## every bench at 5 million records, under 10 minutes
+	$(NODE) bench/all.ts --records 5000000 --out var/bench
+
+bench-40m: bench/node_modules/.installed ## the index benches at 1, 5 and 40 million records
+	$(NODE) bench/all.ts --records 40000000 --out var/bench
+
+dataset: install ## a made-up drop of N records in DATASET, seeded with SEED
+	$(NODE) tools/dataset/generate.ts --records $(N) --seed $(SEED) --out $(DATASET)
+
+eval: install ## what share of labelled real pages the shipped rules judge right
+	$(NODE) tools/eval/eval.ts
+
+fuzz: install ## mutate URLs for a minute: no crash, one verdict for every spelling
+	$(NODE) tools/fuzz/fuzz.ts
+
+chaos: install ## kill random processes of a real server under load, 200 times
+	$(NODE) tools/chaos/metering.ts
+
+chaos-refresh: install ## kill a refresh at 100 random moments
+	$(NODE) tools/chaos/refresh.ts
+
+soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
+	$(NODE) tools/chaos/soak.ts
+
+dist: install ## a tarball that runs on an offline host
+	$(NODE) tools/dist/make-dist.ts
+
+test-integrations: install ## Squid and nginx from Debian's packages, for real (installs them when root)
+	tools/integrations/install-debian.sh
+	$(VITEST) run --config test/integrations/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

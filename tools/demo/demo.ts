@@ -159,7 +159,7 @@ async function main(): Promise<void> {
   heading('4. The server: real questions over HTTP');
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const args = withConfig('serve', '--port', String(port));
+  const args = withConfig('serve', '--port', String(port), '--admin-port', '0');
   say(paint(36, `$ npx pagegate ${args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg)).join(' ')}`));
   const server = spawn(join(ROOT, 'src/pagegate'), args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
