@@ -14,7 +14,7 @@ export const SPELLING = {
   host_escape: 2,
   /** An IPv4 address in any other form than four decimal numbers. */
   obfuscated_address: 4,
-  /** A backslash where the parser takes it for a slash. */
+  /** A backslash before or right after the authority: clients disagree about which host that is. */
   backslash: 8,
   /** A percent sign that is itself escaped and starts another escape (`%252e`), in path or query. */
   double_encoding: 16,
@@ -197,15 +197,25 @@ function spellingOf(value: string, hostKind: HostKind, host: string): number {
   const rawHost = authority.slice(authority.lastIndexOf('@') + 1);
   if (rawHost.includes('%') && hostKind !== 'ipv6') bits |= SPELLING.host_escape;
   if (hostKind === 'ipv4' && rawHost.replace(/:[0-9]*$/, '') !== host) bits |= SPELLING.obfuscated_address;
-  const pathEnd = value.search(/[?#]/);
-  if ((pathEnd < 0 ? value : value.slice(0, pathEnd)).includes('\\')) bits |= SPELLING.backslash;
+  if (hasBackslashAuthority(value)) bits |= SPELLING.backslash;
   return bits;
+}
+
+/** Whether a backslash stands where it helps to tell where the host begins or ends. */
+function hasBackslashAuthority(value: string): boolean {
+  const backslash = value.indexOf('\\');
+  if (backslash < 0) return false;
+  const text = stripped(value);
+  let at = text.indexOf(':') + 1;
+  for (; text[at] === '/' || text[at] === '\\'; at++) if (text[at] === '\\') return true;
+  while (at < text.length && !'/\\?#'.includes(text[at]!)) at++;
+  return text[at] === '\\';
 }
 
 function encodingOf(path: string, query: string, decodedPath: string): number {
   let bits = 0;
   if (/%25[0-9a-f]{2}/i.test(path) || /%25[0-9a-f]{2}/i.test(query)) bits |= SPELLING.double_encoding;
-  if (decodedPath !== path && /(?:^|[/\\])\.\.?(?:[/\\]|$)|\\|\0/.test(decodedPath)) bits |= SPELLING.encoded_traversal;
+  if (/(?:^|[/\\])\.\.?(?:[/\\;]|$)|\\|\0/.test(decodedPath)) bits |= SPELLING.encoded_traversal;
   return bits;
 }
 

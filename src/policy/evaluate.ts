@@ -60,16 +60,15 @@ export function matchingGuards(policy: Policy, request: Request, host: string, e
 
 /** Layer 3: the licensee's own allow entry for the place and the method; the longest path first. */
 export function allowVerdict(policy: Policy, request: Request, host: string): AllowPolicy | undefined {
+  if (policy.allow.isEmpty) return undefined;
   let best: AllowPolicy | undefined;
   const path = request.url.decodedPath;
-  const consider = (entries: readonly AllowPolicy[] | undefined): void => {
-    for (const entry of entries ?? []) {
+  for (const entries of policy.allow.all(host)) {
+    for (const entry of entries) {
       if (!entry.methods.has(request.method) || !isBelow(path, entry.path)) continue;
       if (best === undefined || entry.path.length > best.path.length) best = entry;
     }
-  };
-  consider(policy.allow.findExact(host));
-  for (const entries of policy.allow.above(host)) consider(entries);
+  }
   return best;
 }
 

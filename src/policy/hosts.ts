@@ -3,13 +3,17 @@ import { keyFromHost } from '../domain/normalize.ts';
 import { parseAddress } from './addresses.ts';
 import { comparableHost } from './types.ts';
 
+/** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
+export type HostReach = 'exact' | 'suffix' | 'below';
+
 export class HostMap<T> {
   private readonly exact = new Map<string, T>();
   private readonly suffix = new Map<string, T>();
+  private readonly below = new Map<string, T>();
 
-  /** Adds a host; with `below` it stands for everything below it too. Answers the entry that was there before. */
-  add(host: string, below: boolean, value: T): T | undefined {
-    const map = below ? this.suffix : this.exact;
+  /** Adds a host. Answers the entry that was there before. */
+  add(host: string, reach: HostReach, value: T): T | undefined {
+    const map = this[reach];
     const before = map.get(host);
     map.set(host, value);
     return before;
@@ -17,34 +21,40 @@ export class HostMap<T> {
 
   /** The entry for a host in canonical form. */
   find(host: string): T | undefined {
-    const exact = this.exact.get(host);
-    if (exact !== undefined || this.suffix.size === 0) return exact;
-    for (let start = 0; ; ) {
-      const found = this.suffix.get(start === 0 ? host : host.slice(start));
-      if (found !== undefined) return found;
-      const dot = host.indexOf('.', start);
-      if (dot < 0) return undefined;
-      start = dot + 1;
-    }
-  }
-
-  /** The entry for exactly this host. */
-  findExact(host: string): T | undefined {
-    return this.exact.get(host);
-  }
-
-  /** The suffix entries of the hosts above one, nearest first; the host itself left out. */
-  *above(host: string): IterableIterator<T> {
-    if (this.suffix.size === 0) return;
+    const own = this.exact.get(host) ?? this.suffix.get(host);
+    if (own !== undefined) return own;
+    if (this.suffix.size === 0 && this.below.size === 0) return undefined;
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const found = this.suffix.get(host.slice(dot + 1));
-      if (found !== undefined) yield found;
+      const parent = host.slice(dot + 1);
+      const found = this.below.get(parent) ?? this.suffix.get(parent);
+      if (found !== undefined) return found;
     }
+    return undefined;
+  }
+
+  /** Every entry for a host, the nearest first. */
+  *all(host: string): IterableIterator<T> {
+    for (const own of [this.exact.get(host), this.suffix.get(host)]) if (own !== undefined) yield own;
+    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
+      const parent = host.slice(dot + 1);
+      for (const found of [this.below.get(parent), this.suffix.get(parent)]) if (found !== undefined) yield found;
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.exact.size === 0 && this.suffix.size === 0 && this.below.size === 0;
   }
 }
 
+/** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */
+export function readPolicyHost(text: string): { readonly host: string; readonly reach: HostReach } | undefined {
+  const reach = text.startsWith('=') ? 'exact' : text.startsWith('*.') ? 'below' : 'suffix';
+  const host = policyHost(text.slice(reach === 'exact' ? 1 : reach === 'below' ? 2 : 0));
+  return host === undefined ? undefined : { host, reach };
+}
+
 /** The canonical form of a host that somebody wrote into a policy, or undefined where it is none. */
-export function policyHost(text: string): string | undefined {
+function policyHost(text: string): string | undefined {
   const key = keyFromHost(text);
   if ('key' in key) return comparableHost(key.key);
   if (key.problem === 'single_label') return /^[a-z0-9_-]+$/i.test(text) ? text.toLowerCase() : undefined;

@@ -12,7 +12,7 @@ import {
   type GuardRule,
   PATTERN_CHECKS,
 } from './guards.ts';
-import { HostMap, policyHost } from './hosts.ts';
+import { HostMap, readPolicyHost } from './hosts.ts';
 import { type PageLayer, type PageTypePolicy, pageTypeOrder } from './pages.ts';
 import { compileCondition, PatternMatcher, type PatternRule } from './patterns.ts';
 import { TokenIndex } from './tokens.ts';
@@ -110,9 +110,8 @@ function assertUniqueIds(document: PolicyDocument): void {
 function compileHosts(entries: readonly HostEntry[]): HostMap<HostPolicy> {
   const map = new HostMap<HostPolicy>();
   for (const entry of entries) {
-    const isExact = entry.host.startsWith('=');
-    const host = policyHost(isExact ? entry.host.slice(1) : entry.host);
-    if (host === undefined) throw invalid(`The host "${entry.host}" of "${entry.id}" is not a host.`, { id: entry.id });
+    const read = readPolicyHost(entry.host);
+    if (read === undefined) throw invalid(`The host "${entry.host}" of "${entry.id}" is not a host.`, { id: entry.id });
     const verdict = (name: 'deny' | 'flag' | undefined): Verdict | undefined =>
       name === undefined ? undefined : verdictOf(name, 'high_value_hosts', entry.id, entry.note);
     const compiled = {
@@ -120,7 +119,7 @@ function compileHosts(entries: readonly HostEntry[]): HostMap<HostPolicy> {
       reads: verdict(entry.reads ?? entry.verdict),
       writes: verdict(entry.writes ?? entry.verdict),
     };
-    const before = map.add(host, !isExact, compiled);
+    const before = map.add(read.host, read.reach, compiled);
     if (before !== undefined)
       throw invalid(`"${entry.id}" and "${before.entry.id}" are the same host.`, { id: entry.id });
   }
@@ -183,9 +182,9 @@ function compilePatterns(rules: readonly RuleEntry[], list: (name: string) => nu
 function compileAllow(entries: readonly AllowEntry[]): HostMap<AllowPolicy[]> {
   const map = new HostMap<AllowPolicy[]>();
   for (const entry of entries) {
-    const below = entry.host.startsWith('*.');
-    const host = policyHost(below ? entry.host.slice(2) : entry.host);
-    if (host === undefined) throw invalid(`The host "${entry.host}" of "${entry.id}" is not a host.`, { id: entry.id });
+    // Without a sign in front an allow entry is one host and no more: it widens nothing by accident.
+    const read = readPolicyHost(/^[=*]/.test(entry.host) ? entry.host : `=${entry.host}`);
+    if (read === undefined) throw invalid(`The host "${entry.host}" of "${entry.id}" is not a host.`, { id: entry.id });
     if (!entry.path.startsWith('/'))
       throw invalid(`The path of "${entry.id}" must start with a slash.`, { id: entry.id });
     const path = entry.path.endsWith('/') ? entry.path.slice(0, -1) : entry.path;
@@ -196,8 +195,8 @@ function compileAllow(entries: readonly AllowEntry[]): HostMap<AllowPolicy[]> {
       methods: new Set(entry.methods.map((method) => method.toUpperCase())),
       verdict: verdictOf('allow', 'rules', entry.id, note),
     };
-    const others = map.add(host, below, []) ?? [];
-    map.add(host, below, [...others, compiled]);
+    const others = map.add(read.host, read.reach, []) ?? [];
+    map.add(read.host, read.reach, [...others, compiled]);
   }
   return map;
 }
