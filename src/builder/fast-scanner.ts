@@ -26,6 +26,10 @@ const BRACE_CLOSE = 0x7d;
 const NAME_MAX_BYTES = 253;
 const LABEL_MAX_BYTES = 63;
 
+// As hashBytes in the index room computes it.
+const HASH_START = 0x811c9dc5 | 0;
+const HASH_FACTOR = 0x01000193;
+
 /** Not understood. */
 const NO = -1;
 
@@ -76,7 +80,14 @@ const FIELD = {
   open_page_rank: 16,
   global_rank: 32,
 };
-const FIELDS = ordinals(Object.entries(FIELD));
+/** The fields' first letters differ. */
+const FIELD_OF_LETTER = new Uint8Array(256);
+/** Name with quotes and colon, by field. */
+const FIELD_NAMES: Record<number, Buffer> = {};
+for (const [name, field] of Object.entries(FIELD)) {
+  FIELD_OF_LETTER[name.charCodeAt(0)] = field;
+  FIELD_NAMES[field] = Buffer.from(`"${name}":`);
+}
 const START = Buffer.from('{"domain":"');
 const HTTP = Buffer.from('"http');
 
@@ -84,9 +95,10 @@ export class FastScanner {
   readonly #fields: RecordFields;
   readonly #types: ByteMap;
   #buffer: Buffer = Buffer.alloc(0);
-  /** The host seen last that is below the domain of this line. */
-  #hostStart = 0;
-  #hostEnd = 0;
+  #hash = 0;
+  /** Scheme and host of the URL read last on this line; a size of 0 stands for none. */
+  #originStart = 0;
+  #originSize = 0;
 
   /** Fills these fields; the ranges are in the buffer that was scanned. */
   constructor(fields: RecordFields, scope: VocabularyScope) {
@@ -98,7 +110,7 @@ export class FastScanner {
   scan(buffer: Buffer, start: number, end: number): boolean {
     const fields = this.#fields;
     this.#buffer = buffer;
-    this.#hostEnd = 0;
+    this.#originSize = 0;
     if (end - start < START.length + 4 || buffer[end - 1] !== BRACE_CLOSE || !this.#has(START, start)) return false;
     fields.clear();
     fields.source = buffer;
@@ -110,13 +122,12 @@ export class FastScanner {
     let seen = 0;
     // Every reader stops at the brace that ends the line at the latest, or finds what it does not know.
     while (buffer[at] === COMMA) {
-      const nameStart = at + 2;
-      const nameEnd = this.#text(at + 1, end);
-      if (nameEnd === NO || buffer[nameEnd + 1] !== 0x3a) return false;
-      const field = FIELDS.get(0, buffer, nameStart, nameEnd);
-      if (field === NO || (seen & field) !== 0) return false;
+      const field = FIELD_OF_LETTER[buffer[at + 2]!]!;
+      if (field === 0 || (seen & field) !== 0) return false;
       seen |= field;
-      at = this.#value(field, nameEnd + 2, end);
+      const name = FIELD_NAMES[field]!;
+      if (!this.#has(name, at + 1)) return false;
+      at = this.#value(field, at + 1 + name.length, end);
       if (at === NO) return false;
     }
     return at === end - 1;
@@ -124,10 +135,10 @@ export class FastScanner {
 
   #value(field: number, at: number, end: number): number {
     switch (field) {
-      case FIELD.language:
-        return this.#language(at, end);
       case FIELD.page_types:
         return this.#pages(at, end);
+      case FIELD.language:
+        return this.#language(at, end);
       case FIELD.iab_category:
         return this.#iabCategory(at, end);
       case FIELD.filtering_categories:
@@ -144,14 +155,22 @@ export class FastScanner {
     return true;
   }
 
-  /** A string without escapes, in printable ASCII, that begins at `at`: where its closing quote is. */
+  /**
+   * A string without escapes, in printable ASCII, that begins at `at`: where its closing quote is. Leaves the hash of its bytes for
+   * the table it is looked up in.
+   */
   #text(at: number, end: number): number {
     const buffer = this.#buffer;
     if (buffer[at] !== QUOTE) return NO;
+    let hash = HASH_START;
     for (let i = at + 1; i < end; i++) {
       const byte = buffer[i]!;
-      if (byte === QUOTE) return i;
+      if (byte === QUOTE) {
+        this.#hash = hash;
+        return i;
+      }
       if (byte < 0x20 || byte > 0x7e || byte === 0x5c) return NO;
+      hash = Math.imul(hash ^ byte, HASH_FACTOR);
     }
     return NO;
   }
@@ -199,7 +218,7 @@ export class FastScanner {
   #iabCategory(at: number, end: number): number {
     const close = this.#text(at, end);
     if (close === NO) return NO;
-    const ordinal = IAB.get(0, this.#buffer, at + 1, close);
+    const ordinal = IAB.getHashed(0, this.#hash, this.#buffer, at + 1, close);
     if (ordinal === NO) return NO;
     this.#fields.iabCategory = ordinal;
     return close + 1;
@@ -213,7 +232,7 @@ export class FastScanner {
     do {
       const close = this.#text(at + 1, end);
       if (close === NO) return NO;
-      const ordinal = FILTERING.get(0, buffer, at + 2, close);
+      const ordinal = FILTERING.getHashed(0, this.#hash, buffer, at + 2, close);
       if (ordinal === NO || !this.#addFiltering(ordinal)) return NO;
       at = close + 1;
     } while (buffer[at] === COMMA);
@@ -286,7 +305,7 @@ export class FastScanner {
     do {
       const nameEnd = this.#text(at + 1, end);
       if (nameEnd === NO || buffer[nameEnd + 1] !== 0x3a) return NO;
-      const type = this.#types.get(0, buffer, at + 2, nameEnd);
+      const type = this.#types.getHashed(0, this.#hash, buffer, at + 2, nameEnd);
       if (type === NO) return NO;
       const url = nameEnd + 3;
       const close = this.#url(url, end);
@@ -318,21 +337,39 @@ export class FastScanner {
   /** A URL in the URL standard's own spelling, on the line's domain or below it: where its closing quote is. */
   #url(start: number, end: number): number {
     const buffer = this.#buffer;
+    let at = this.#originLikeBefore(start) ? start + this.#originSize : this.#origin(start, end);
+    if (at === NO) return NO;
+    // Here is a slash. A segment that begins with a dot, plain or encoded, may be one of those that the URL parser resolves.
+    for (let kind = 2; kind !== 0; kind = TAIL_CLASS[buffer[at]!]!) {
+      at += 1;
+      if (kind === 2 ? buffer[at] === DOT : buffer[at] === 0x32 && (buffer[at + 1]! | 0x20) === 0x65) return NO;
+      while (TAIL_CLASS[buffer[at]!] === 1) at += 1;
+    }
+    return at < end && buffer[at] === QUOTE && at - start <= PAGE_URL_MAX_BYTES ? at : NO;
+  }
+
+  /** True where a URL begins as the one before: a quote, scheme and host, a slash. Most pages of a site do. */
+  #originLikeBefore(start: number): boolean {
+    const buffer = this.#buffer;
+    const size = this.#originSize;
+    if (size === 0) return false;
+    for (let i = start - 1, j = this.#originStart - 1, to = start + size; i <= to; i++, j++)
+      if (buffer[i] !== buffer[j]) return false;
+    return true;
+  }
+
+  /** Scheme and host of a URL that may be on the line's domain: where the slash behind them is. */
+  #origin(start: number, end: number): number {
+    const buffer = this.#buffer;
     if (!this.#has(HTTP, start - 1)) return NO;
     const colon = buffer[start + 4] === 0x73 ? start + 5 : start + 4;
     if (buffer[colon] !== 0x3a || buffer[colon + 1] !== SLASH || buffer[colon + 2] !== SLASH) return NO;
     const hostStart = colon + 3;
     const hostEnd = this.#host(hostStart, end);
     if (hostEnd === NO || buffer[hostEnd] !== SLASH || !this.#isOnDomain(hostStart, hostEnd)) return NO;
-    let at = hostEnd;
-    for (; at < end; at++) {
-      const kind = TAIL_CLASS[buffer[at]!]!;
-      if (kind === 1) continue;
-      if (kind === 0) break;
-      // A segment that begins with a dot, plain or encoded, may be one of those that the URL parser resolves.
-      if (kind === 2 ? buffer[at + 1] === DOT : buffer[at + 1] === 0x32 && (buffer[at + 2]! | 0x20) === 0x65) return NO;
-    }
-    return buffer[at] === QUOTE && at - start <= PAGE_URL_MAX_BYTES ? at : NO;
+    this.#originStart = start;
+    this.#originSize = hostEnd - start;
+    return hostEnd;
   }
 
   /** True where a host is the line's domain, or below it with no public suffix between. */
@@ -344,19 +381,8 @@ export class FastScanner {
     for (let i = domainStart, j = start + below; i < domainEnd; i++, j++) if (buffer[i] !== buffer[j]) return false;
     if (below === 0) return true;
     if (buffer[start + below - 1] !== DOT) return false;
-    if (this.#isHostBefore(start, end)) return true;
     const registrable = registrableDomain(buffer.toString('latin1', start, end));
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
-    if (registrable === undefined || registrable.length > domainEnd - domainStart) return false;
-    this.#hostStart = start;
-    this.#hostEnd = end;
-    return true;
-  }
-
-  #isHostBefore(start: number, end: number): boolean {
-    const buffer = this.#buffer;
-    if (end - start !== this.#hostEnd - this.#hostStart) return false;
-    for (let i = start, j = this.#hostStart; i < end; i++, j++) if (buffer[i] !== buffer[j]) return false;
-    return true;
+    return registrable !== undefined && registrable.length <= domainEnd - domainStart;
   }
 }
