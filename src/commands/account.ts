@@ -1,8 +1,15 @@
 /** `pagegate account`: who may look up, on which plan, and what they have used. */
 import type { Command } from 'commander';
-import { PagegateError } from '../errors.ts';
+import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
-import { accountJson, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
+import {
+  accountJson,
+  actorOf,
+  type LedgerCommandOptions,
+  pathsOf,
+  withLedger,
+  withLedgerOptions,
+} from './ledger-room.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 interface SubscribeOptions extends LedgerCommandOptions {
@@ -61,11 +68,100 @@ export function registerAccount(program: Command): void {
     ledger.closeAccount(name),
   );
   change('keep-plan', 'withdraw a downgrade that still waits', (ledger, name) => ledger.keepPlan(name));
+  registerUsage(add);
+  registerCare(add);
   add('audit [name]', 'who changed what and when, newest first', 'account audit acme --last 20')
     .option('--last <n>', 'how many lines', '50')
     .action((name: string | undefined, options: LedgerCommandOptions & { last: string }) =>
       withLedger(options, (ledger) => audit(ledger, name, options)),
     );
+}
+
+type Add = (usage: string, about: string, example: string) => Command;
+
+function registerUsage(add: Add): void {
+  add('usage [name]', 'lookups by day (UTC), of one account or of all', 'account usage acme --days 30 --csv')
+    .option('--days <n>', 'how many days back, at most 400', '30')
+    .option('--csv', 'print CSV')
+    .action((name: string | undefined, options: LedgerCommandOptions & { days: string; csv?: true }) =>
+      withLedger(options, async (ledger) => {
+        const { usageByDay } = await import('../ledger/usage.ts');
+        const days = usageByDay(ledger, name, Number(options.days));
+        if (options.json) printJson(days);
+        else if (options.csv) {
+          printLine('account,day,lookups');
+          for (const { account, day, lookups } of days) printLine(`${account},${day},${lookups}`);
+        } else printTable([['account', 'day', 'lookups'], ...days.map((row) => [row.account, row.day, row.lookups])]);
+      }),
+    );
+}
+
+/** The file itself: backup, restore, check, clock. */
+function registerCare(add: Add): void {
+  add(
+    'backup <file>',
+    'copy the ledger while it is in use; the key file is not part of it',
+    'account backup /backup/ledger-1.sqlite',
+  ).action(async (target: string, options: LedgerCommandOptions) => {
+    const { backupLedger } = await import('../ledger/backup.ts');
+    const { ledgerFile } = await pathsOf(options);
+    backupLedger(ledgerFile, target);
+    if (options.json) printJson({ backup: target });
+    else
+      printLine(
+        `Copied to ${target}. Keep ${(await pathsOf(options)).ledgerKeyFile} elsewhere: without it keys cannot be shown.`,
+      );
+  });
+  add(
+    'restore <file>',
+    'put a backup in place; what was used since stays used',
+    'account restore /backup/ledger-1.sqlite',
+  )
+    .option('--accept-unknown-usage', 'go on when nothing says what was used since')
+    .action((backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }) =>
+      restore(backup, options),
+    );
+  add('check', 'read the whole ledger file and report damage', 'account check').action(
+    async (options: LedgerCommandOptions) => {
+      const { checkLedger } = await import('../ledger/backup.ts');
+      const { ok, problems } = checkLedger((await pathsOf(options)).ledgerFile);
+      if (options.json) printJson({ ok, problems });
+      else for (const line of ok ? ['The ledger is sound.'] : problems) printLine(line);
+      if (!ok) process.exitCode = EXIT.corrupt;
+    },
+  );
+  add('accept-clock', 'confirm a clock that is far ahead of the latest moment seen', 'account accept-clock').action(
+    (options: LedgerCommandOptions) =>
+      withLedger(options, (ledger) => {
+        ledger.acceptClock();
+        if (options.json) printJson({ accepted: new Date().toISOString() });
+        else printLine(`The ledger goes on at ${new Date().toISOString()}.`);
+      }),
+  );
+}
+
+async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {
+  const { restoreLedger } = await import('../ledger/backup.ts');
+  const report = restoreLedger({
+    backup,
+    file: (await pathsOf(options)).ledgerFile,
+    actor: actorOf(options),
+    acceptUnknownUsage: options.acceptUnknownUsage === true,
+  });
+  if (options.json) {
+    printJson(report);
+    return;
+  }
+  const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;
+  printLine(`Restored ${accounts} accounts.`);
+  printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
+  for (const { account, lookups } of raised)
+    printLine(`  ${account}: ${lookups.toLocaleString('en-US')} lookups since the backup stay used`);
+  if (keptKeys > 0) printLine(`${keptKeys} keys issued since go on.`);
+  if (keptStricter > 0)
+    printLine(`${keptStricter} revocations, rotations, closures and suspensions since stay in force.`);
+  if (missing.length > 0) printLine(`Not in the backup, create anew: ${missing.join(', ')}.`);
+  if (replaced !== null) printLine(`The replaced file is ${replaced}.`);
 }
 
 function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): void {
@@ -123,12 +219,17 @@ function list(views: readonly AccountView[], options: LedgerCommandOptions): voi
   printTable([['account', 'state', 'plan', 'used', 'remaining', 'resets'], ...rows]);
 }
 
-function audit(ledger: Ledger, name: string | undefined, options: LedgerCommandOptions & { last: string }): void {
+async function audit(
+  ledger: Ledger,
+  name: string | undefined,
+  options: LedgerCommandOptions & { last: string },
+): Promise<void> {
+  const { readAudit } = await import('../ledger/audit.ts');
   const last = Number(options.last);
   if (!Number.isInteger(last) || last < 1 || last > 100_000) {
     throw new PagegateError('usage', `--last: expected 1 to 100000, got "${options.last}".`);
   }
-  const entries = ledger.audit(name, last);
+  const entries = readAudit(ledger, name, last);
   if (options.json) {
     printJson(
       entries.map(({ at, before, after, ...entry }) => ({

@@ -4,6 +4,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
+import type { StatePaths } from '../config/paths.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import type { Plan } from '../ledger/plans.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
@@ -27,6 +28,15 @@ export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
   return existsSync(own) ? loadPlans(own) : loadPlans();
 }
 
+/** Who is named in the audit table. */
+export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? userInfo().username;
+
+/** Where the ledger and its key lie. */
+export async function pathsOf(options: LedgerCommandOptions): Promise<StatePaths> {
+  const { statePaths } = await import('../config/paths.ts');
+  return statePaths(await configFrom(options));
+}
+
 /** Opens the ledger for one task, and closes it whatever happens. */
 export async function withLedger<T>(
   options: LedgerCommandOptions,
@@ -39,7 +49,7 @@ export async function withLedger<T>(
   const ledger = openLedger({
     file: paths.ledgerFile,
     keyFile: paths.ledgerKeyFile,
-    actor: options.actor ?? userInfo().username,
+    actor: actorOf(options),
     plans: await loadCatalogue(config),
   });
   try {

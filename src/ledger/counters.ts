@@ -329,3 +329,28 @@ export function peekCounter(
     closeSync(fd);
   }
 }
+
+/**
+ * Waits, for a second at most, until a running keeper has told the workers of this revision; returns at once when there is none.
+ * It blocks: for administration only.
+ */
+export function awaitPublished(ledgerFile: string, revision: number): void {
+  let fd: number;
+  try {
+    fd = openSync(countersFile(ledgerFile), 'r');
+  } catch {
+    return;
+  }
+  try {
+    const head = Buffer.alloc(WIDE.heartbeatMs * 8 + 8);
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (let waitedMs = 0; waitedMs < 1_000; waitedMs += 5) {
+      if (readSync(fd, head, 0, head.length, 0) < head.length) return;
+      const isRunning = Math.abs(Date.now() - Number(head.readBigInt64LE(WIDE.heartbeatMs * 8))) < 1_000;
+      if (!isRunning || head.readInt32LE(FIELD.revision * 4) >= revision) return;
+      Atomics.wait(pause, 0, 0, 5);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}

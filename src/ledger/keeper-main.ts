@@ -10,6 +10,8 @@ import type { KeeperMessage, KeeperOptions } from './keeper.ts';
 import { listenForWorkers } from './keeper-link.ts';
 
 const TICK_MS = 100;
+/** How soon a change of an account reaches the workers. */
+const REVISION_MS = 25;
 const LOCK_PATIENCE_MS = 5_000;
 
 /** Takes the lock that makes this keeper the only one; the kernel gives it back however the process ends. */
@@ -56,8 +58,10 @@ async function main(options: KeeperOptions): Promise<void> {
     workers.answerAll();
     reportState();
   }, TICK_MS);
+  const revisions = setInterval(() => committer.publishRevision(), REVISION_MS);
   const stop = async (): Promise<void> => {
     clearInterval(timer);
+    clearInterval(revisions);
     await workers.close();
     committer.commit(true);
     committer.close();

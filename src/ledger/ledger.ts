@@ -2,7 +2,8 @@
 import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { createApiKey, hashApiKey } from './api-key.ts';
-import { packWord, peekCounter, unpackWord } from './counters.ts';
+import { clockProblem } from './clock.ts';
+import { awaitPublished, packWord, peekCounter, unpackWord } from './counters.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
 import { type KeyVault, openKeyVault } from './key-vault.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
@@ -41,16 +42,6 @@ export interface AccountView {
   readonly quota: QuotaView;
   readonly cycle: number;
   readonly keys: readonly ApiKeyRecord[];
-}
-
-export interface AuditEntry {
-  readonly id: number;
-  readonly at: number;
-  readonly actor: string;
-  readonly action: string;
-  readonly account: string | null;
-  readonly before: string | null;
-  readonly after: string | null;
 }
 
 /** Accounts a ledger may hold: each has one slot in the shared counters. */
@@ -244,18 +235,17 @@ export class Ledger {
     return this.#guard(() => this.read.allAccounts().map((account) => this.#view(account)));
   }
 
-  /** The audit table, newest first. */
-  audit(name?: string, limit = 100): AuditEntry[] {
-    return this.#guard(() => {
-      const accountId = name === undefined ? null : this.#account(name).id;
-      return this.database
-        .prepare<[{ id: number | null; limit: number }], AuditEntry>(
-          `SELECT audit.id, at, actor, action, accounts.name AS account, before, after
-           FROM audit LEFT JOIN accounts ON accounts.id = account_id
-           WHERE @id IS NULL OR account_id = @id ORDER BY audit.id DESC LIMIT @limit`,
-        )
-        .all({ id: accountId, limit });
-    });
+  /** Confirms a clock that is far ahead of the latest moment seen. */
+  acceptClock(): void {
+    this.#guard(() =>
+      this.database
+        .transaction(() => {
+          const saved = this.database.prepare('SELECT last_seen_at FROM ledger').pluck().get();
+          this.database.prepare('UPDATE ledger SET last_seen_at = ?').run(this.#seconds());
+          this.#writeAudit('ledger.accept_clock', null, JSON.stringify({ last_seen_at: saved }), null);
+        })
+        .immediate(),
+    );
   }
 
   #view(account: Account): AccountView {
@@ -357,29 +347,31 @@ export class Ledger {
     return account === undefined ? null : JSON.stringify({ ...account, keys: this.read.apiKeysOf(account.id) });
   }
 
-  /** One transaction: the change, its line in the audit table, and a new revision for the servers. */
+  #writeAudit(action: string, accountId: number | null, before: string | null, after: string | null): void {
+    this.database
+      .prepare('INSERT INTO audit (at, actor, action, account_id, before, after) VALUES (?, ?, ?, ?, ?, ?)')
+      .run(this.#seconds(), this.#actor, action, accountId, before, after);
+  }
+
+  /** One transaction: the change, its line in the audit table, and a new revision, which running servers soon follow. */
   #change<T>(action: string, name: string, task: () => T, note = ''): T {
     const snapshot = (): string | null => this.#snapshot(this.read.accountByName(name));
-    return this.#guard(() =>
+    const result = this.#guard(() =>
       this.database
         .transaction(() => {
+          const seen = Number(this.database.prepare('SELECT last_seen_at FROM ledger').pluck().get());
+          const problem = clockProblem(seen, this.#seconds());
+          if (problem !== undefined) throw new PagegateError('ledger_clock', problem);
           const before = snapshot();
-          const result = task();
-          this.database
-            .prepare('INSERT INTO audit (at, actor, action, account_id, before, after) VALUES (?, ?, ?, ?, ?, ?)')
-            .run(
-              this.#seconds(),
-              this.#actor,
-              note === '' ? action : `${action} ${note}`,
-              this.#account(name).id,
-              before,
-              snapshot(),
-            );
+          const done = task();
+          this.#writeAudit(note === '' ? action : `${action} ${note}`, this.#account(name).id, before, snapshot());
           this.database.prepare('UPDATE ledger SET revision = revision + 1').run();
-          return result;
+          return done;
         })
         .immediate(),
     );
+    awaitPublished(this.#file, this.read.revision());
+    return result;
   }
 
   #guard<T>(task: () => T): T {

@@ -51,9 +51,14 @@ export class TestRoom {
     return meter;
   }
 
-  async remove(): Promise<void> {
+  /** Closes everything that was opened here. */
+  async close(): Promise<void> {
     for (const close of this.#closers.reverse()) await close();
     this.#closers = [];
+  }
+
+  async remove(): Promise<void> {
+    await this.close();
     rmSync(this.dir, { recursive: true, force: true });
   }
 }

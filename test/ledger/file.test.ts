@@ -1,0 +1,190 @@
+/** The ledger file over its life: earlier versions, backup, restore, check. */
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ErrorCode } from '../../src/errors.ts';
+import { readAudit } from '../../src/ledger/audit.ts';
+import { backupLedger, checkLedger, restoreLedger } from '../../src/ledger/backup.ts';
+import { countersFile } from '../../src/ledger/counters.ts';
+import { APPLICATION_ID, openDatabase } from '../../src/ledger/database.ts';
+import { LEDGER_VERSION, MIGRATIONS, migrate } from '../../src/ledger/migrations.ts';
+import { accountOf, chargeOnce, TestRoom } from './support.ts';
+
+let room: TestRoom;
+beforeEach(() => {
+  room = new TestRoom();
+});
+afterEach(() => room.remove());
+
+const expectCode = (task: () => unknown, code: ErrorCode): void => {
+  expect(task).toThrow(expect.objectContaining({ code }));
+};
+
+describe('an earlier version', () => {
+  it.each(MIGRATIONS.map((_step, i) => i + 1))('%i opens, keeps its accounts, and goes on', async (version) => {
+    openDatabase(room.file).close();
+    rmSync(room.file);
+    const old = new Sqlite(room.file);
+    old.pragma(`application_id = ${APPLICATION_ID}`);
+    migrate(old, room.file, false, version);
+    expect(old.pragma('user_version', { simple: true })).toBe(version);
+    old.exec(`INSERT INTO accounts (name, state, created_at, plan, quota_limit, cycle_anchor)
+      VALUES ('old', 'active', 1767225600, 'pro', 90000, 1767225600);
+      INSERT INTO meters (account_id, cycle, used) VALUES (1, 0, 1234);`);
+    old.close();
+    if (version < LEDGER_VERSION) expectCode(() => openDatabase(room.file, { readonly: true }), 'ledger_version');
+    const ledger = room.ledger();
+    expect(ledger.view('old').quota).toMatchObject({ plan: 'pro', quota_used: 1234, quota_remaining: 88_766 });
+    const { key } = ledger.issueKey('old');
+    const committer = room.committer();
+    expect(committer.open()).toBe(true);
+    const meter = await room.meter(committer);
+    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 88_765 });
+    expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
+  });
+
+  it('of a newer program is refused, and one of another program too', () => {
+    const ledger = room.ledger();
+    ledger.database.pragma(`user_version = ${LEDGER_VERSION + 1}`);
+    expectCode(() => openDatabase(room.file), 'ledger_version');
+    const other = join(room.dir, 'other.sqlite');
+    const database = new Sqlite(other);
+    database.exec('CREATE TABLE x (y)');
+    database.close();
+    expectCode(() => openDatabase(other), 'ledger_unavailable');
+  });
+});
+
+describe('the file', () => {
+  it('is readable by nobody else', () => {
+    room.ledger();
+    expect(statSync(room.file).mode & 0o007).toBe(0);
+    expect(statSync(`${room.file}-wal`).mode & 0o007).toBe(0);
+  });
+
+  it('is found damaged by a check', () => {
+    const ledger = room.ledger();
+    for (let i = 0; i < 200; i += 1) ledger.createAccount(`account-${i}`);
+    ledger.close();
+    expect(checkLedger(room.file).ok).toBe(true);
+    const size = statSync(room.file).size;
+    const fd = openSync(room.file, 'r+');
+    for (let at = 4096 * 3; at + 4096 < size; at += 8192) writeSync(fd, Buffer.alloc(64, 0xee), 0, 64, at);
+    closeSync(fd);
+    let found = '';
+    try {
+      found = checkLedger(room.file).problems.join('\n');
+    } catch (error) {
+      found = (error as Error).message;
+    }
+    expect(found).not.toBe('');
+  });
+});
+
+describe('backup and restore', () => {
+  const backup = (): string => join(room.dir, 'backup.sqlite');
+  const restore = (more = {}) =>
+    restoreLedger({ backup: backup(), file: room.file, actor: 'op', now: room.now, ...more });
+
+  /** An account with 10 lookups in the backup and 5 more since. */
+  async function prepare(): Promise<string> {
+    const ledger = room.ledger();
+    ledger.createAccount('acme');
+    const { key } = ledger.subscribe('acme', 'pro', 'INV-1').issued!;
+    const committer = room.committer();
+    committer.open();
+    const meter = await room.meter(committer);
+    for (let i = 0; i < 10; i += 1) await chargeOnce(meter, accountOf(meter, key));
+    backupLedger(room.file, backup());
+    for (let i = 0; i < 5; i += 1) await chargeOnce(meter, accountOf(meter, key));
+    return key;
+  }
+
+  it('copies while in use, without the encryption key, and never over a file', async () => {
+    await prepare();
+    expect(checkLedger(backup())).toEqual({ ok: true, problems: [] });
+    expect(statSync(backup()).mode & 0o077).toBe(0);
+    expect(readFileSync(backup()).includes(readFileSync(room.keyFile, 'utf8').trim())).toBe(false);
+    expectCode(() => backupLedger(room.file, backup()), 'backup_exists');
+    expect(readdirSync(room.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  it('keeps what was used, revoked, closed and issued since', async () => {
+    const key = await prepare();
+    const ledger = room.ledger();
+    const second = ledger.rotateKey('acme', 3600);
+    ledger.revokeKey('acme', 1);
+    ledger.createAccount('later');
+    const report = restore();
+    expect(report).toMatchObject({
+      accounts: 1,
+      raised: [{ account: 'acme', lookups: 5 }],
+      keptKeys: 1,
+      keptStricter: 1,
+      missing: ['later'],
+      knownFrom: ['ledger', 'counters'],
+    });
+    expect(existsSync(report.replaced!)).toBe(true);
+    const restored = room.ledger();
+    expect(restored.view('acme').quota.quota_used).toBe(15);
+    expect(restored.showKey('acme').key).toBe(second.key);
+    const committer = room.committer();
+    committer.open();
+    const meter = await room.meter(committer);
+    expect(meter.authenticate(key).kind).toBe('unknown');
+    expect(await chargeOnce(meter, accountOf(meter, second.key))).toEqual({ charged: true, remaining: 89_984 });
+    expect(readAudit(restored, undefined, 10).map(({ action }) => action)).toContain('ledger.restore');
+    expect(checkLedger(room.file).ok).toBe(true);
+  });
+
+  it.each([
+    ['the ledger', ['counters']],
+    ['the counters', ['ledger']],
+  ] as const)('knows it without %s, too', async (lost, knownFrom) => {
+    await prepare();
+    await room.close();
+    if (lost === 'the ledger') writeFileSync(room.file, 'damaged'.repeat(1000));
+    else rmSync(countersFile(room.file));
+    for (const end of ['-wal', '-shm']) if (lost === 'the ledger') rmSync(`${room.file}${end}`, { force: true });
+    expect(restore().knownFrom).toEqual(knownFrom);
+    expect(room.ledger().view('acme').quota.quota_used).toBe(15);
+  });
+
+  it('without both is refused, unless the operator gives the difference away', async () => {
+    await prepare();
+    await room.close();
+    rmSync(countersFile(room.file));
+    rmSync(room.file);
+    expectCode(() => restore(), 'restore_refused');
+    expect(existsSync(room.file)).toBe(false);
+    expect(restore({ acceptUnknownUsage: true }).knownFrom).toEqual([]);
+    expect(room.ledger().view('acme').quota.quota_used).toBe(10);
+  });
+
+  it('refuses a backup of another ledger, or none', async () => {
+    await prepare();
+    expectCode(() => restore({ backup: join(room.dir, 'none') }), 'restore_refused');
+    const other = new TestRoom();
+    try {
+      other.ledger().createAccount('x');
+      rmSync(backup());
+      backupLedger(other.file, backup());
+    } finally {
+      await other.remove();
+    }
+    expectCode(() => restore(), 'restore_refused');
+    expect(room.ledger().view('acme').quota.quota_used).toBe(15);
+    expect(readdirSync(dirname(room.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
+  });
+});

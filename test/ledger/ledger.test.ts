@@ -1,0 +1,290 @@
+/** Accounts, keys and plans as an administrator changes them. */
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ErrorCode } from '../../src/errors.ts';
+import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/api-key.ts';
+import { readAudit } from '../../src/ledger/audit.ts';
+import { openKeyVault } from '../../src/ledger/key-vault.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { loadPlans } from '../../src/ledger/plans.ts';
+import { DAY_MS, TestRoom } from './support.ts';
+
+let room: TestRoom;
+let ledger: Ledger;
+beforeEach(() => {
+  room = new TestRoom();
+  ledger = room.ledger();
+});
+afterEach(() => room.remove());
+
+const expectCode = (task: () => unknown, code: ErrorCode): void => {
+  expect(task).toThrow(expect.objectContaining({ code }));
+};
+
+describe('accounts', () => {
+  it('are not activated until they are subscribed, and then have a key', () => {
+    ledger.createAccount('acme');
+    expect(ledger.view('acme').quota).toEqual({
+      plan: null,
+      activated: false,
+      quota_limit: null,
+      quota_used: 0,
+      quota_remaining: 0,
+      quota_resets_at: null,
+    });
+    const { issued } = ledger.subscribe('acme', 'pro', 'INV-1');
+    expect(isApiKeyShaped(issued!.key)).toBe(true);
+    expect(ledger.view('acme').quota).toEqual({
+      plan: 'pro',
+      activated: true,
+      quota_limit: 90_000,
+      quota_used: 0,
+      quota_remaining: 90_000,
+      quota_resets_at: '2026-01-31T00:00:00Z',
+    });
+  });
+
+  it('upgrade at once with the same anchor, downgrade at the boundary, and may change their mind', () => {
+    ledger.createAccount('acme');
+    ledger.subscribe('acme', 'pro', 'INV-1');
+    room.nowMs += 10 * DAY_MS;
+    ledger.subscribe('acme', 'business', 'INV-2');
+    expect(ledger.view('acme').quota).toMatchObject({
+      quota_limit: 2_000_000,
+      quota_resets_at: '2026-01-31T00:00:00Z',
+    });
+    ledger.subscribe('acme', 'pro_plus', 'INV-3');
+    expect(ledger.view('acme').quota).toMatchObject({ plan: 'business', quota_limit: 2_000_000 });
+    room.nowMs += 20 * DAY_MS;
+    expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus', quota_limit: 225_000 });
+    ledger.subscribe('acme', 'pro', 'INV-4');
+    ledger.keepPlan('acme');
+    room.nowMs += 30 * DAY_MS;
+    expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus' });
+    expectCode(() => ledger.keepPlan('acme'), 'account_state');
+  });
+
+  it('take a payment once, a custom limit only on the custom plan, and only known plans', () => {
+    ledger.createAccount('acme');
+    ledger.subscribe('acme', 'custom', 'INV-1', 12_000_000);
+    expect(ledger.view('acme').quota.quota_limit).toBe(12_000_000);
+    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-1'), 'payment_known');
+    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-2', 5), 'bad_plan_limit');
+    expectCode(() => ledger.subscribe('acme', 'custom', 'INV-2'), 'bad_plan_limit');
+    expectCode(() => ledger.subscribe('acme', 'custom', 'INV-2', 0), 'bad_plan_limit');
+    expectCode(() => ledger.subscribe('acme', 'gold', 'INV-2'), 'unknown_plan');
+    expectCode(() => ledger.subscribe('acme', 'pro', ''), 'bad_payment_reference');
+    expect(ledger.database.prepare('SELECT count(*) FROM payments').pluck().get()).toBe(1);
+  });
+
+  it('are suspended and reactivated, and closed for good', () => {
+    ledger.createAccount('acme');
+    expectCode(() => ledger.setActive('acme', false), 'account_state');
+    ledger.subscribe('acme', 'pro', 'INV-1');
+    ledger.setActive('acme', false);
+    expect(ledger.view('acme').quota).toMatchObject({ activated: false, plan: 'pro', quota_remaining: 90_000 });
+    ledger.setActive('acme', true);
+    ledger.closeAccount('acme');
+    expectCode(() => ledger.setActive('acme', true), 'account_state');
+    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-2'), 'account_state');
+    expectCode(() => ledger.rotateKey('acme'), 'account_state');
+  });
+
+  it('have names that are safe to print and unique', () => {
+    for (const name of ['', 'Acme', 'a b', '-a', 'a'.repeat(65), 'a\n', 'a/b']) {
+      expectCode(() => ledger.createAccount(name), 'bad_account_name');
+    }
+    ledger.createAccount('a.b-c_d@e');
+    expectCode(() => ledger.createAccount('a.b-c_d@e'), 'account_exists');
+    expectCode(() => ledger.view('nobody'), 'account_not_found');
+  });
+
+  it('refuse a change under a clock that leapt ahead, until an operator confirms it', () => {
+    ledger.createAccount('acme');
+    ledger.acceptClock();
+    room.nowMs += 400 * DAY_MS;
+    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-1'), 'ledger_clock');
+    ledger.acceptClock();
+    ledger.subscribe('acme', 'pro', 'INV-1');
+    expect(ledger.view('acme').quota.quota_resets_at).toBe('2027-03-07T00:00:00Z');
+  });
+});
+
+describe('the audit table', () => {
+  it('names who, what, before and after, and never a key or its hash', () => {
+    ledger.createAccount('acme');
+    const { issued } = ledger.subscribe('acme', 'pro', 'INV-1');
+    room.ledger('another').setActive('acme', false);
+    const [latest, subscribed, created] = readAudit(ledger, 'acme', 10);
+    expect(latest).toMatchObject({ actor: 'another', action: 'account.suspend', account: 'acme' });
+    expect(JSON.parse(latest!.before!)).toMatchObject({ state: 'active' });
+    expect(JSON.parse(latest!.after!)).toMatchObject({ state: 'suspended' });
+    expect(subscribed!.action).toBe('account.subscribe INV-1');
+    expect(created).toMatchObject({ before: null, action: 'account.create' });
+    const all = JSON.stringify(readAudit(ledger, undefined, 100));
+    expect(all).not.toContain(issued!.key);
+    expect(all).not.toContain(hashApiKey(issued!.key));
+  });
+
+  it('cannot be changed or shortened', () => {
+    ledger.createAccount('acme');
+    expect(() => ledger.database.exec("UPDATE audit SET actor = 'x'")).toThrow(/append-only/);
+    expect(() => ledger.database.exec('DELETE FROM audit')).toThrow(/append-only/);
+    expect(readAudit(ledger, undefined, 10)).toHaveLength(1);
+  });
+
+  it('gets no line from a change that failed', () => {
+    ledger.createAccount('acme');
+    expectCode(() => ledger.subscribe('acme', 'gold', 'INV-1'), 'unknown_plan');
+    expectCode(() => ledger.revokeKey('acme', 7), 'key_not_found');
+    expect(readAudit(ledger, undefined, 10)).toHaveLength(1);
+  });
+});
+
+describe('keys', () => {
+  it('have a prefix, 32 base62 characters and a checksum that catches every single wrong character', () => {
+    const key = createApiKey();
+    expect(key).toMatch(/^pg_[0-9A-Za-z]{38}$/);
+    expect(isApiKeyShaped(key)).toBe(true);
+    for (let i = 3; i < key.length; i += 1) {
+      const other = key[i] === 'x' ? 'y' : 'x';
+      expect(isApiKeyShaped(key.slice(0, i) + other + key.slice(i + 1)), `character ${i}`).toBe(false);
+    }
+    for (const text of [
+      '',
+      'pg_',
+      `${key} `,
+      key.slice(1),
+      key.replace('pg_', 'pk_'),
+      `${key}0`,
+      'pg_'.padEnd(41, 'é'),
+    ]) {
+      expect(isApiKeyShaped(text), text).toBe(false);
+    }
+    expect(new Set(Array.from({ length: 1000 }, createApiKey)).size).toBe(1000);
+  });
+
+  it('use every base62 character about equally often', () => {
+    const counts = new Map<string, number>();
+    for (let i = 0; i < 4000; i += 1)
+      for (const c of createApiKey().slice(3, 35)) counts.set(c, (counts.get(c) ?? 0) + 1);
+    expect(counts.size).toBe(62);
+    // 2,065 expected each; seven standard deviations are 318.
+    for (const count of counts.values()) expect(Math.abs(count - 2065)).toBeLessThan(318);
+  });
+
+  it('lie in the file sealed and hashed, never readable', () => {
+    ledger.createAccount('acme');
+    const { key } = ledger.issueKey('acme');
+    ledger.close();
+    const bytes = readFileSync(room.file);
+    const wal = existsSync(`${room.file}-wal`) ? readFileSync(`${room.file}-wal`) : Buffer.alloc(0);
+    const all = Buffer.concat([bytes, wal]);
+    expect(all.includes(key)).toBe(false);
+    expect(all.includes(key.slice(3, 35))).toBe(false);
+    expect(all.includes(hashApiKey(key))).toBe(true);
+    ledger = room.ledger();
+    expect(ledger.showKey('acme').key).toBe(key);
+  });
+
+  it('are sealed to their account and id: a row moved to another account does not open', () => {
+    ledger.createAccount('acme');
+    ledger.createAccount('evil');
+    ledger.issueKey('acme');
+    ledger.issueKey('evil');
+    ledger.database.exec('UPDATE api_keys SET sealed = (SELECT sealed FROM api_keys WHERE id = 1) WHERE id = 2');
+    expectCode(() => ledger.showKey('evil'), 'key_not_readable');
+    ledger.database.exec('UPDATE api_keys SET sealed = zeroblob(69) WHERE id = 1');
+    expectCode(() => ledger.showKey('acme'), 'key_not_readable');
+  });
+
+  it('cannot be shown without their encryption key, and say so; new ones can', () => {
+    ledger.createAccount('acme');
+    ledger.issueKey('acme');
+    ledger.close();
+    renameSync(room.keyFile, `${room.keyFile}.lost`);
+    ledger = room.ledger();
+    expectCode(() => ledger.showKey('acme'), 'key_not_readable');
+    const { key } = ledger.rotateKey('acme');
+    expect(ledger.showKey('acme').key).toBe(key);
+  });
+
+  it('keep their encryption key private, elsewhere, and unread when others could read it', () => {
+    const vault = openKeyVault(room.keyFile);
+    expect(openKeyVault(room.keyFile).id).toBe(vault.id);
+    chmodSync(room.keyFile, 0o640);
+    expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+    chmodSync(room.keyFile, 0o600);
+    writeFileSync(room.keyFile, 'short');
+    expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+    const beside = new Ledger({ file: room.file, keyFile: join(room.dir, 'ledger', 'ledger.key') });
+    beside.createAccount('acme');
+    expectCode(() => beside.issueKey('acme'), 'bad_key_file');
+    beside.close();
+    expect(existsSync(join(room.dir, 'ledger', 'ledger.key'))).toBe(false);
+  });
+
+  it('come from a systemd credential where there is one', () => {
+    const dir = join(room.dir, 'keys');
+    openKeyVault(room.keyFile);
+    renameSync(room.keyFile, join(dir, 'pagegate-ledger-key'));
+    process.env['CREDENTIALS_DIRECTORY'] = dir;
+    try {
+      openKeyVault(room.keyFile);
+      expect(existsSync(room.keyFile)).toBe(false);
+    } finally {
+      delete process.env['CREDENTIALS_DIRECTORY'];
+    }
+  });
+
+  it('rotate with an overlap that ends, and are revoked', () => {
+    ledger.createAccount('acme');
+    const first = ledger.issueKey('acme');
+    expectCode(() => ledger.issueKey('acme'), 'account_state');
+    ledger.rotateKey('acme', 3600);
+    room.nowMs += 1000;
+    ledger.rotateKey('acme', 86_400);
+    const [one, two, three] = ledger.view('acme').keys;
+    expect(one!.expiresAt! * 1000).toBe(room.nowMs - 1000 + 3_600_000);
+    expect(two!.expiresAt! * 1000).toBe(room.nowMs + 86_400_000);
+    expect(three!.expiresAt).toBeNull();
+    ledger.revokeKey('acme', first.record.id);
+    expectCode(() => ledger.revokeKey('acme', first.record.id), 'account_state');
+    expectCode(() => ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
+    expectCode(() => ledger.rotateKey('acme', -1), 'bad_overlap');
+  });
+});
+
+describe('the plan catalogue', () => {
+  it('has the plans and prices of the specification', () => {
+    expect(loadPlans().map(({ name, priceUsd, lookups }) => [name, priceUsd, lookups])).toEqual([
+      ['Pro', 99, 90_000],
+      ['Pro Plus', 249, 225_000],
+      ['Advanced', 499, 450_000],
+      ['Advanced Plus', 999, 900_000],
+      ['Business', 1997, 2_000_000],
+      ['Enterprise', 3999, 10_000_000],
+      ['Custom', null, null],
+    ]);
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['another version', '{"version":2,"plans":[]}'],
+    ['no plan', '{"version":1,"plans":[]}'],
+    ['a bad id', '{"version":1,"plans":[{"id":"Pro","name":"x","price_usd":1,"lookups":1}]}'],
+    ['no lookups', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":0}]}'],
+    ['a negative price', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":-1,"lookups":1}]}'],
+    [
+      'two alike',
+      `{"version":1,"plans":[${Array(2).fill('{"id":"pro","name":"x","price_usd":1,"lookups":1}').join()}]}`,
+    ],
+  ])('refuses a file with %s', (_what, text) => {
+    const file = join(room.dir, 'plans.json');
+    writeFileSync(file, text);
+    expectCode(() => loadPlans(file), 'bad_plan_catalogue');
+    rmSync(file);
+    expectCode(() => loadPlans(file), 'bad_plan_catalogue');
+  });
+});

@@ -1,0 +1,270 @@
+/** Metering in one process: exactness, cycles, failures of the file, recovery. */
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Committer } from '../../src/ledger/committer.ts';
+import { countersFile, openCounters, packWord, unpackWord } from '../../src/ledger/counters.ts';
+import { openDatabase, refuseNetworkFileSystem } from '../../src/ledger/database.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import type { ChargeOutcome, Durability, Meter } from '../../src/ledger/meter.ts';
+import { usageByDay } from '../../src/ledger/usage.ts';
+import { accountOf, chargeOnce, DAY_MS, TestLink, TestRoom } from './support.ts';
+
+let room: TestRoom;
+let ledger: Ledger;
+let committer: Committer;
+let key: string;
+
+async function start(limit: number, durability: Durability = 'full'): Promise<Meter> {
+  ledger.createAccount('acme');
+  key = ledger.subscribe('acme', 'custom', 'INV-1', limit).issued!.key;
+  committer = room.committer(durability);
+  expect(committer.open()).toBe(true);
+  return room.meter(committer, { durability });
+}
+
+const charge = async (meter: Meter): Promise<ChargeOutcome> => chargeOnce(meter, accountOf(meter, key));
+
+beforeEach(() => {
+  room = new TestRoom();
+  ledger = room.ledger();
+});
+afterEach(() => room.remove());
+
+describe.each(['full', 'relaxed'] as const)('with durability %s', (durability) => {
+  it('charges one for each, tells what is left, and refuses beyond the limit', async () => {
+    const meter = await start(3, durability);
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 2 });
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 1 });
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 0 });
+    expect(await charge(meter)).toEqual({
+      charged: false,
+      error: 'quota_exhausted',
+      quota: {
+        plan: 'custom',
+        activated: true,
+        quota_limit: 3,
+        quota_used: 3,
+        quota_remaining: 0,
+        quota_resets_at: '2026-01-31T00:00:00Z',
+      },
+    });
+  });
+
+  it('lets exactly the last units through when more are in flight over two meters', async () => {
+    const one = await start(100, durability);
+    const two = await room.meter(committer, { durability });
+    const account = accountOf(one, key);
+    const outcomes = await Promise.all(
+      Array.from({ length: 300 }, (_, i) => chargeOnce(i % 2 === 0 ? one : two, account)),
+    );
+    const left = outcomes.flatMap((outcome) => (outcome.charged ? [outcome.remaining] : []));
+    expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i));
+  });
+
+  it('resets once at the boundary, and a clock set back never opens the old cycle again', async () => {
+    const meter = await start(2, durability);
+    await charge(meter);
+    room.nowMs += 30 * DAY_MS - 1000;
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 0 });
+    room.nowMs += 1000;
+    committer.tick();
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 1 });
+    room.nowMs -= 20 * DAY_MS;
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 0 });
+    expect(await charge(meter)).toMatchObject({ charged: false, error: 'quota_exhausted' });
+    room.nowMs -= 300 * DAY_MS;
+    expect(await charge(meter)).toMatchObject({ charged: false, error: 'quota_exhausted' });
+  });
+
+  it('refuses a clock far ahead with a reason, and goes on when it is set right', async () => {
+    const meter = await start(2, durability);
+    await charge(meter);
+    room.nowMs += 500 * DAY_MS;
+    expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    expect(meter.health().reason).toMatch(/500 days after the ledger was last used/);
+    committer.tick();
+    expect(meter.health().reason).toMatch(/500 days after/);
+    room.nowMs -= 500 * DAY_MS;
+    committer.tick();
+    committer.tick();
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 0 });
+  });
+});
+
+describe('accounts seen by a worker', () => {
+  it('follow an upgrade, a suspension, a rotation and a closure', async () => {
+    const meter = await start(1);
+    await charge(meter);
+    expect(await charge(meter)).toMatchObject({ error: 'quota_exhausted' });
+    const change = (task: () => unknown): void => {
+      task();
+      committer.publishRevision();
+    };
+    change(() => ledger.subscribe('acme', 'custom', 'INV-2', 3));
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 1 });
+    change(() => ledger.setActive('acme', false));
+    expect(meter.authenticate(key)).toMatchObject({ kind: 'account', activated: false, quota: { quota_used: 2 } });
+    expect(await charge(meter)).toMatchObject({ error: 'not_activated' });
+    change(() => ledger.setActive('acme', true));
+    change(() => ledger.rotateKey('acme', 60));
+    expect(meter.authenticate(key).kind).toBe('account');
+    room.nowMs += 60_000;
+    expect(meter.authenticate(key).kind).toBe('unknown');
+    key = ledger.showKey('acme').key;
+    expect(meter.authenticate(key).kind).toBe('account');
+    change(() => ledger.closeAccount('acme'));
+    expect(meter.authenticate(key).kind).toBe('unknown');
+  });
+
+  it('are not asked for with a key whose checksum is wrong', async () => {
+    const meter = await start(1);
+    await meter.flush();
+    committer.close = () => {};
+    rmSync(room.file);
+    for (const end of ['-wal', '-shm']) rmSync(`${room.file}${end}`, { force: true });
+    expect(meter.authenticate(`${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`).kind).toBe('unknown');
+    // The same ledger does answer "cannot be asked" for a key that could exist.
+    expect(() => meter.authenticate(key)).toThrow(expect.objectContaining({ code: 'ledger_unavailable' }));
+  });
+});
+
+describe('usage by day', () => {
+  it('counts every charge on its day, keeps 400 days and no more', async () => {
+    const meter = await start(1000, 'relaxed');
+    for (let day = 0; day < 410; day += 1) {
+      for (let i = 0; i <= day % 3; i += 1) await charge(meter);
+      committer.commit();
+      room.nowMs += DAY_MS;
+      committer.tick();
+    }
+    await charge(meter);
+    committer.commit();
+    const days = usageByDay(ledger, 'acme', 400, room.nowMs);
+    expect(days).toHaveLength(400);
+    expect(days.at(-1)).toEqual({ account: 'acme', day: '2027-02-15', lookups: 1 });
+    expect(days.at(-2)?.lookups).toBe((409 % 3) + 1);
+    const kept = ledger.database.prepare('SELECT count(*) FROM usage_days').pluck().get();
+    expect(kept).toBeLessThanOrEqual(400);
+    expect(() => usageByDay(ledger, 'acme', 401)).toThrow(expect.objectContaining({ code: 'usage' }));
+    expect(() => usageByDay(ledger, 'nobody', 1)).toThrow(expect.objectContaining({ code: 'account_not_found' }));
+  });
+});
+
+describe('a ledger that cannot be written', () => {
+  it('locked: takes the charge back, says why, charges nothing, and goes on by itself', async () => {
+    const meter = await start(5);
+    await charge(meter);
+    const other = openDatabase(room.file);
+    other.exec('BEGIN IMMEDIATE');
+    expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    expect(meter.health()).toMatchObject({ ready: false, reason: expect.stringContaining('SQLITE_BUSY') });
+    for (let i = 0; i < 10; i += 1)
+      expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    committer.tick();
+    committer.tick();
+    expect(meter.health().ready).toBe(false);
+    other.exec('ROLLBACK');
+    other.close();
+    committer.tick();
+    committer.tick();
+    expect(meter.health()).toMatchObject({ ready: true, reason: '' });
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 3 });
+  });
+
+  it('damaged: says so and charges nothing, until a sound file is there', async () => {
+    const meter = await start(5);
+    await charge(meter);
+    ledger.close();
+    committer.commit(true);
+    renameSync(room.file, `${room.file}.sound`);
+    for (const end of ['-wal', '-shm']) renameSync(`${room.file}${end}`, `${room.file}.sound${end}`);
+    writeFileSync(room.file, 'this is no database, but long enough to be looked at. '.repeat(100));
+    committer.tick();
+    committer.tick();
+    expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    expect(meter.health().reason).toMatch(/SQLITE_NOTADB/);
+    for (const end of ['', '-wal', '-shm']) renameSync(`${room.file}.sound${end}`, `${room.file}${end}`);
+    committer.tick();
+    committer.tick();
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 3 });
+  });
+
+  it('a keeper that does not answer: the charge is taken back in time, none is made until it answers again', async () => {
+    await start(5);
+    const link = new TestLink(committer);
+    const meter = await room.meter(committer, { patienceMs: 50, link });
+    link.isCut = true;
+    expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
+    expect(meter.health().reason).toMatch(/has not answered/);
+    expect(meter.quotaLeft(accountOf(meter, key)).quota_used).toBe(0);
+    link.isCut = false;
+    await expect.poll(() => meter.health().ready).toBe(true);
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 4 });
+  });
+});
+
+describe('the shared counters', () => {
+  it('pack a cycle and its use so that later is greater', () => {
+    expect(unpackWord(packWord(12, 345))).toEqual({ cycle: 12, used: 345 });
+    expect(packWord(1, 0) > packWord(0, 1_000_000_000_000)).toBe(true);
+    expect(packWord(3, 5) > packWord(3, 4)).toBe(true);
+  });
+
+  it('find what a killed worker charged without marking it', async () => {
+    const meter = await start(5);
+    await charge(meter);
+    const counters = openCounters(room.file, { create: false });
+    counters.charge(1, packWord(0, 0), packWord(0, 5));
+    counters.takeDirty();
+    counters.close();
+    committer.commit();
+    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(1);
+    committer.commit(true);
+    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(2);
+  });
+
+  it('of another ledger are not believed', async () => {
+    const meter = await start(5);
+    await charge(meter);
+    const other = new TestRoom();
+    try {
+      const second = other.ledger();
+      second.createAccount('acme');
+      second.subscribe('acme', 'custom', 'INV-1', 5);
+      second.close();
+      writeFileSync(countersFile(other.file), Buffer.alloc(10));
+      rmSync(countersFile(other.file));
+      const { copyFileSync } = await import('node:fs');
+      copyFileSync(countersFile(room.file), countersFile(other.file));
+      const its = other.committer();
+      expect(its.open()).toBe(true);
+      expect(its.counters.word(1)).toBe(0n);
+    } finally {
+      await other.remove();
+    }
+  });
+});
+
+describe('the write-ahead log', () => {
+  it('stays small under sustained load, and its size is shown', async () => {
+    const meter = await start(1_000_000, 'relaxed');
+    for (let i = 0; i < 4000; i += 1) {
+      await charge(meter);
+      committer.commit();
+    }
+    committer.tick();
+    expect(meter.health().walBytes).toBeGreaterThan(0);
+    expect(meter.health().walBytes).toBeLessThan(8 * 1024 * 1024);
+    expect(meter.health().commits).toBeGreaterThan(4000);
+  });
+});
+
+describe('a network file system', () => {
+  it('is refused by name, a local one is not', () => {
+    expect(() => refuseNetworkFileSystem('/x', () => 0x6969)).toThrow(/NFS/);
+    expect(() => refuseNetworkFileSystem('/x', () => 0xff534d42 | 0)).toThrow(/CIFS/);
+    expect(() => refuseNetworkFileSystem('/x', () => 0xef53)).not.toThrow();
+    expect(() => refuseNetworkFileSystem(room.dir)).not.toThrow();
+  });
+});
