@@ -46,7 +46,7 @@ const texts = new Pool([
   '&lang=en',
   '":"https://',
   '/index.php?page=',
-  '#/',
+  '/#/',
 ]);
 const FIELDS = assumed.fields;
 

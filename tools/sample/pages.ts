@@ -1,4 +1,5 @@
 /** Page URLs: which of the table's rows may be passed on, which domain and which page type each belongs to. */
+import { keyFromHost } from '../../src/domain/normalize.ts';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
 import type { Mapping, PageRule } from './mapping.ts';
 import { readLines } from './sources.ts';
@@ -17,9 +18,12 @@ const MAX_URL_LENGTH = 1024;
 /** More hosts than this for one type of one domain: it is a host of many sites, and no one page is the domain's. */
 const MAX_HOSTS = 3;
 
+/** The key of a host name or URL, if it has one and could be anybody's: not an address, not a public suffix. */
 function hostOf(name: string): string | undefined {
   const parsed = URL.parse(name.includes('://') ? name : `https://${name}`);
-  return parsed?.hostname.replace(/^www\./, '').replace(/\.$/, '');
+  const result = parsed === null ? undefined : keyFromHost(parsed.hostname);
+  if (result === undefined || !('key' in result)) return undefined;
+  return registrableDomain(result.key) === undefined ? undefined : result.key;
 }
 
 function fits(rule: PageRule, evidence: string, url: URL): boolean {
@@ -32,7 +36,8 @@ function fits(rule: PageRule, evidence: string, url: URL): boolean {
 
 /** The domain a page belongs to: the one its source names if the page lies on or below it; else the registrable domain. */
 function domainOf(given: string, url: URL, many: ReadonlySet<string>): string | undefined {
-  const host = hostOf(url.href) ?? '';
+  const host = hostOf(url.href);
+  if (host === undefined) return undefined;
   if (given !== '') {
     const domain = hostOf(given);
     return domain !== undefined && (host === domain || host.endsWith(`.${domain}`)) ? domain : undefined;
