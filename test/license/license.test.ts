@@ -1,0 +1,163 @@
+/** Licenses: signed, altered, foreign, and what data they cover. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ErrorCode } from '../../src/errors.ts';
+import { installLicense, loadLicense, readTrustedKeys } from '../../src/license/installed.ts';
+import {
+  assertEntitled,
+  createLicenseKey,
+  type Entitlement,
+  issueLicense,
+  type LicenseTerms,
+  verifyLicense,
+} from '../../src/license/license.ts';
+
+const SHA = 'ab'.repeat(32);
+const vendor = createLicenseKey();
+const trusted = { vendor: vendor.publicKey };
+const terms: LicenseTerms = {
+  licensee: 'Acme Ä/S',
+  dataset: 'web',
+  entitlement: { kind: 'refreshes_until', until: '2026-06-30' },
+  licenseId: 'L-1',
+};
+const issued = issueLicense(terms, vendor.privateKey, 'vendor');
+
+const expectCode = (task: () => unknown, code: ErrorCode): void => {
+  expect(task).toThrow(expect.objectContaining({ code }));
+};
+
+/** The envelope with one field replaced. */
+const altered = (change: Record<string, unknown>): string => JSON.stringify({ ...JSON.parse(issued), ...change });
+const payload = (): Buffer => Buffer.from(JSON.parse(issued).payload, 'base64');
+
+describe('a license', () => {
+  it('is verified and read', () => {
+    expect(verifyLicense(issued, trusted)).toMatchObject({
+      licenseId: 'L-1',
+      licensee: 'Acme Ä/S',
+      dataset: 'web',
+      signedBy: 'vendor',
+      entitlement: { kind: 'refreshes_until', until: '2026-06-30' },
+    });
+  });
+
+  it('is refused when any byte of its payload or signature was changed', () => {
+    const bytes = payload();
+    for (let i = 0; i < bytes.length; i += 1) {
+      const changed = Buffer.from(bytes);
+      changed[i]! ^= 1;
+      expectCode(() => verifyLicense(altered({ payload: changed.toString('base64') }), trusted), 'license_untrusted');
+    }
+    const signature = Buffer.from(JSON.parse(issued).signature, 'base64');
+    for (let i = 0; i < signature.length; i += 1) {
+      const changed = Buffer.from(signature);
+      changed[i]! ^= 1;
+      expectCode(() => verifyLicense(altered({ signature: changed.toString('base64') }), trusted), 'license_untrusted');
+    }
+  });
+
+  it('is refused when another key signed it, under its own name or the trusted one', () => {
+    const other = createLicenseKey();
+    expectCode(() => verifyLicense(issueLicense(terms, other.privateKey, 'other'), trusted), 'license_untrusted');
+    expectCode(() => verifyLicense(issueLicense(terms, other.privateKey, 'vendor'), trusted), 'license_untrusted');
+    expectCode(() => verifyLicense(issued, {}), 'license_untrusted');
+    expectCode(() => verifyLicense(altered({ key: 'toString' }), trusted), 'license_untrusted');
+  });
+
+  it.each([
+    ['no JSON', 'hello'],
+    ['an array', '[]'],
+    ['another format', altered({ format: 'pagegate-license/2' })],
+    ['a further field', altered({ extra: 1 })],
+    ['a signature of the wrong size', altered({ signature: 'AAAA' })],
+    ['base64 that is not canonical', altered({ signature: `${JSON.parse(issued).signature.slice(0, -3)}B==` })],
+    ['no payload', altered({ payload: 7 })],
+    ['more than a megabyte', `${issued}${' '.repeat(1024 * 1024)}`],
+  ])('is refused with %s', (_what, text) => {
+    expectCode(() => verifyLicense(text, trusted), 'bad_license');
+  });
+
+  it.each([
+    ['a date that does not exist', { entitlement: { kind: 'refreshes_until', until: '2026-13-40' } }],
+    ['a date in another form', { entitlement: { kind: 'refreshes_until', until: '30.06.2026' } }],
+    ['no manifest', { entitlement: { kind: 'frozen', manifests: [] } }],
+    ['a manifest that is no hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
+    ['a licensee with a line break', { licensee: 'Acme\nEvil' }],
+    ['no dataset', { dataset: '' }],
+  ] as [string, Partial<LicenseTerms>][])('is not even issued with %s', (_what, change) => {
+    expectCode(() => issueLicense({ ...terms, ...change }, vendor.privateKey, 'vendor'), 'bad_license');
+  });
+
+  it('needs Ed25519 keys, and a private key is never trusted as a public one', async () => {
+    const { generateKeyPairSync } = await import('node:crypto');
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pem = rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    expectCode(() => issueLicense(terms, pem, 'vendor'), 'bad_license_key');
+    expectCode(() => issueLicense(terms, 'no key', 'vendor'), 'bad_license_key');
+    expectCode(() => verifyLicense(issued, { vendor: vendor.privateKey }), 'bad_license_key');
+    const publicPem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    expectCode(() => verifyLicense(issued, { vendor: publicPem }), 'bad_license_key');
+  });
+});
+
+describe('an entitlement', () => {
+  const check = (entitlement: Entitlement, created: string, dataset = 'web', manifestSha256 = SHA) =>
+    assertEntitled(verifyLicense(issueLicense({ ...terms, entitlement }, vendor.privateKey, 'vendor'), trusted), {
+      dataset,
+      manifestSha256,
+      created,
+    });
+  const until: Entitlement = { kind: 'refreshes_until', until: '2026-06-30' };
+  const frozen: Entitlement = { kind: 'frozen', manifests: ['00'.repeat(32), SHA] };
+
+  it('up to a day covers drops made up to its end, and none after', () => {
+    check(until, '2020-01-01T00:00:00Z');
+    check(until, '2026-06-30T23:59:59Z');
+    expectCode(() => check(until, '2026-07-01T00:00:00Z'), 'license_not_entitled');
+    expectCode(() => check(until, '2026-06-30T23:59:59-01:00'), 'license_not_entitled');
+    expectCode(() => check(until, 'nonsense'), 'license_not_entitled');
+  });
+
+  it('frozen covers the delivered drops and no other', () => {
+    check(frozen, '2099-01-01T00:00:00Z');
+    expectCode(() => check(frozen, '2020-01-01T00:00:00Z', 'web', 'cd'.repeat(32)), 'license_not_entitled');
+  });
+
+  it('is for its dataset only', () => {
+    expectCode(() => check(until, '2026-01-01T00:00:00Z', 'other'), 'license_not_entitled');
+    expectCode(() => check(frozen, '2026-01-01T00:00:00Z', 'other'), 'license_not_entitled');
+  });
+});
+
+describe('an installed license', () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'pagegate-license-'));
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  it('is put in place whole, and a bad one leaves the old', () => {
+    const target = join(dir, 'license', 'license.json');
+    expectCode(() => loadLicense(target, trusted), 'license_missing');
+    const source = join(dir, 'new.json');
+    writeFileSync(source, issued);
+    expect(installLicense(target, source, trusted).licenseId).toBe('L-1');
+    writeFileSync(source, altered({ key: 'other' }));
+    expectCode(() => installLicense(target, source, trusted), 'license_untrusted');
+    expect(readFileSync(target, 'utf8')).toBe(issued);
+    expect(loadLicense(target, trusted).licenseId).toBe('L-1');
+    expectCode(() => installLicense(target, join(dir, 'none'), trusted), 'license_missing');
+  });
+
+  it('is trusted by keys given as text or as files', () => {
+    const file = join(dir, 'vendor.pem');
+    writeFileSync(file, vendor.publicKey);
+    expect(verifyLicense(issued, readTrustedKeys({ vendor: file })).licenseId).toBe('L-1');
+    expect(verifyLicense(issued, readTrustedKeys({ vendor: vendor.publicKey })).licenseId).toBe('L-1');
+    expectCode(() => readTrustedKeys({ vendor: join(dir, 'none.pem') }), 'bad_license_key');
+    expect(existsSync(join(dir, 'none.pem'))).toBe(false);
+  });
+});
