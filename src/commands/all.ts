@@ -2,12 +2,16 @@
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
 import { registerBuild } from './build.ts';
+import { registerDiff } from './diff.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
+import { registerExport } from './export.ts';
 import { registerGenerations } from './generations.ts';
+import { registerInspect } from './inspect.ts';
 import { registerKey } from './key.ts';
 import { registerLicense } from './license.ts';
+import { registerLookup } from './lookup.ts';
 import { registerPlan } from './plan.ts';
 import { registerPrune } from './prune.ts';
 import { registerRefresh } from './refresh.ts';
@@ -16,9 +20,15 @@ import { registerReload } from './reload.ts';
 import { registerRollback } from './rollback.ts';
 import { registerServe } from './serve.ts';
 import { registerStatus } from './status.ts';
+import { registerVerify } from './verify.ts';
 
 export const commands: readonly ((program: Command) => void)[] = [
   registerBuild,
+  registerVerify,
+  registerInspect,
+  registerLookup,
+  registerExport,
+  registerDiff,
   registerRefresh,
   registerDrop,
   registerGenerations,

@@ -6,14 +6,17 @@ import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageUrl } from '../record/types.ts';
 import { crc8, xxh64 } from './checksum.ts';
 import { decodeDictionary } from './dictionary.ts';
-import { corrupt, decodeHeader, type Header, validateHeader } from './header.ts';
-import { HashedKey } from './key-hash.ts';
+import { corrupt, decodeHeader, type Header, type Section, validateHeader } from './header.ts';
+import { HashedKey, xxh32 } from './key-hash.ts';
 import {
   HEADER_SIZE_BYTES,
   LINE,
   LINE_SIZE_BYTES,
   LINE_SIZE_WORDS,
   lineOfHash,
+  SEED_A,
+  SEED_B,
+  type SectionName,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from './layout.ts';
@@ -21,7 +24,7 @@ import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { decodeMetadata, type Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
-import { ImpossibleRecord, RecordDecoder, RenderTables } from './record-decoder.ts';
+import { ImpossibleRecord, RecordDecoder, type RecordParts, RenderTables } from './record-decoder.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;
@@ -97,6 +100,7 @@ export function readTables(bytes: IndexBytes, header: Header): RenderTables {
 export class Index {
   readonly info: IndexInfo;
   readonly #bytes: IndexBytes;
+  readonly #sections: Readonly<Record<SectionName, Section>>;
   readonly #lineCount: number;
   readonly #payloadSize: number;
   #directory: Uint8Array;
@@ -121,6 +125,7 @@ export class Index {
       sizeBytes: bytes.sizeBytes,
     };
     this.#bytes = bytes;
+    this.#sections = header.sections;
     this.#lineCount = header.lineCount;
     this.#payloadSize = payload.size;
     this.#directory = bytes.view(directory.offset, directory.size);
@@ -264,6 +269,41 @@ export class Index {
   /** Writes the answer's last part: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
   writeTail(handle: RecordHandle, out: Uint8Array, at: number): number {
     return this.#checkEnd(handle, this.#parse(handle).writeTail(out, at), out);
+  }
+
+  /** Writes the record as an entry of a drop, without a line end; returns where it ends. */
+  writeEntry(handle: RecordHandle, out: Uint8Array, at: number): number {
+    return this.#checkEnd(handle, this.#parse(handle).writeEntry(out, at), out);
+  }
+
+  /** Sizes of the record's parts in bytes, the check not counted. */
+  partsOf(handle: RecordHandle): RecordParts {
+    return { ...this.#parse(handle).parts };
+  }
+
+  pageCountOf(handle: RecordHandle): number {
+    return this.#parse(handle).pageCount;
+  }
+
+  /** Both hashes of a record's domain: the order of the file. */
+  hashesOf(handle: RecordHandle): { readonly hashA: number; readonly hashB: number } {
+    const { domain, domainSize } = this.#parse(handle);
+    return { hashA: xxh32(domain, 0, domainSize, SEED_A), hashB: xxh32(domain, 0, domainSize, SEED_B) };
+  }
+
+  domainOf(handle: RecordHandle): string {
+    return this.#parse(handle).domainText();
+  }
+
+  /** Number of records in a line. Throws record_corrupt. */
+  countOfLine(line: number): number {
+    if (!lineIsIntact(this.#words, line)) this.#failLine(line);
+    return this.#directory[line * LINE_SIZE_BYTES + LINE.count.offset]!;
+  }
+
+  /** The sections and where they lie. */
+  sections(): Readonly<Record<SectionName, Section>> {
+    return this.#sections;
   }
 
   #checkEnd(handle: RecordHandle, end: number, out: Uint8Array): number {

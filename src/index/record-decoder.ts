@@ -29,6 +29,15 @@ const FULL = 2;
 /** A record cannot be what it claims; the text says why. Turned into record_corrupt by the reader. */
 export class ImpossibleRecord extends Error {}
 
+/** Sizes of a record's parts, in bytes. */
+export interface RecordParts {
+  domain: number;
+  facts: number;
+  shapes: number;
+  literals: number;
+  padding: number;
+}
+
 /** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
 export class RenderTables {
   readonly dictionary: Dictionary;
@@ -106,7 +115,7 @@ export class RecordDecoder {
   }
 
   /** Sizes of the parts of the record parsed last, in bytes. */
-  readonly parts: { domain: number; facts: number; shapes: number; literals: number; padding: number } = {
+  readonly parts: RecordParts = {
     domain: 0,
     facts: 0,
     shapes: 0,
@@ -295,11 +304,20 @@ export class RecordDecoder {
     return ORDINAL_WIDE + ((first - ORDINAL_WIDE) << 8) + this.#bytes[this.#next++]!;
   }
 
-  /** `"domain":"…","found":true…,"page_types":{…}`, after an opening brace; returns where it ends. */
+  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`; returns where it ends. */
   writeHead(out: Uint8Array, start: number): number {
+    return this.#writeHead(FOUND, out, start);
+  }
+
+  /** The record as an entry of a drop, one line without its end: head and tail without `found`. */
+  writeEntry(out: Uint8Array, start: number): number {
+    return this.writeTail(out, this.#writeHead(DOMAIN_END, out, start));
+  }
+
+  #writeHead(afterDomain: Uint8Array, out: Uint8Array, start: number): number {
     let at = copy(HEAD, out, start);
     at = this.#writeDomain(out, at);
-    at = copy(FOUND, out, at);
+    at = copy(afterDomain, out, at);
     if (this.language !== 0) at = copy(this.#tables.languages[this.language - 1]!, out, at);
     at = copy(PAGE_TYPES, out, at);
     for (let i = 0; i < this.pageCount; i++) {
@@ -410,6 +428,7 @@ export class RecordDecoder {
 
 const HEAD = bytesOf('{"domain":"');
 const FOUND = bytesOf('","found":true');
+const DOMAIN_END = bytesOf('"');
 const PAGE_TYPES = bytesOf(',"page_types":{');
 const FILTERING = bytesOf(',"filtering_categories":[');
 const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');

@@ -21,6 +21,7 @@ import {
 } from './layout.ts';
 import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
+import { PayloadWindows } from './payload-windows.ts';
 import { readTables } from './reader.ts';
 import { ImpossibleRecord, RecordDecoder, type RenderTables } from './record-decoder.ts';
 
@@ -54,6 +55,7 @@ export interface VerifyOptions {
 
 const MAX_DAMAGES = 20;
 const LINES_PER_TURN = 8192;
+const NO_TABLE = new Uint8Array(0);
 
 /** Verifies a file. Damage is reported, not thrown; what is no index at all (missing, a directory, a newer version) throws. */
 export async function verifyIndex(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
@@ -165,6 +167,7 @@ class RecordWalk {
   readonly #tables: RenderTables;
   readonly #directory: Uint8Array;
   readonly #words: Uint32Array;
+  readonly #payload: PayloadWindows;
   readonly #decoder: RecordDecoder;
   readonly #out: Uint8Array;
   readonly #decodeEveryNthLine: number;
@@ -177,7 +180,8 @@ class RecordWalk {
     this.#decodeEveryNthLine = decodeEveryNthLine;
     this.#header = header;
     this.#tables = tables;
-    const { directory } = header.sections;
+    const { directory, payload } = header.sections;
+    this.#payload = new PayloadWindows(bytes, payload.offset, payload.size);
     this.#directory = bytes.view(directory.offset, directory.size);
     this.#words = new Uint32Array(this.#directory.buffer, directory.offset, header.lineCount * LINE_SIZE_WORDS);
     this.#decoder = new RecordDecoder(tables);
@@ -218,7 +222,7 @@ class RecordWalk {
     const extra = Math.max(0, count - SLOTS_PER_LINE);
     const tableSize = extra === 0 ? 0 : 2 * extra + 1;
     if (base + tableSize > payload.size) return 'its records lie outside the payload';
-    const table = this.#bytes.view(payload.offset + base, tableSize);
+    const table = extra === 0 ? NO_TABLE : this.#bytes.view(payload.offset + base, tableSize);
     if (extra > 0 && crc8(table, 0, 2 * extra) !== table[2 * extra]) return 'its overflow table is damaged';
     let offset = base + tableSize;
     for (let i = 0; i < count; i++) {
@@ -244,11 +248,13 @@ class RecordWalk {
   /** What is wrong with a record; undefined when nothing is. */
   #checkRecord(offset: number, size: number, line: number, fingerprint: number): string | undefined {
     if (size > MAX_RECORD_SIZE_BYTES) return 'it is too long';
-    const bytes = this.#bytes.view(this.#header.sections.payload.offset + offset, size);
-    if (crc8(bytes, 0, size - 1) !== bytes[size - 1]) return 'its check byte is wrong';
+    const bytes = this.#payload.at(offset);
+    const { start } = this.#payload;
+    const last = start + size - 1;
+    if (crc8(bytes, start, last) !== bytes[last]) return 'its check byte is wrong';
     const decoder = this.#decoder;
     try {
-      decoder.parse(bytes, 0, size - 1);
+      decoder.parse(bytes, start, last);
     } catch (error) {
       if (error instanceof ImpossibleRecord) return error.message;
       throw error;

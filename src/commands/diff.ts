@@ -1,0 +1,64 @@
+/** `pagegate diff`: what changed between two indexes. */
+import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+
+/** Changes that a JSON report lists; the counts are of all. */
+const LISTED_CHANGES = 1000;
+const SIGNS = { added: '+', removed: '-', changed: '~' } as const;
+
+export function registerDiff(program: Command): void {
+  program
+    .command('diff')
+    .description('compare two indexes: added (+), removed (-) and changed (~) domains')
+    .argument('<before>', 'index file')
+    .argument('<after>', 'index file')
+    .option('--summary', 'print the counts only')
+    .option('--json', `print counts and the first ${LISTED_CHANGES.toLocaleString('en-US')} changes as JSON`)
+    .addHelpText('after', '\nExit code 4 when they differ.\n\nExample:\n  $ pagegate diff old.pgx new.pgx --summary')
+    .action(diff);
+}
+
+async function diff(
+  beforePath: string,
+  afterPath: string,
+  options: { readonly summary?: true; readonly json?: true },
+): Promise<void> {
+  const { openIndex } = await import('../index/reader.ts');
+  const { compareIndexes } = await import('../index/compare.ts');
+  const before = openIndex(beforePath);
+  const after = openIndex(afterPath);
+  const progress = createProgress();
+  const counts = { added: 0, removed: 0, changed: 0 };
+  const listed: unknown[] = [];
+  try {
+    await withInterrupt(async (signal) => {
+      for (const change of compareIndexes(before, after)) {
+        if (change === undefined) {
+          signal.throwIfAborted();
+          progress.update(
+            `comparing: ${counts.added} added, ${counts.removed} removed, ${counts.changed} changed so far`,
+          );
+          await new Promise<void>((resolve) => {
+            setImmediate(resolve);
+          });
+          continue;
+        }
+        counts[change.kind] += 1;
+        if (options.json && listed.length < LISTED_CHANGES) listed.push(change);
+        if (options.json || options.summary) continue;
+        progress.done();
+        printLine(
+          `${SIGNS[change.kind]} ${change.domain}${change.kind === 'changed' ? `: ${change.fields.join(', ')}` : ''}`,
+        );
+      }
+    });
+  } finally {
+    progress.done();
+    before.close();
+    after.close();
+  }
+  if (options.json) printJson({ before: beforePath, after: afterPath, ...counts, changes: listed });
+  else printLine(`${counts.added} added, ${counts.removed} removed, ${counts.changed} changed.`);
+  if (counts.added + counts.removed + counts.changed > 0) process.exitCode = EXIT.negative;
+}

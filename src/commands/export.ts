@@ -1,0 +1,57 @@
+/** `pagegate export`: an index as the lines of a drop again. */
+import type { Command } from 'commander';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
+import { createProgress, withInterrupt } from './output.ts';
+
+const CHUNK_SIZE_BYTES = 1 << 20;
+const LINE_END = 0x0a;
+
+export function registerExport(program: Command): void {
+  addIndexOptions(program.command('export').description('write the records of an index as NDJSON, the form of a drop'))
+    .argument('[file]', 'index file (else --index, else the one that is served)')
+    .addHelpText('after', '\nExample:\n  $ pagegate export index.pgx | zstd > part-0.ndjson.zst')
+    .action(exportIndex);
+}
+
+async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
+  const { openIndex } = await import('../index/reader.ts');
+  const index = openIndex(file ?? (await indexPathFrom(options)));
+  const progress = createProgress();
+  // A reader that has seen enough (head) closes the pipe; the failed write tells us.
+  process.stdout.on('error', () => {});
+  try {
+    await withInterrupt(async (signal) => {
+      const most = index.info.maxAnswerSizeBytes + 1;
+      let chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
+      let size = 0;
+      let done = 0;
+      for (const handle of index.handles()) {
+        size = index.writeEntry(handle, chunk, size);
+        chunk[size++] = LINE_END;
+        done += 1;
+        if (size < CHUNK_SIZE_BYTES) continue;
+        signal.throwIfAborted();
+        await write(chunk.subarray(0, size));
+        // The stream may still hold the old chunk.
+        chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
+        size = 0;
+        progress.update(
+          `exporting: ${done.toLocaleString('en-US')} of ${index.info.recordCount.toLocaleString('en-US')} records`,
+        );
+      }
+      await write(chunk.subarray(0, size));
+    });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
+  } finally {
+    progress.done();
+    index.close();
+  }
+}
+
+/** Waits until the reader of our output has taken the bytes, so that nothing piles up in memory. */
+async function write(bytes: Uint8Array): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    process.stdout.write(bytes, (error) => (error == null ? resolve() : reject(error)));
+  });
+}

@@ -1,0 +1,18 @@
+/** Which index a command reads: the file that is named, else the one that is served. */
+import type { Command } from 'commander';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+
+export interface IndexFlags extends ConfigFlags {
+  readonly index?: string;
+}
+
+/** Adds `--index` and the options that say where the served one is. */
+export function addIndexOptions(command: Command): Command {
+  return addConfigOptions(command.option('--index <file>', 'index file (else the one that is served)'));
+}
+
+export async function indexPathFrom(flags: IndexFlags): Promise<string> {
+  if (flags.index !== undefined) return flags.index;
+  const { statePaths } = await import('../config/paths.ts');
+  return statePaths(await configFrom(flags)).indexFile;
+}

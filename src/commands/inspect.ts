@@ -1,0 +1,116 @@
+/** `pagegate inspect`: what an index is and what it looks like inside. */
+import type { Command } from 'commander';
+import type { Index } from '../index/reader.ts';
+import type { IndexStatistics } from '../index/statistics.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
+import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
+
+const BAR_WIDTH = 40;
+
+export function registerInspect(program: Command): void {
+  addIndexOptions(
+    program.command('inspect').description('show what an index is: origin, sections, fill, bytes a record'),
+  )
+    .argument('[file]', 'index file (else --index, else the one that is served)')
+    .option('--json', 'print as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate inspect var/index/current/index.pgx')
+    .action(inspect);
+}
+
+async function inspect(file: string | undefined, options: IndexFlags & { readonly json?: true }): Promise<void> {
+  const { openIndex } = await import('../index/reader.ts');
+  const { readStatistics } = await import('../index/statistics.ts');
+  const index = openIndex(file ?? (await indexPathFrom(options)));
+  const progress = createProgress();
+  try {
+    const onProgress = (done: number, total: number): void => progress.update(`reading lines: ${done} of ${total}`);
+    const statistics = await withInterrupt((signal) => readStatistics(index, onProgress, signal)).finally(() =>
+      progress.done(),
+    );
+    if (options.json) printJson(toJson(index, statistics));
+    else print(index, statistics);
+  } finally {
+    index.close();
+  }
+}
+
+function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<string, unknown>> {
+  const { info } = index;
+  const sections = Object.entries(index.sections()).map(([name, { offset, size, checksum }]) => ({
+    name,
+    offset,
+    size_bytes: size,
+    xxh64: checksum === 0n ? null : checksum.toString(16).padStart(16, '0'),
+  }));
+  return {
+    path: info.path,
+    format_version: info.formatVersion,
+    size_bytes: info.sizeBytes,
+    record_count: info.recordCount,
+    line_count: info.lineCount,
+    dataset: info.dataset,
+    revision: info.revision,
+    created: info.created,
+    generation: info.generation,
+    manifest_sha256: info.manifestSha256,
+    page_types_complete: info.pageTypesComplete,
+    vocabulary: { name: info.vocabulary.name, version: info.vocabulary.version, page_types: info.vocabulary.pageTypes },
+    iab_taxonomy: { version: info.iab.version, categories: info.iab.names.length },
+    filtering_taxonomy: { version: info.filtering.version, categories: info.filtering.names.length },
+    unicode_version: info.unicodeVersion,
+    generator: info.generator,
+    max_answer_size_bytes: info.maxAnswerSizeBytes,
+    sections,
+    lines_by_records: statistics.linesByRecords,
+    overflowing_records: statistics.overflowing,
+    bytes_per_record: statistics.bytesPerRecord,
+    pages_per_record: statistics.pagesPerRecord,
+    sampled_records: statistics.sampledRecords,
+  };
+}
+
+function print(index: Index, statistics: IndexStatistics): void {
+  const { info } = index;
+  const absence = info.pageTypesComplete
+    ? 'complete (a page type that a record has not is known not to exist)'
+    : 'partial (a page type that a record has not may exist)';
+  const facts: readonly (readonly [string, string])[] = [
+    ['file', `${info.path} (format ${info.formatVersion}, ${info.sizeBytes.toLocaleString('en-US')} bytes)`],
+    ['dataset', `${info.dataset}, revision ${info.revision}, created ${info.created}`],
+    ['generation', String(info.generation)],
+    ['manifest', `SHA-256 ${info.manifestSha256}`],
+    ['records', info.recordCount.toLocaleString('en-US')],
+    [
+      'page types',
+      `${info.vocabulary.pageTypes.length} of vocabulary ${info.vocabulary.name} ${info.vocabulary.version}; ${absence}`,
+    ],
+    ['taxonomies', `${info.iab.version}, ${info.filtering.version}`],
+    ['Unicode', info.unicodeVersion],
+    ['written by', info.generator],
+  ];
+  for (const [name, value] of facts) printLine(`${name.padEnd(12)}${value}`);
+  printLine();
+  const sections = Object.entries(index.sections()).map(([name, { offset, size }]) => [name, offset, size]);
+  printTable([['section', 'offset', 'bytes'], ...sections]);
+  printLine();
+  printLine(
+    `Bytes a record${statistics.sampledRecords < info.recordCount ? ` (sample of ${statistics.sampledRecords.toLocaleString('en-US')})` : ''}:`,
+  );
+  const { file, ...parts } = statistics.bytesPerRecord;
+  printBars(Object.entries(parts).map(([name, bytes]) => [name, bytes, bytes.toFixed(2)]));
+  printLine(`  ${'file'.padEnd(10)} ${file.toFixed(2)}, with ${statistics.pagesPerRecord.toFixed(2)} page URLs`);
+  printLine();
+  printLine(
+    `Records in a line (${info.lineCount.toLocaleString('en-US')} lines, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
+  );
+  printBars(statistics.linesByRecords.map((lines, count) => [String(count), lines, lines.toLocaleString('en-US')]));
+}
+
+function printBars(rows: readonly (readonly [string, number, string])[]): void {
+  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
+  const width = Math.max(...rows.map(([, , text]) => text.length));
+  for (const [name, value, text] of rows) {
+    const bar = '█'.repeat(Math.round((value / most) * BAR_WIDTH));
+    printLine(`  ${name.padEnd(10)} ${text.padStart(width)} ${bar}`.trimEnd());
+  }
+}
