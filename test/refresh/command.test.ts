@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EXIT } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/reader.ts';
+import { openLedger } from '../../src/ledger/ledger.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { createDeployment, type Deployment, domainOf, pageOf } from './deployment.ts';
 
@@ -129,8 +130,18 @@ describe('doctor', () => {
     json.checks.find((check) => check.id === id);
 
   test('finds a sound deployment sound', async () => {
-    const { json } = await place.pagegate('doctor');
+    const state = join(place.root, 'state');
+    const keyFile = join(state, 'keys/ledger.key');
+    const ledger = openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
+    ledger.createAccount('one');
+    ledger.close();
+    const { code, json } = await place.pagegate('doctor');
+    expect(json.checks.filter((check: { status: string }) => check.status === 'problem')).toEqual([]);
+    expect(code).toBe(0);
     for (const id of [
+      'permissions',
+      'policy',
+      'ledger',
       'configuration',
       'platform',
       'transport',

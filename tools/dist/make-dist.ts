@@ -1,6 +1,6 @@
 /**
- * `make dist`: a tarball with the runtime, the dependencies and the program, that runs on an offline host after unpacking.
- * The same checkout gives the same bytes. Needs GNU tar.
+ * `make dist`: a tarball with the runtime, the dependencies and the program, that runs on an offline host after unpacking;
+ * it is tried so at the end. * The same checkout gives the same bytes. Needs GNU tar.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -12,6 +12,7 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { makeCompatible } from '../glibc/install.ts';
 import { selectFiles } from './select.ts';
+import { tryTarball } from './try-dist.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 /** The oldest glibc that the transport's adapted copy serves; the copy is made for it whatever this host has. */
@@ -98,6 +99,7 @@ async function main(): Promise<void> {
     process.stdout.write(
       `${tarball}: ${files.length} files, ${size.toLocaleString('en-US')} bytes, SHA-256 ${checksum}\n`,
     );
+    tryTarball(tarball);
   } finally {
     await rm(parent, { recursive: true, force: true });
   }

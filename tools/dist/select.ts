@@ -44,7 +44,8 @@ function isDeadWeight(path: string, cpu: string): boolean {
   if (/\.(?:d\.[cm]?ts|map|markdown)$/.test(path) || /\/(?:CHANGELOG|HISTORY)\.md$/.test(path)) return true;
   if (inside.startsWith('uWebSockets.js/uws_')) return !new RegExp(`/uws_linux_${cpu}_137\\.`).test(path);
   if (inside.startsWith('better-sqlite3/prebuilds/')) return !inside.endsWith(`/linux-${cpu}.node`);
-  if (/^(?:better-sqlite3\/(?:deps|src)|koffi\/(?:src|vendor|doc))\//.test(inside)) return true;
+  if (/^(?:better-sqlite3\/(?:deps|src)|koffi\/(?:vendor|doc))\//.test(inside)) return true;
+  if (inside.startsWith('koffi/src/')) return !/\.(?:[cm]?js|json)$/.test(inside);
   if (/^@koromix\/[^/]+\/musl_/.test(inside)) return true;
   return /^node-linux-[^/]+\/(?:include|share)\//.test(inside);
 }

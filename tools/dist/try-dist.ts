@@ -3,7 +3,7 @@
  * environment and, where the machine allows it, without a network. Ends with exit code 1 where anything fails.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -22,7 +22,37 @@ function newestTarball(): string {
   return join(ROOT, 'dist', name);
 }
 
-function main(tarball: string): void {
+/** What a server inside does: it starts, answers a request without a key with 401, and stops when it is told. */
+const SERVE = `
+const [home, config] = process.argv.slice(1);
+const { spawn } = require('node:child_process');
+const http = require('node:http');
+const child = spawn('/bin/sh', [home + '/pagegate', 'serve', '--config', config, '--port', '18443', '--admin-port', '0'], { stdio: 'inherit' });
+let left = 200;
+const ask = () => http.get('http://127.0.0.1:18443/api/check?domain=github.com', (response) => {
+  child.kill('SIGTERM');
+  child.on('exit', (code) => { console.log('status ' + response.statusCode + ', exit ' + code); process.exit(response.statusCode === 401 && code === 0 ? 0 : 1); });
+}).on('error', () => { left -= 1; if (left === 0) { child.kill('SIGKILL'); process.exit(1); } setTimeout(ask, 100); });
+ask();
+`;
+
+/** Starts a server from the unpacked tarball and asks it; without a network, loopback is brought up first. */
+function ask(home: string, config: string, offline: boolean): string {
+  const node = join(home, 'node_modules/.bin/node');
+  const up = offline ? 'ip link set lo up 2>/dev/null || ifconfig lo up; ' : '';
+  const shell = ['/bin/sh', '-c', `${up}exec "$0" -e "$1" "$2" "$3"`, node, SERVE, home, config];
+  const [command = '', ...args] = offline ? ['/usr/bin/unshare', '--net', ...shell] : shell;
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    encoding: 'utf8',
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+    timeout: 60_000,
+  });
+  if (status !== 0) throw new Error(`server: exit ${status}\n${stdout}\n${stderr}`);
+  return stdout.trim().split('\n').at(-1)!;
+}
+
+/** Throws at the first step that fails; says on standard output what it did. */
+export function tryTarball(tarball: string): void {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-try-'));
   const offline = canUnshare();
   const step = (title: string, command: string, args: readonly string[], cwd: string): string => {
@@ -40,22 +70,37 @@ function main(tarball: string): void {
       offline
         ? step(title, '/usr/bin/unshare', ['--net', '/bin/sh', join(home, 'pagegate'), ...args], folder)
         : step(title, '/bin/sh', [join(home, 'pagegate'), ...args], folder);
-    const state = join(folder, 'state');
     const version = pagegate('version', '--version').trim();
-    pagegate(
-      'refresh from the sample drop',
-      'refresh',
-      join(home, 'data/sample'),
-      '--unsigned',
-      '--unlicensed',
-      '--state-dir',
-      state,
-      '--json',
+    const config = join(folder, 'config.json');
+    const state = {
+      state_dir: join(folder, 'state'),
+      license: { trusted_keys: { try: join(folder, 'try.public.pem') } },
+    };
+    writeFileSync(config, JSON.stringify(state));
+    pagegate('vendor key', 'license', 'keygen', '--out', join(folder, 'try'));
+    const { dataset } = JSON.parse(readFileSync(join(home, 'data/sample/manifest.json'), 'utf8')) as {
+      dataset: string;
+    };
+    const terms = ['--licensee', 'Try', '--dataset', dataset, '--refreshes-until', '2099-01-01'];
+    const license = pagegate(
+      'license',
+      'license',
+      'issue',
+      '--key',
+      join(folder, 'try.private.pem'),
+      '--key-name',
+      'try',
+      ...terms,
     );
-    pagegate('look-up', 'lookup', 'github.com', '--state-dir', state, '--json');
-    const report = JSON.parse(pagegate('doctor', 'doctor', '--state-dir', state, '--json')) as {
+    writeFileSync(join(folder, 'license.json'), license);
+    pagegate('license installed', 'license', 'install', join(folder, 'license.json'), '--config', config);
+    pagegate('refresh from the sample drop', 'refresh', join(home, 'data/sample'), '--unsigned', '--config', config);
+    pagegate('account', 'account', 'create', 'try', '--config', config);
+    const report = JSON.parse(pagegate('doctor', 'doctor', '--config', config, '--json')) as {
       checks: { id: string }[];
     };
+    const status = ask(home, config, offline);
+    process.stdout.write(`ok: a server on loopback answered (${status})\n`);
     const how = offline ? 'without a network' : 'with the network of this machine (unshare is not allowed)';
     process.stdout.write(
       `pagegate ${version} ran from ${tarball} ${how}; doctor made ${report.checks.length} checks\n`,
@@ -65,4 +110,4 @@ function main(tarball: string): void {
   }
 }
 
-main(process.argv[2] ?? newestTarball());
+if (import.meta.main) tryTarball(process.argv[2] ?? newestTarball());

@@ -169,9 +169,8 @@ async function checkDropKeys(config: Config): Promise<Finding> {
 async function checkPolicy(config: Config): Promise<Finding> {
   const { openPolicy } = await import('../../server/data-loader.ts');
   const policy = openPolicy(config);
-  const found = `profile ${config.policy.profile}, revision ${policy.revision}`;
-  if (config.policy.profile !== 'open') return ok(found);
-  return warning(found, 'Reads of destinations that nobody classified are allowed; a GET can carry data out.');
+  const found = `profile ${policy.profile}, revision ${policy.revision}`;
+  return policy.warnings.length === 0 ? ok(found) : warning(found, policy.warnings.join(' '));
 }
 
 async function checkLedger(config: Config): Promise<Finding> {
@@ -184,7 +183,7 @@ async function checkLedger(config: Config): Promise<Finding> {
   try {
     const verdict = String(database.pragma('quick_check(1)', { simple: true }));
     if (verdict !== 'ok') return problem(`quick_check: ${verdict}`, 'Restore a backup: see docs/operations.md.');
-    const { n } = database.prepare('SELECT count(*) AS n FROM account').get() as { n: number };
+    const { n } = database.prepare('SELECT count(*) AS n FROM accounts').get() as { n: number };
     const seen = database.prepare('SELECT last_seen_at AS at FROM ledger').get() as { at: number } | undefined;
     const clock = clockProblem(seen?.at ?? 0, Math.floor(Date.now() / 1000));
     if (clock !== undefined) return problem(`${n} accounts`, clock);
