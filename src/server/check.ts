@@ -37,8 +37,6 @@ export interface CheckParts {
   readonly decisions: DecisionLog | undefined;
   /** What is served now; undefined before the first index. */
   readonly served: () => Served | undefined;
-  /** Open connections of this worker. */
-  readonly connections: () => number;
   /** While the server stops, answers also close their connection. */
   readonly isDraining: () => boolean;
 }
@@ -208,7 +206,7 @@ export class CheckHandler {
     const { client } = this.#headers;
     try {
       meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
-      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) meter.settle();
+      if (!pending.done && this.#pipelining.shouldWait(client)) meter.settle();
     } catch (error) {
       // The failure is answered by the caller; a charge that is certain later must not answer again.
       pending.aborted = true;
@@ -218,10 +216,10 @@ export class CheckHandler {
     pending.draft = keepDraft(pending.draft);
     pending.served.take();
     this.#inFlight += 1;
-    const turn = this.#pipelining.turn();
+    const { turn } = this.#pipelining;
     pending.res.onAborted(() => {
       pending.aborted = true;
-      if (turn === this.#pipelining.turn()) this.#pipelining.remember(client);
+      if (turn === this.#pipelining.turn) this.#pipelining.remember(client);
       this.#parts.metrics.count('aborted_total');
     });
     pending.waiting = true;

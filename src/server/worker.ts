@@ -94,7 +94,6 @@ export class Worker {
       log,
       decisions: this.#decisions,
       served: () => this.#served,
-      connections: () => this.#connections.open,
       isDraining: () => this.#isDraining,
     });
   }

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
+import { requestText, sendRaw } from '../support/raw-client.ts';
+import { read, startTestServer, type TestServer } from '../support/server.ts';
+
+const ENTRIES = [
+  {
+    domain: 'example.com',
+    language: 'en',
+    page_types: { login: 'https://example.com/login', pricing: 'https://example.com/pricing' },
+    open_page_rank: 5.12,
+    global_rank: 77,
+  },
+  { domain: 'plain.org' },
+];
+
+let server: TestServer;
+let key: string;
+const path = (query: string): string => `/api/check${query}`;
+const text = (query: string, headers: Record<string, string> = {}): string =>
+  requestText(path(query), { 'x-api-key': key, ...headers });
+
+beforeAll(async () => {
+  server = await startTestServer({
+    entries: ENTRIES,
+    accounts: { pro: { plan: 'pro' }, new: {}, two: { plan: 'custom', limit: 2 } },
+  });
+  key = server.keys['pro']!;
+});
+afterAll(() => server.stop());
+
+describe('an answer', () => {
+  it('is the record, the verdict and the quota, in the order of the specification, byte for byte', async () => {
+    const first = await server.check('?domain=example.com');
+    const left = first.body.quota_remaining;
+    expect(first.text).toBe(
+      '{"domain":"example.com","found":true,"language":"en","page_types":{"login":"https://example.com/login","pricing":' +
+        `"https://example.com/pricing"},"quota_remaining":${left},"verdict":"allow","matched":${JSON.stringify(first.body.matched)},` +
+        '"open_page_rank":5.12,"global_rank":77}',
+    );
+    expect((await server.check('?domain=example.com')).text).toBe(first.text.replace(`${left},`, `${left - 1},`));
+  });
+
+  it('of an unknown domain', async () => {
+    const { status, body } = await server.check('?domain=unknown.net');
+    expect(status).toBe(200);
+    expect(Object.keys(body)).toEqual(['domain', 'found', 'page_types', 'quota_remaining', 'verdict', 'matched']);
+    expect(body).toMatchObject({ domain: 'unknown.net', found: false, page_types: {} });
+  });
+
+  it('carries its headers', async () => {
+    const { headers } = await server.check('?domain=plain.org');
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-pagegate-data')).toMatch(/^1\.[0-9a-f]{12}$/);
+  });
+
+  it('of a found page type, judged by method', async () => {
+    const url = encodeURIComponent('https://example.com/pricing');
+    expect((await server.check(`?url=${url}`)).body).toMatchObject({
+      verdict: 'allow',
+      matched: { layer: 'page_type_db', id: 'pricing' },
+    });
+    expect((await server.check(`?url=${url}&method=post`)).body.verdict).toBe('deny');
+  });
+
+  it('many at once, each with its own quota', async () => {
+    const before = (await server.check('?domain=plain.org')).body.quota_remaining;
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => server.check(i % 2 ? '?domain=example.com' : '?domain=none.net')),
+    );
+    expect(answers.every(({ status, body }, i) => status === 200 && body.found === (i % 2 === 1))).toBe(true);
+    const left = answers.map(({ body }) => body.quota_remaining).sort((a, b) => b - a);
+    expect(left).toEqual(Array.from({ length: 200 }, (_, i) => before - 1 - i));
+  });
+});
+
+describe('a refusal', () => {
+  it.each<[string, number, string]>([
+    ['', 400, 'missing_input'],
+    ['?domain=', 400, 'bad_input'],
+    ['?domain=localhost', 400, 'bad_input'],
+    ['?domain=10.0.0.1', 400, 'bad_input'],
+    ['?domain=a%40b.com', 400, 'bad_input'],
+    [`?domain=${'a.'.repeat(130)}com`, 400, 'input_too_long'],
+    ['?domain=example.com&domain=example.com', 400, 'repeated_parameter'],
+    ['?domain=example.com&url=plain.org', 400, 'conflicting_input'],
+    ['?domain=example.com&x=1', 400, 'unknown_parameter'],
+    ['?domain=%zz', 400, 'bad_encoding'],
+    ['?domain=example.com&method=%20', 400, 'bad_method'],
+  ])('%s is %i %s', async (query, status, error) => {
+    const answer = await server.check(query);
+    expect([answer.status, answer.body.error]).toEqual([status, error]);
+    expect(answer.body.message).toContain(ERRORS[error as keyof typeof ERRORS].message);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+  });
+
+  it('both parameters for one domain are no conflict', async () => {
+    const answer = await server.check('?domain=EXAMPLE.com&url=https%3A%2F%2Fwww.example.com%2Flogin');
+    expect(answer.body).toMatchObject({ domain: 'example.com', verdict: 'deny' });
+  });
+
+  it.each<[string, string, Record<string, string>, number, string]>([
+    ['no key', '?domain=x.com', {}, 401, 'missing_key'],
+    ['an empty key', '?domain=x.com', { 'x-api-key': '' }, 401, 'missing_key'],
+    [
+      'a wrong key, before anything wrong with the input',
+      '?domain=%zz',
+      { 'x-api-key': 'pg_wrong' },
+      401,
+      'unknown_key',
+    ],
+    ['a key that is no UTF-8', '?api_key=%ff', {}, 401, 'missing_key'],
+  ])('%s', async (_, query, headers, status, error) => {
+    const answer = await server.check(query, headers);
+    expect([answer.status, answer.body.error]).toEqual([status, error]);
+  });
+
+  it('two keys in any combination', async () => {
+    expect((await server.check(`?domain=x.com&api_key=${key}`)).body.error).toBe('conflicting_credentials');
+    expect((await server.check(`?domain=x.com&api_key=${key}&api_key=${key}`, {})).body.error).toBe(
+      'repeated_parameter',
+    );
+    const { responses } = await sendRaw(
+      server.port,
+      [`GET ${path('?domain=x.com')} HTTP/1.1\r\nhost: x\r\nX-API-Key: ${key}\r\nx-api-key: ${key}\r\n\r\n`],
+      1,
+    );
+    expect(JSON.parse(responses[0]!.body).error).toBe('conflicting_credentials');
+    expect((await server.check(`?domain=x.com&api_key=${key}`, {})).status).toBe(200);
+  });
+
+  it('an account that is not activated, and one whose quota is used up', async () => {
+    const inactive = await server.check('?domain=%zz', { 'x-api-key': server.keys['new']! });
+    expect([inactive.status, inactive.body.error, inactive.body.activated]).toEqual([403, 'not_activated', false]);
+    const headers = { 'x-api-key': server.keys['two']! };
+    expect((await server.check('?domain=x.com', headers)).body.quota_remaining).toBe(1);
+    expect((await server.check('?domain=x.com', headers)).body.quota_remaining).toBe(0);
+    const { status, body } = await server.check('?domain=x.com', headers);
+    expect(status).toBe(403);
+    expect(body).toMatchObject({
+      error: 'quota_exhausted',
+      plan: 'custom',
+      activated: true,
+      quota_limit: 2,
+      quota_used: 2,
+      quota_remaining: 0,
+      quota_resets_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+    });
+    expect((await server.check('?domain=%zz', headers)).status).toBe(400);
+  });
+
+  it('other paths and methods', async () => {
+    for (const other of ['/', '/api/check/', '/api/checks', '//api/check', '/api/%63heck', '/metrics']) {
+      const { status, body } = await read(await fetch(`${server.url}${other}`, { headers: { 'x-api-key': key } }));
+      expect([other, status, body.error]).toEqual([other, 404, 'not_found']);
+    }
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']) {
+      const answer = await read(await fetch(`${server.url}/api/check`, { method, headers: { 'x-api-key': key } }));
+      expect([method, answer.status, answer.body.error, answer.headers.get('allow')]).toEqual([
+        method,
+        405,
+        'method_not_allowed',
+        'GET',
+      ]);
+    }
+  });
+
+  it('HEAD has the headers of a refusal and no body', async () => {
+    const head = requestText(path('?domain=example.com'), { 'x-api-key': key }, 'HEAD');
+    const { responses } = await sendRaw(server.port, [head + text('?domain=example.com')], 2, [0]);
+    expect(responses[0]).toMatchObject({
+      status: 405,
+      body: '',
+      headers: { allow: 'GET', 'content-type': 'application/json' },
+    });
+    expect(responses[1]!.status).toBe(200);
+  });
+});
+
+describe('the wire', () => {
+  it('a request that arrives in single bytes', async () => {
+    const { responses } = await sendRaw(server.port, [...text('?domain=example.com')], 1);
+    expect(JSON.parse(responses[0]!.body).found).toBe(true);
+  });
+
+  it('pipelined requests in one segment, answered in order', async () => {
+    const { responses } = await sendRaw(
+      server.port,
+      [text('?domain=example.com') + text('?domain=none.net') + text('') + text('?domain=plain.org')],
+      4,
+    );
+    expect(responses.map((response) => response.status)).toEqual([200, 200, 400, 200]);
+    expect(responses.map((response) => JSON.parse(response.body).domain)).toEqual([
+      'example.com',
+      'none.net',
+      undefined,
+      'plain.org',
+    ]);
+  });
+
+  it.each([
+    ['content-length', 'content-length: 5\r\n\r\nhello'],
+    ['chunked', 'transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'],
+    ['a body that never comes', 'content-length: 500\r\n\r\nhel'],
+  ])('a body on the GET (%s) is 400 and the end of the connection', async (_, rest) => {
+    const { responses, closed } = await sendRaw(
+      server.port,
+      [`GET ${path('?domain=x.com')} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\n${rest}`],
+      1,
+    );
+    expect(responses[0]!.status).toBe(400);
+    expect(JSON.parse(responses[0]!.body).error).toBe('body_not_allowed');
+    expect(closed).toBe(true);
+  });
+
+  it('content-length 0 is no body', async () => {
+    const { responses, closed } = await sendRaw(
+      server.port,
+      [text('?domain=example.com', { 'content-length': '0' })],
+      1,
+    );
+    expect([responses[0]!.status, closed]).toEqual([200, false]);
+  });
+
+  it('a value of 8,192 bytes, each percent-encoded, arrives', async () => {
+    const value = `https://example.com/${'a'.repeat(8_192 - 20)}`;
+    const encoded = [...Buffer.from(value)].map((byte) => `%${byte.toString(16)}`).join('');
+    expect((await server.check(`?url=${encoded}`)).status).toBe(200);
+    expect((await server.check(`?url=${encoded}%61`)).body.error).toBe('input_too_long');
+  });
+
+  it.each([
+    ['an old protocol', 'GET /api/check HTTP/1.0\r\nhost: x\r\n\r\n', 505],
+    ['no host', 'GET /api/check HTTP/1.1\r\n\r\n', 400],
+    ['headers that are too large', `GET /api/check HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(50_000)}\r\n\r\n`, 431],
+    [
+      'two ways to say how long the body is',
+      'GET /api/check HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\nx',
+      400,
+    ],
+  ])('%s is refused by the transport', async (_, chunk, status) => {
+    const { responses, closed } = await sendRaw(server.port, [chunk], 1);
+    expect([responses[0]?.status ?? 0, closed]).toEqual([status, true]);
+  });
+
+  it('clients that go away in the middle of anything leave the server as it was', async () => {
+    const request = text('?domain=example.com');
+    for (let cut = 1; cut < request.length; cut += 7) void sendRaw(server.port, [request.slice(0, cut)], 0);
+    for (let i = 0; i < 50; i++) void sendRaw(server.port, [request], 0);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect((await server.check('?domain=example.com')).status).toBe(200);
+  });
+});
