@@ -24,7 +24,7 @@ export function bySuffix(suffixes: readonly string[]): Map<string, string[]> {
 }
 
 // Letters, marks, digits, and the few signs that the standards allow between them (middle dots, joiners, geresh).
-const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;
+const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}_\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;
 const JOINERS = /\u200c|\u200d/g;
 
 /** Whether a label starts with `xn--` and decodes to nothing, to something else, or to what is no letter, digit or mark. */
