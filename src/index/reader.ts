@@ -24,7 +24,8 @@ import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { decodeMetadata, type Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
-import { ImpossibleRecord, RecordDecoder, type RecordParts, RenderTables } from './record-decoder.ts';
+import { ImpossibleRecord, RecordDecoder, type RecordParts } from './record-decoder.ts';
+import { RenderTables } from './render-tables.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;

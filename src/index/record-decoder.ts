@@ -3,7 +3,7 @@
  * number against the dictionary before anything is rendered, and says what is impossible. Counterpart of record-encoder.ts.
  */
 import type { DomainRecord, PageUrl } from '../record/types.ts';
-import type { Dictionary } from './dictionary.ts';
+import { bytesOf, copy, writeDecimal, writeHundredths } from './json-bytes.ts';
 import {
   FACTS,
   INHERITED_ORIGIN,
@@ -15,7 +15,7 @@ import {
   SYMBOL_CODE,
   URL_CODE,
 } from './layout.ts';
-import type { Metadata } from './metadata.ts';
+import type { RenderTables } from './render-tables.ts';
 import { isPlain } from './symbols.ts';
 
 const QUOTE = 0x22;
@@ -36,48 +36,6 @@ export interface RecordParts {
   shapes: number;
   literals: number;
   padding: number;
-}
-
-/** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
-export class RenderTables {
-  readonly dictionary: Dictionary;
-  readonly metadata: Metadata;
-  /** `"login":"` for each page type. */
-  readonly keys: readonly Uint8Array[];
-  readonly origins: readonly Uint8Array[];
-  readonly paths: readonly (readonly Uint8Array[])[];
-  /** For each shape its origin, or INHERITED_ORIGIN. */
-  readonly shapeOrigins: readonly Uint8Array[];
-  readonly languages: readonly Uint8Array[];
-  /** By position in the dictionary's order: `,"iab_category":"…"`. */
-  readonly iab: readonly Uint8Array[];
-  /** By ordinal: the name as a JSON string. */
-  readonly filtering: readonly Uint8Array[];
-  readonly filteringSets: readonly Uint8Array[];
-
-  /** Throws RangeError where dictionary and metadata do not fit each other. */
-  constructor(dictionary: Dictionary, metadata: Metadata) {
-    this.dictionary = dictionary;
-    this.metadata = metadata;
-    const { pageTypes } = metadata.vocabulary;
-    if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
-    this.keys = pageTypes.map((name) => bytesOf(`"${name}":"`));
-    this.origins = dictionary.origins.map(bytesOf);
-    this.paths = dictionary.shapes.map((shapes) => shapes.map(({ path }) => bytesOf(path)));
-    this.shapeOrigins = dictionary.shapes.map((shapes) => Uint8Array.from(shapes, ({ origin }) => origin));
-    this.languages = dictionary.languages.map((code) => bytesOf(`,"language":"${code}"`));
-    this.iab = dictionary.iabOrder.map((ordinal) => {
-      const name = metadata.iab.names[ordinal];
-      if (name === undefined) throw new RangeError(`there is no IAB category ${ordinal}`);
-      return bytesOf(`,"iab_category":${JSON.stringify(name)}`);
-    });
-    this.filtering = metadata.filtering.names.map((name) => bytesOf(JSON.stringify(name)));
-    this.filteringSets = dictionary.filteringSets.map((set) => {
-      if (set.some((ordinal) => ordinal >= this.filtering.length))
-        throw new RangeError('a filtering set has no such category');
-      return Uint8Array.from(set);
-    });
-  }
 }
 
 /** One record, parsed; filled again for each. What it renders stays valid while the bytes do. */
@@ -434,39 +392,6 @@ const FILTERING = bytesOf(',"filtering_categories":[');
 const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
 const GLOBAL_RANK = bytesOf(',"global_rank":');
 
-function bytesOf(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
-
-// A loop is faster than `set` for the few bytes that these pieces have.
-function copy(from: Uint8Array, out: Uint8Array, at: number): number {
-  const size = from.length;
-  for (let i = 0; i < size; i++) out[at + i] = from[i]!;
-  return at + size;
-}
-
 function latin1(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);
-}
-
-/** The shortest decimal, as JSON.stringify writes it: 4.2, not 4.20. */
-function writeHundredths(value: number, out: Uint8Array, start: number): number {
-  let at = writeDecimal(Math.floor(value / 100), out, start);
-  const rest = value % 100;
-  if (rest === 0) return at;
-  out[at++] = 0x2e;
-  out[at++] = 0x30 + Math.floor(rest / 10);
-  if (rest % 10 !== 0) out[at++] = 0x30 + (rest % 10);
-  return at;
-}
-
-function writeDecimal(value: number, out: Uint8Array, start: number): number {
-  let digits = 1;
-  for (let limit = 10; limit <= value; limit *= 10) digits++;
-  let rest = value;
-  for (let i = start + digits - 1; i >= start; i--) {
-    out[i] = 0x30 + (rest % 10);
-    rest = Math.floor(rest / 10);
-  }
-  return start + digits;
 }

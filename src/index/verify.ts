@@ -23,7 +23,8 @@ import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { PayloadWindows } from './payload-windows.ts';
 import { readTables } from './reader.ts';
-import { ImpossibleRecord, RecordDecoder, type RenderTables } from './record-decoder.ts';
+import { ImpossibleRecord, RecordDecoder } from './record-decoder.ts';
+import type { RenderTables } from './render-tables.ts';
 
 /** One damaged range of bytes of the file. */
 export interface Damage {

@@ -1,0 +1,46 @@
+/** Dictionary and metadata in the form in which answers are made of them. */
+import type { Dictionary } from './dictionary.ts';
+import { bytesOf } from './json-bytes.ts';
+import type { Metadata } from './metadata.ts';
+
+/** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
+export class RenderTables {
+  readonly dictionary: Dictionary;
+  readonly metadata: Metadata;
+  /** `"login":"` for each page type. */
+  readonly keys: readonly Uint8Array[];
+  readonly origins: readonly Uint8Array[];
+  readonly paths: readonly (readonly Uint8Array[])[];
+  /** For each shape its origin, or INHERITED_ORIGIN. */
+  readonly shapeOrigins: readonly Uint8Array[];
+  readonly languages: readonly Uint8Array[];
+  /** By position in the dictionary's order: `,"iab_category":"…"`. */
+  readonly iab: readonly Uint8Array[];
+  /** By ordinal: the name as a JSON string. */
+  readonly filtering: readonly Uint8Array[];
+  readonly filteringSets: readonly Uint8Array[];
+
+  /** Throws RangeError where dictionary and metadata do not fit each other. */
+  constructor(dictionary: Dictionary, metadata: Metadata) {
+    this.dictionary = dictionary;
+    this.metadata = metadata;
+    const { pageTypes } = metadata.vocabulary;
+    if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
+    this.keys = pageTypes.map((name) => bytesOf(`"${name}":"`));
+    this.origins = dictionary.origins.map(bytesOf);
+    this.paths = dictionary.shapes.map((shapes) => shapes.map(({ path }) => bytesOf(path)));
+    this.shapeOrigins = dictionary.shapes.map((shapes) => Uint8Array.from(shapes, ({ origin }) => origin));
+    this.languages = dictionary.languages.map((code) => bytesOf(`,"language":"${code}"`));
+    this.iab = dictionary.iabOrder.map((ordinal) => {
+      const name = metadata.iab.names[ordinal];
+      if (name === undefined) throw new RangeError(`there is no IAB category ${ordinal}`);
+      return bytesOf(`,"iab_category":${JSON.stringify(name)}`);
+    });
+    this.filtering = metadata.filtering.names.map((name) => bytesOf(JSON.stringify(name)));
+    this.filteringSets = dictionary.filteringSets.map((set) => {
+      if (set.some((ordinal) => ordinal >= this.filtering.length))
+        throw new RangeError('a filtering set has no such category');
+      return Uint8Array.from(set);
+    });
+  }
+}
