@@ -1,50 +1,16 @@
 /** The auth_request adapter and the shipped nginx configuration, with Debian's nginx on loopback. */
-import { chmodSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  createJudge,
-  createWorld,
-  freePort,
-  type Judge,
-  NODE,
-  put,
-  TOOLS,
-  through,
-  untilListening,
-  verdict,
-  type World,
-} from './world.ts';
+import { startNginx } from './proxies.ts';
+import { createJudge, createWorld, type Judge, put, through, verdict, type World } from './world.ts';
 
 let world: World;
 let judge: Judge;
 let gateway: number;
 let adapter: number;
 
-function writeConfiguration(): string {
-  const shipped = readFileSync(`${TOOLS}nginx/pagegate.conf`, 'utf8');
-  const server = shipped
-    .replace('127.0.0.1:9191', `127.0.0.1:${adapter}`)
-    .replace('127.0.0.1:3129', `127.0.0.1:${gateway}`)
-    .replace('/var/log/nginx/pagegate-error.log', `${world.folder}/server.log`)
-    // The origin of this test speaks plain HTTP and is found by name without a resolver.
-    .replace('https://$host', 'http://$host');
-  const names = ['allowed', 'denied', 'flagged', 'broken', 'slow'];
-  const upstreams = names.map((name) => `upstream ${name}.example { server 127.0.0.1:${world.originPort}; }`);
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${world.folder}/${name};`,
-  );
-  return put(
-    world,
-    'nginx.conf',
-    `daemon off; pid ${world.folder}/nginx.pid; error_log ${world.folder}/error.log; events {}
-     http { ${temporary.join(' ')} ${upstreams.join(' ')} ${server} }`,
-  );
-}
-
 beforeAll(async () => {
   world = await createWorld();
-  [gateway, adapter] = [await freePort(), await freePort()];
   judge = await createJudge((url, method) => {
     if (url.startsWith('http://allowed.example/'))
       return verdict(method === 'GET' ? 'allow' : 'deny', 'unclassified_write');
@@ -54,12 +20,8 @@ beforeAll(async () => {
     return verdict('deny', 'login');
   });
   put(world, 'api.key', 'pg_test\n', 0o600);
-  chmodSync(world.folder, 0o755);
-  const args = ['--server', `http://127.0.0.1:${judge.port}`, '--key-file', world.keyFile, '--timeout-ms', '1000'];
-  world.start(NODE, [`${TOOLS}nginx/pagegate-auth.ts`, ...args, '--listen', `127.0.0.1:${adapter}`]);
-  world.start('/usr/sbin/nginx', ['-e', `${world.folder}/start.log`, '-c', writeConfiguration()]);
-  await untilListening(adapter);
-  await untilListening(gateway);
+  const names = ['allowed', 'denied', 'flagged', 'broken', 'slow'].map((name) => `${name}.example`);
+  ({ gateway, adapter } = await startNginx(world, `http://127.0.0.1:${judge.port}`, names));
 });
 afterAll(async () => {
   await judge.close();

@@ -1,59 +1,15 @@
 /** The Squid helper and the shipped squid.conf, with Debian's Squid on loopback. */
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import {
-  createJudge,
-  createWorld,
-  freePort,
-  type Judge,
-  NODE,
-  put,
-  TOOLS,
-  through,
-  untilListening,
-  verdict,
-  type World,
-} from './world.ts';
+import { startSquid } from './proxies.ts';
+import { createJudge, createWorld, type Judge, put, through, verdict, type World } from './world.ts';
 
 let world: World;
 let judge: Judge;
 let proxy: number;
 
-function writeConfiguration(): string {
-  const hosts = put(
-    world,
-    'hosts',
-    '127.0.0.1 allowed.example denied.example flagged.example broken.example slow.example\n',
-  );
-  const shipped = readFileSync(`${TOOLS}squid/squid.conf`, 'utf8');
-  const text = shipped
-    .replace('127.0.0.1:3128', `127.0.0.1:${proxy}`)
-    .replace('/opt/pagegate/node_modules/.bin/node', NODE)
-    .replace('/opt/pagegate/tools/integrations/', TOOLS)
-    .replace('https://127.0.0.1:8443', `http://127.0.0.1:${judge.port} --timeout-ms 1000`)
-    .replace('/etc/squid/pagegate.key', world.keyFile)
-    .replace('ttl=60', 'ttl=0')
-    // The origin of this test is on loopback, where the shipped file lets nobody go.
-    .replace('http_access deny to_inside\n', '');
-  const rest = [
-    `pid_filename ${world.folder}/squid.pid`,
-    `cache_log ${world.folder}/cache.log`,
-    `coredump_dir ${world.folder}`,
-    `hosts_file ${hosts}`,
-    'dns_nameservers 127.0.0.1',
-    'pinger_enable off',
-    'netdb_filename none',
-    'shutdown_lifetime 0 seconds',
-    'visible_hostname test',
-  ];
-  return put(world, 'squid.conf', `${text}\n${rest.join('\n')}\n`);
-}
-
 beforeAll(async () => {
   world = await createWorld();
-  proxy = await freePort();
   judge = await createJudge((url, method) => {
     if (url.includes('allowed.example')) return verdict(method === 'GET' ? 'allow' : 'deny', 'unclassified_write');
     if (url.includes('flagged.example')) return verdict('flag');
@@ -62,17 +18,8 @@ beforeAll(async () => {
     return verdict('deny', 'login');
   });
   put(world, 'api.key', 'pg_test\n', 0o600);
-  const configuration = writeConfiguration();
-  if (process.getuid?.() === 0) {
-    // Squid gives up root for "proxy", which must write its logs and read the key.
-    const id = (flag: string) => Number(execFileSync('id', [flag, 'proxy'], { encoding: 'utf8' }));
-    chownSync(world.folder, id('-u'), id('-g'));
-    chownSync(world.keyFile, id('-u'), id('-g'));
-  }
-  chmodSync(world.folder, 0o755);
-  execFileSync('/usr/sbin/squid', ['-k', 'parse', '-f', configuration], { stdio: 'pipe' });
-  world.start('/usr/sbin/squid', ['-N', '-f', configuration]);
-  await untilListening(proxy);
+  const names = ['allowed', 'denied', 'flagged', 'broken', 'slow'].map((name) => [`${name}.example`, '127.0.0.1']);
+  proxy = await startSquid(world, `http://127.0.0.1:${judge.port}`, Object.fromEntries(names));
 });
 afterAll(async () => {
   await judge.close();
