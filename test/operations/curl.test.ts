@@ -1,0 +1,61 @@
+/** The shell line for scripts, with the machine's curl and a real server. */
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const SCRIPT = new URL('../../tools/integrations/curl/pagegate-allows.sh', import.meta.url).pathname;
+const hasCurl = spawnSync('curl', ['--version']).status === 0;
+
+describe.runIf(hasCurl)('pagegate-allows.sh', () => {
+  let server: TestServer;
+  let folder: string;
+  let header: string;
+  beforeAll(async () => {
+    server = await startTestServer({
+      entries: [
+        {
+          domain: 'shop.example.com',
+          page_types: { login: 'https://shop.example.com/members', pricing: 'https://shop.example.com/prices' },
+        },
+      ],
+    });
+    folder = mkdtempSync(join(tmpdir(), 'pagegate-curl-'));
+    header = join(folder, 'key.header');
+    writeFileSync(header, `X-API-Key: ${server.keys['pro']}\n`, { mode: 0o600 });
+  });
+  afterAll(async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  // The server lives in this process, so the script must not block it.
+  const allows = (args: readonly string[], env: Record<string, string> = {}): Promise<boolean> =>
+    new Promise((resolve) => {
+      const environment = { PATH: process.env['PATH'], PAGEGATE_SERVER: server.url, PAGEGATE_HEADER: header, ...env };
+      execFile(SCRIPT, [...args], { env: environment }, (error) => resolve(error === null));
+    });
+
+  test.each([
+    ['a read of a classified site', ['https://shop.example.com/news?a=1&b=2'], true],
+    ['a write', ['https://shop.example.com/news', 'POST'], false],
+    ['a site that is not classified', ['https://unknown.example.org/'], false],
+    ['no URL', [], false],
+    ['an empty URL', [''], false],
+    ['a URL that no parser takes', ['https://'], false],
+  ])('%s', async (_name, args, expected) => {
+    expect(await allows(args)).toBe(expected);
+  });
+
+  test('a wrong key, no key file and no server allow nothing', async () => {
+    const good = ['https://shop.example.com/news'];
+    const wrong = join(folder, 'wrong.header');
+    writeFileSync(wrong, 'X-API-Key: pg_wrong\n');
+    expect(await allows(good, { PAGEGATE_HEADER: wrong })).toBe(false);
+    expect(await allows(good, { PAGEGATE_HEADER: join(folder, 'none') })).toBe(false);
+    expect(await allows(good, { PAGEGATE_SERVER: 'http://127.0.0.1:1' })).toBe(false);
+    expect(await allows(good)).toBe(true);
+  });
+});

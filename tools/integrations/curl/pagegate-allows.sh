@@ -1,0 +1,20 @@
+#!/bin/sh
+# Asks pagegate whether a URL may be fetched: exit code 0 for a verdict of allow, 1 for any other and for none.
+#
+#   pagegate-allows.sh URL [METHOD]
+#
+# PAGEGATE_SERVER    where it listens (default https://127.0.0.1:8443)
+# PAGEGATE_HEADER    a file with the line "X-API-Key: pg_…", mode 0600, so that the key is in no process list
+# PAGEGATE_CA        certificates to trust instead of the system's, PEM
+set -eu
+server=${PAGEGATE_SERVER:-https://127.0.0.1:8443}
+header=${PAGEGATE_HEADER:-/etc/pagegate/key.header}
+[ $# -ge 1 ] || { echo "usage: $0 URL [METHOD]" >&2; exit 1; }
+answer=$(curl --silent --show-error --fail --max-time 2 --proto =http,https --max-filesize 1048576 \
+  ${PAGEGATE_CA:+--cacert "$PAGEGATE_CA"} --header "@$header" --get \
+  --data-urlencode "url=$1" --data-urlencode "method=${2:-GET}" "$server/api/check") || exit 1
+# Inside a JSON string every quotation mark is escaped, so these characters are the field itself.
+case $answer in
+*'"verdict":"allow"'*) exit 0 ;;
+*) printf '%s\n' "$answer" >&2; exit 1 ;;
+esac
