@@ -47,32 +47,37 @@ export class CanonicalUrl {
   /** Length of the value as it was sent, in UTF-16 units. */
   readonly sentLength: number;
 
-  constructor(parts: {
-    scheme: string;
-    hasUserinfo: boolean;
-    host: string;
-    hostKind: HostKind;
-    port: number;
-    path: string;
-    query: string;
-    fragment: string;
-    decodedPath: string;
-    spelling: number;
-    href: string;
-    sentLength: number;
-  }) {
-    this.scheme = parts.scheme;
-    this.hasUserinfo = parts.hasUserinfo;
-    this.host = parts.host;
-    this.hostKind = parts.hostKind;
-    this.port = parts.port;
-    this.path = parts.path;
-    this.query = parts.query;
-    this.fragment = parts.fragment;
-    this.decodedPath = parts.decodedPath;
-    this.spelling = parts.spelling;
-    this.href = parts.href;
-    this.sentLength = parts.sentLength;
+  /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
+  readonly isPlain: boolean;
+
+  constructor(
+    scheme: string,
+    hasUserinfo: boolean,
+    host: string,
+    hostKind: HostKind,
+    port: number,
+    path: string,
+    query: string,
+    fragment: string,
+    decodedPath: string,
+    spelling: number,
+    href: string,
+    sentLength: number,
+    isPlain: boolean,
+  ) {
+    this.scheme = scheme;
+    this.hasUserinfo = hasUserinfo;
+    this.host = host;
+    this.hostKind = hostKind;
+    this.port = port;
+    this.path = path;
+    this.query = query;
+    this.fragment = fragment;
+    this.decodedPath = decodedPath;
+    this.spelling = spelling;
+    this.href = href;
+    this.sentLength = sentLength;
+    this.isPlain = isPlain;
   }
 }
 
@@ -118,20 +123,21 @@ function parsePlainUrl(value: string): CanonicalUrl | undefined {
   const end = fragmentAt < 0 ? value.length : fragmentAt;
   const pathEnd = queryAt < 0 ? end : queryAt;
   const path = slash < 0 ? '/' : value.slice(hostEnd, pathEnd);
-  return new CanonicalUrl({
-    scheme: isHttps ? 'https' : 'http',
-    hasUserinfo: false,
-    host: value.slice(hostStart, hostEnd),
-    hostKind: 'domain',
-    port: isHttps ? 443 : 80,
+  return new CanonicalUrl(
+    isHttps ? 'https' : 'http',
+    false,
+    value.slice(hostStart, hostEnd),
+    'domain',
+    isHttps ? 443 : 80,
     path,
-    query: queryAt < 0 ? '' : value.slice(queryAt + 1, end),
-    fragment: fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
-    decodedPath: path,
-    spelling: 0,
-    href: slash < 0 ? `${value}/` : value,
-    sentLength: value.length,
-  });
+    queryAt < 0 ? '' : value.slice(queryAt + 1, end),
+    fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
+    path,
+    0,
+    slash < 0 ? `${value}/` : value,
+    value.length,
+    true,
+  );
 }
 
 /** The full parser: the platform's URL, and a look at how the value was spelled. */
@@ -147,20 +153,21 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const path = url.pathname;
   const query = url.search.slice(1);
   const decodedPath = decodeOnce(path);
-  return new CanonicalUrl({
+  return new CanonicalUrl(
     scheme,
-    hasUserinfo: url.username !== '' || url.password !== '' || rawAuthority(value).includes('@'),
+    url.username !== '' || url.password !== '' || rawAuthority(value).includes('@'),
     host,
     hostKind,
-    port: url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
+    url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
     path,
     query,
-    fragment: url.hash.slice(1),
+    url.hash.slice(1),
     decodedPath,
-    spelling: spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
-    href: url.href,
-    sentLength: value.length,
-  });
+    spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
+    url.href,
+    value.length,
+    false,
+  );
 }
 
 /** The host as http would read it, also for schemes whose hosts the standard leaves as they are. */

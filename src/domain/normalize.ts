@@ -121,7 +121,7 @@ function hasEdgeHyphen(name: string, labels: readonly string[]): boolean {
 }
 
 /** A canonical name without its leading `www.` labels; `www.com` and `www.co.uk` keep theirs. */
-function withoutWww(name: string): string {
+export function withoutWww(name: string): string {
   let key = name;
   while (key.startsWith('www.')) {
     const rest = key.slice(4);

@@ -1,6 +1,6 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
 import { type CanonicalUrl, parseUrl } from './canonical-url.ts';
-import { type HostProblem, keyFromCanonicalHost } from './normalize.ts';
+import { type HostProblem, keyFromCanonicalHost, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
 export const MAX_VALUE_LENGTH = 8192;
@@ -33,6 +33,7 @@ export function parseTarget(value: string): Target | { readonly problem: TargetP
   }
   const url = parseUrl(bare ? `https://${value}` : value);
   if (url === undefined || url.host === '') return { problem: value.trim() === '' ? 'empty' : unparsable(value) };
+  if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;

@@ -1,5 +1,5 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
-import { addressOf, type GuardRequest } from './guards.ts';
+import { addressOf, type GuardRequest, traitsOf } from './guards.ts';
 import { matchPages, type PageMatch } from './pages.ts';
 import type { PatternRule } from './patterns.ts';
 import type { AllowPolicy, Policy } from './policy.ts';
@@ -38,8 +38,10 @@ function guardVerdict(policy: Policy, request: Request, host: string, evidence: 
   let flag: Verdict | undefined;
   const { url, method } = request;
   const full: GuardRequest = { url, method, host, evidence, address: addressOf(url) };
-  for (const rule of policy.guards) {
-    if (!rule.check(full)) continue;
+  const traits = traitsOf(url);
+  for (let at = 0; at < policy.guards.length; at++) {
+    const rule = policy.guards[at]!;
+    if ((rule.needs & traits) === 0 || !rule.check(full)) continue;
     if (rule.verdict.verdict === 'deny') return rule.verdict;
     flag ??= rule.verdict;
   }

@@ -3,7 +3,7 @@
  * cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
  */
 import { type CanonicalUrl, decodeOnce } from '../domain/canonical-url.ts';
-import { registrableDomain } from '../domain/public-suffix.ts';
+import { isPublicSuffix } from '../domain/public-suffix.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Where in the path a list was touched. Bits of {@link Facts.bits}. */
@@ -28,11 +28,34 @@ export interface ReadingLists {
   readonly index: number;
 }
 
+/** Whether what follows a host's first label is a public suffix; remembered, because hosts come back. */
+class SuffixMemo {
+  private readonly known = new Map<string, boolean>();
+  private static readonly maxSize = 4096;
+
+  isSuffix(host: string): boolean {
+    let answer = this.known.get(host);
+    if (answer === undefined) {
+      if (this.known.size >= SuffixMemo.maxSize) this.known.clear();
+      answer = isPublicSuffix(host, { private: true });
+      this.known.set(host, answer);
+    }
+    return answer;
+  }
+}
+
 export class Facts {
   /** For each token list, bits of {@link SEEN}. */
   readonly bits: Uint8Array;
   /** Whether a reading segment, or a host for reading, was seen. */
   reading = false;
+  /** Whether a list was touched that a condition asks for. */
+  isRelevant = false;
+  /** Where the last segment of the path begins and ends. */
+  lastStart = 0;
+  lastEnd = 0;
+  private readonly relevant: Uint8Array;
+  private readonly suffixes = new SuffixMemo();
   private readonly touched: number[] = [];
   private readonly tokens: TokenIndex;
   private readonly lists: ReadingLists;
@@ -42,25 +65,27 @@ export class Facts {
   private tailUnread = false;
   private beforeTailUnread = false;
 
-  constructor(tokens: TokenIndex, lists: ReadingLists) {
+  /** `relevant` says for each token list whether a condition asks for it. */
+  constructor(tokens: TokenIndex, lists: ReadingLists, relevant: Uint8Array) {
+    this.relevant = relevant;
     this.tokens = tokens;
     this.lists = lists;
     this.bits = new Uint8Array(tokens.names.length);
-  }
-
-  get isEmpty(): boolean {
-    return this.touched.length === 0;
   }
 
   clear(): void {
     for (const list of this.touched) this.bits[list] = 0;
     this.touched.length = 0;
     this.reading = false;
+    this.isRelevant = false;
+    this.lastStart = 0;
+    this.lastEnd = 0;
   }
 
   private mark(list: number, bits: number): void {
     if (this.bits[list] === 0) this.touched.push(list);
     this.bits[list]! |= bits;
+    if (this.relevant[list] === 1) this.isRelevant = true;
   }
 
   private markAll(lists: readonly number[], bits: number): void {
@@ -72,7 +97,7 @@ export class Facts {
     const dot = host.indexOf('.');
     if (dot < 0 || host.indexOf('.', dot + 1) < 0) return;
     const lists = this.tokens.find(host, 0, dot);
-    if (lists.length === 0 || registrableDomain(host) === host) return;
+    if (lists.length === 0 || this.suffixes.isSuffix(host.slice(dot + 1))) return;
     this.markAll(lists, SEEN.host);
     if (lists.includes(this.lists.segment)) this.reading = true;
   }
@@ -87,6 +112,8 @@ export class Facts {
       if (end < 0) end = path.length;
       if (end > start) {
         this.readSegment(path, start, end, isFirst);
+        this.lastStart = start;
+        this.lastEnd = end;
         isFirst = false;
       }
       start = end + 1;
@@ -126,15 +153,6 @@ export function nameEnd(path: string, start: number, end: number): number {
     if (code === 0x2e) dot = at;
   }
   return dot > start && stop - dot <= MAX_EXTENSION_LENGTH ? dot : stop;
-}
-
-/** The last segment of a path that is not empty, with its extension, without parameters. */
-export function lastSegment(path: string): string {
-  let end = path.length;
-  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
-  const segment = path.slice(path.lastIndexOf('/', end - 1) + 1, end);
-  const semicolon = segment.indexOf(';');
-  return semicolon > 0 ? segment.slice(0, semicolon) : segment;
 }
 
 /** The fragment as a path, where it is a route that a page's own code follows; otherwise undefined. */

@@ -23,6 +23,37 @@ export type GuardCheck = (request: GuardRequest) => boolean;
 export interface GuardRule {
   readonly verdict: Verdict;
   readonly check: GuardCheck;
+  /** Bits of {@link TRAIT}: the check can hold only for a request that has one of them. */
+  readonly needs: number;
+}
+
+/** What a request must have for a guard to be worth asking; most requests have few of these. */
+export const TRAIT = { always: 1, spelling: 2, address: 4, international: 8, query: 16 } as const;
+
+/** Which traits a check needs; a check that is not listed is always asked. */
+const NEEDS: Readonly<Record<string, number>> = {
+  userinfo: TRAIT.spelling,
+  spelling: TRAIT.spelling,
+  address: TRAIT.address,
+  idn_invalid: TRAIT.international,
+  idn_confusable: TRAIT.international,
+  parameter: TRAIT.query,
+  nested_internal: TRAIT.query,
+};
+
+export function needsOf(check: string): number {
+  return NEEDS[check] ?? TRAIT.always;
+}
+
+/** The traits of a URL. A plain one has none of those that come from an unusual spelling. */
+export function traitsOf(url: CanonicalUrl): number {
+  let traits: number = TRAIT.always;
+  if (url.query !== '' || url.path.includes(':')) traits |= TRAIT.query;
+  if (url.isPlain) return traits;
+  if (url.decodedPath.includes(':')) traits |= TRAIT.query;
+  if (url.hostKind !== 'domain') traits |= TRAIT.address;
+  if (url.host.includes('xn--')) traits |= TRAIT.international;
+  return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
 }
 
 export interface GuardContext {

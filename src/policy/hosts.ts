@@ -6,43 +6,44 @@ import { comparableHost } from './types.ts';
 /** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
 export type HostReach = 'exact' | 'suffix' | 'below';
 
+type Reaches<T> = { [reach in HostReach]?: T };
+
 export class HostMap<T> {
-  private readonly exact = new Map<string, T>();
-  private readonly suffix = new Map<string, T>();
-  private readonly below = new Map<string, T>();
+  private readonly map = new Map<string, Reaches<T>>();
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
-    const map = this[reach];
-    const before = map.get(host);
-    map.set(host, value);
+    const entries = this.map.get(host) ?? {};
+    const before = entries[reach];
+    entries[reach] = value;
+    this.map.set(host, entries);
     return before;
   }
 
   /** The entry for a host in canonical form. */
   find(host: string): T | undefined {
-    const own = this.exact.get(host) ?? this.suffix.get(host);
-    if (own !== undefined) return own;
-    if (this.suffix.size === 0 && this.below.size === 0) return undefined;
+    if (this.map.size === 0) return undefined;
+    const own = this.map.get(host);
+    if (own?.exact !== undefined || own?.suffix !== undefined) return own.exact ?? own.suffix;
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = host.slice(dot + 1);
-      const found = this.below.get(parent) ?? this.suffix.get(parent);
-      if (found !== undefined) return found;
+      const parent = this.map.get(host.slice(dot + 1));
+      if (parent?.below !== undefined || parent?.suffix !== undefined) return parent.below ?? parent.suffix;
     }
     return undefined;
   }
 
   /** Every entry for a host, the nearest first. */
   *all(host: string): IterableIterator<T> {
-    for (const own of [this.exact.get(host), this.suffix.get(host)]) if (own !== undefined) yield own;
+    const own = this.map.get(host);
+    for (const entry of [own?.exact, own?.suffix]) if (entry !== undefined) yield entry;
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = host.slice(dot + 1);
-      for (const found of [this.below.get(parent), this.suffix.get(parent)]) if (found !== undefined) yield found;
+      const parent = this.map.get(host.slice(dot + 1));
+      for (const entry of [parent?.below, parent?.suffix]) if (entry !== undefined) yield entry;
     }
   }
 
   get isEmpty(): boolean {
-    return this.exact.size === 0 && this.suffix.size === 0 && this.below.size === 0;
+    return this.map.size === 0;
   }
 }
 

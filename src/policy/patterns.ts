@@ -1,7 +1,7 @@
 /** Pattern rules: what a URL's words tell about a page that no evidence speaks of. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
-import { eachParameter, Facts, fragmentRoute, lastSegment, nameEnd, type ReadingLists, SEEN } from './facts.ts';
+import { eachParameter, Facts, fragmentRoute, nameEnd, type ReadingLists, SEEN } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Verdict } from './types.ts';
 
@@ -54,8 +54,10 @@ export class PatternMatcher {
   private readonly facts: Facts;
   /** For each token list whether a query condition asks for it as a name. */
   private readonly isQueryName: Uint8Array;
+  /** For each rule whether its file or query conditions hold. */
   private readonly hits: Uint8Array;
-  private readonly usesFiles: boolean;
+  private hasHits = false;
+  private readonly checks: readonly PatternRule[];
 
   constructor(rules: readonly PatternRule[], tokens: TokenIndex, lists: ReadingLists) {
     this.rules = [
@@ -63,12 +65,15 @@ export class PatternMatcher {
       ...rules.filter((r) => r.verdict.verdict !== 'deny'),
     ];
     this.tokens = tokens;
-    this.facts = new Facts(tokens, lists);
     this.isQueryName = new Uint8Array(tokens.names.length);
     this.hits = new Uint8Array(this.rules.length);
-    const conditions = this.rules.flatMap((rule) => rule.when);
-    for (const condition of conditions) if (condition.queryName >= 0) this.isQueryName[condition.queryName] = 1;
-    this.usesFiles = conditions.some((condition) => condition.file >= 0 || condition.extension >= 0);
+    this.checks = this.rules.filter((rule) => rule.check !== undefined);
+    const relevant = new Uint8Array(tokens.names.length);
+    for (const condition of this.rules.flatMap((rule) => rule.when)) {
+      if (condition.queryName >= 0) this.isQueryName[condition.queryName] = 1;
+      for (const list of [condition.segment, condition.hostLabel]) if (list >= 0) relevant[list] = 1;
+    }
+    this.facts = new Facts(tokens, lists, relevant);
   }
 
   /** Calls back for every rule that matches, deny before flag, until the callback answers true. */
@@ -76,11 +81,12 @@ export class PatternMatcher {
     const { facts } = this;
     facts.readHost(host);
     facts.readPath(url.decodedPath);
+    this.readFile(url.decodedPath, facts.lastStart, facts.lastEnd);
     const route = fragmentRoute(url);
     if (route !== undefined) facts.readPath(route);
-    if (this.usesFiles) this.readFile(url.decodedPath);
     if (url.query !== '') this.readQuery(url.query);
     this.report(url, visit);
+    facts.clear();
   }
 
   /** As {@link match}, but only by what the query says: for a page whose path is known to be good. */
@@ -91,20 +97,22 @@ export class PatternMatcher {
   }
 
   private report(url: CanonicalUrl, visit: (rule: PatternRule) => boolean): void {
-    const { facts, hits } = this;
-    const isEmpty = facts.isEmpty;
-    for (let at = 0; at < this.rules.length; at++) {
-      const rule = this.rules[at]!;
-      let isHit = hits[at] === 1;
-      hits[at] = 0;
-      if (!isHit && !isEmpty) isHit = this.holdsAny(rule);
-      if (!isHit && rule.check !== undefined) isHit = rule.check(url);
-      if (isHit && visit(rule)) {
-        hits.fill(0);
-        break;
-      }
+    const { hits } = this;
+    const { isRelevant } = this.facts;
+    const rules = isRelevant || this.hasHits ? this.rules : this.checks;
+    for (let at = 0; at < rules.length; at++) {
+      const rule = rules[at]!;
+      const isHit =
+        (this.hasHits && hits[at] === 1) || (isRelevant && this.holdsAny(rule)) || rule.check?.(url) === true;
+      if (isHit && visit(rule)) break;
     }
-    facts.clear();
+    if (this.hasHits) hits.fill(0);
+    this.hasHits = false;
+  }
+
+  private hit(rule: number): void {
+    this.hits[rule] = 1;
+    this.hasHits = true;
   }
 
   private holdsAny(rule: PatternRule): boolean {
@@ -122,15 +130,17 @@ export class PatternMatcher {
     return false;
   }
 
-  private readFile(path: string): void {
-    const name = lastSegment(path);
-    const stem = nameEnd(name, 0, name.length);
-    const files = this.tokens.findFile(name);
-    const extensions = stem < name.length && name[stem] === '.' ? this.tokens.findFile(name.slice(stem + 1)) : [];
+  /** The last segment as a file: its whole name, and its extension. */
+  private readFile(path: string, start: number, end: number): void {
+    const dot = path.lastIndexOf('.', end - 1);
+    if (dot < start) return;
+    const stop = nameStop(path, dot, end);
+    const files = this.tokens.find(path, start, stop);
+    const extensions = dot > start ? this.tokens.find(path, dot + 1, stop) : files;
     if (files.length === 0 && extensions.length === 0) return;
     for (const [at, rule] of this.rules.entries()) {
       if (rule.when.some((condition) => files.includes(condition.file) || extensions.includes(condition.extension))) {
-        this.hits[at] = 1;
+        this.hit(at);
       }
     }
   }
@@ -153,7 +163,7 @@ export class PatternMatcher {
           lists ??= this.listsOfValue(value);
           if (!lists.has(condition.queryValue)) continue;
         }
-        this.hits[at] = 1;
+        this.hit(at);
         break;
       }
     }
@@ -169,4 +179,10 @@ export class PatternMatcher {
     }
     return lists;
   }
+}
+
+/** Where a segment's extension ends: before its parameters. */
+function nameStop(path: string, dot: number, end: number): number {
+  const semicolon = path.indexOf(';', dot);
+  return semicolon < 0 || semicolon > end ? end : semicolon;
 }

@@ -10,6 +10,7 @@ import {
   type GuardContext,
   type GuardRequest,
   type GuardRule,
+  needsOf,
   PATTERN_CHECKS,
 } from './guards.ts';
 import { HostMap, readPolicyHost } from './hosts.ts';
@@ -147,7 +148,11 @@ function compileGuards(
     const factory = GUARD_CHECKS[rule.check ?? ''];
     if (factory === undefined)
       throw invalid(`The guard rule "${rule.id}" names no check that exists.`, { id: rule.id });
-    const compiled = { verdict: verdictOf(rule.verdict, 'rules', rule.id, rule.note), check: factory(rule, context) };
+    const compiled = {
+      verdict: verdictOf(rule.verdict, 'rules', rule.id, rule.note),
+      check: factory(rule, context),
+      needs: needsOf(rule.check ?? ''),
+    };
     rules.push(compiled);
     if (isPlaceRule(rule)) places.push(compiled);
   }

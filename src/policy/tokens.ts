@@ -32,8 +32,6 @@ export class TokenIndex {
   readonly names: readonly string[];
   private readonly ordinals = new Map<string, number>();
   private readonly byToken = new Map<string, number[]>();
-  /** Exact texts, lower case, of the lists whose phrases are file names. */
-  private readonly byFile = new Map<string, number[]>();
   private readonly slots: Int32Array;
   private readonly tokens: string[] = [];
   private readonly listsOf: (readonly number[])[] = [];
@@ -44,7 +42,6 @@ export class TokenIndex {
       this.ordinals.set(name, ordinal);
       for (const phrase of Object.values(lists[name]!.phrases).flat()) {
         add(this.byToken, squeeze(phrase), ordinal);
-        add(this.byFile, phrase.toLowerCase(), ordinal);
       }
     }
     let size = 1024;
@@ -101,11 +98,6 @@ export class TokenIndex {
       this.byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
       NONE
     );
-  }
-
-  /** Lists that hold the text as a file name, extension included, without case. */
-  findFile(text: string): readonly number[] {
-    return text.length > MAX_TOKEN_LENGTH ? NONE : (this.byFile.get(text.toLowerCase()) ?? NONE);
   }
 
   /** Every list with its tokens, for reports. */

@@ -50,11 +50,11 @@ export function isRead(method: string): boolean {
 }
 
 /**
- * A host without its leading `www.` labels, for comparing hosts with each other. Unlike a key it needs no public suffix list: both
- * sides of every comparison go through it.
+ * A host without its leading `www.` labels, for comparing hosts with each other; `www.com` keeps its own. Unlike a key it needs no
+ * public suffix list: both sides of every comparison go through it.
  */
 export function comparableHost(host: string): string {
   let bare = host;
-  while (bare.startsWith('www.') && bare.length > 4) bare = bare.slice(4);
+  while (bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
   return bare;
 }
