@@ -1,0 +1,211 @@
+/** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
+import { contains, parseAddress, parseRange, type Range } from './addresses.ts';
+import type { HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
+import { type HostReach, readPolicyHost } from './hosts.ts';
+import type { Policy } from './policy.ts';
+
+export interface PolicyFinding {
+  readonly id: string;
+  /** The entry that stands in front, where it is one entry. */
+  readonly by?: string;
+  readonly message: string;
+}
+
+/** Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`. */
+export function checkPolicy(policy: Policy): PolicyFinding[] {
+  const { document } = policy;
+  return [
+    ...shadowedHosts(document.hosts),
+    ...shadowedAllows(document),
+    ...shadowedTokens(policy),
+    ...idleRules(document),
+    ...idleExceptions(document),
+  ];
+}
+
+interface PlacedHost {
+  readonly id: string;
+  readonly host: string;
+  readonly reach: HostReach;
+  readonly denies: (isRead: boolean) => boolean;
+  readonly verdicts: string;
+}
+
+function placed(entries: readonly HostEntry[]): PlacedHost[] {
+  return entries.flatMap((entry) => {
+    const read = readPolicyHost(entry.host);
+    if (read === undefined) return [];
+    const reads = entry.reads ?? entry.verdict;
+    const writes = entry.writes ?? entry.verdict;
+    const denies = (isRead: boolean): boolean => (isRead ? reads : writes) === 'deny';
+    return [{ id: entry.id, ...read, denies, verdicts: `${reads} ${writes}` }];
+  });
+}
+
+/** Whether everything that `inner` reaches is reached by `outer`. */
+function covers(outer: Pick<PlacedHost, 'host' | 'reach'>, inner: Pick<PlacedHost, 'host' | 'reach'>): boolean {
+  if (outer.reach === 'exact') return inner.reach === 'exact' && inner.host === outer.host;
+  if (inner.host === outer.host) return outer.reach === 'suffix' || inner.reach === 'below';
+  return inner.host.endsWith(`.${outer.host}`);
+}
+
+/** Host entries that change nothing: a wider entry already says the same. */
+function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
+  const hosts = placed(entries);
+  const wide = hosts.filter((entry) => entry.reach !== 'exact');
+  return hosts.flatMap((inner) => {
+    const outer = wide.find((entry) => entry !== inner && covers(entry, inner) && entry.verdicts === inner.verdicts);
+    if (outer === undefined) return [];
+    return [
+      {
+        id: inner.id,
+        by: outer.id,
+        message: `the host entry "${inner.id}" changes nothing: "${outer.id}" covers it with the same verdict`,
+      },
+    ];
+  });
+}
+
+/** Allow entries that no request gets to: their host or their method is denied before. */
+function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
+  const hosts = placed(document.hosts);
+  const seen: { id: string; host: string; reach: HostReach; path: string; methods: ReadonlySet<string> }[] = [];
+  const findings: PolicyFinding[] = [];
+  for (const entry of document.allow) {
+    const read = readPolicyHost(/^[=*]/.test(entry.host) ? entry.host : `=${entry.host}`);
+    if (read === undefined) continue;
+    const methods = new Set(entry.methods.map((method) => method.toUpperCase()));
+    const reads = [...methods].map((method) => method === 'GET' || method === 'HEAD');
+    const denying = hosts.find((host) => covers(host, read) && reads.every((isRead) => host.denies(isRead)));
+    if (denying !== undefined) {
+      findings.push({
+        id: entry.id,
+        by: denying.id,
+        message: `the allow entry "${entry.id}" is never reached: the host entry "${denying.id}" denies before it`,
+      });
+    }
+    const guard = guardAgainst(document, read.host);
+    if (guard !== undefined) {
+      findings.push({
+        id: entry.id,
+        by: guard.id,
+        message: `the allow entry "${entry.id}" is never reached: the guard rule "${guard.id}" denies before it`,
+      });
+    }
+    const twin = seen.find(
+      (other) =>
+        covers(other, read) && isBelow(entry.path, other.path) && [...methods].every((m) => other.methods.has(m)),
+    );
+    if (twin !== undefined) {
+      findings.push({
+        id: entry.id,
+        by: twin.id,
+        message: `the allow entry "${entry.id}" changes nothing: "${twin.id}" allows more`,
+      });
+    }
+    seen.push({ id: entry.id, ...read, path: entry.path, methods });
+  }
+  return findings;
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  const bare = prefix.endsWith('/') ? prefix.slice(0, -1) : prefix;
+  return path === prefix || path === bare || path.startsWith(`${bare}/`);
+}
+
+/** The guard rule that denies a host by its name or address, exceptions considered. */
+function guardAgainst(document: PolicyDocument, host: string): RuleEntry | undefined {
+  const address = parseAddress(host);
+  const exceptions = document.addressExceptions.map((exception) => parseRange(exception.cidr));
+  return document.rules.find((rule) => {
+    if (rule.kind !== 'guard' || rule.verdict !== 'deny') return false;
+    if (rule.check === 'host_name') {
+      if (address !== undefined) return false;
+      const isSingle = rule.single_label === true && !host.includes('.');
+      return isSingle || (rule.suffixes ?? []).some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
+    }
+    if (rule.check !== 'address' || address === undefined) return false;
+    if (rule.excusable === true && exceptions.some((range) => contains(range, address))) return false;
+    return (rule.ranges ?? []).map(parseRange).some((range) => contains(range, address));
+  });
+}
+
+/** Tokens of a flagging rule that a denying rule asks for in the same way, so that the flag is never given. */
+function shadowedTokens(policy: Policy): PolicyFinding[] {
+  const { document, tokens } = policy;
+  const anywhere = new Map<number, string>();
+  for (const rule of document.rules) {
+    if (rule.kind !== 'pattern' || rule.verdict !== 'deny') continue;
+    for (const condition of rule.when ?? []) {
+      const isPlain = condition.at === undefined || condition.at === 'any';
+      if (condition.segment === undefined || !isPlain || condition.also !== undefined || condition.not_reading === true)
+        continue;
+      const list = tokens.ordinal(condition.segment);
+      if (list !== undefined && !anywhere.has(list)) anywhere.set(list, rule.id);
+    }
+  }
+  const findings: PolicyFinding[] = [];
+  for (const rule of document.rules) {
+    const lists = (rule.when ?? []).flatMap((condition) =>
+      condition.segment === undefined ? [] : [tokens.ordinal(condition.segment)],
+    );
+    if (rule.kind !== 'pattern' || rule.verdict !== 'flag' || lists.length === 0) continue;
+    const shadowed: string[] = [];
+    let by: string | undefined;
+    for (const { token, lists: own } of tokens.entries()) {
+      const before = own.find((list) => anywhere.has(list));
+      if (before === undefined || !own.some((list) => lists.includes(list))) continue;
+      shadowed.push(token);
+      by ??= anywhere.get(before);
+    }
+    if (shadowed.length === 0 || by === undefined) continue;
+    const some = shadowed.slice(0, 5).join(', ');
+    findings.push({
+      id: rule.id,
+      by,
+      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${some}): "${by}" denies them`,
+    });
+  }
+  return findings;
+}
+
+/** Rules that cannot match as they are written. */
+function idleRules(document: PolicyDocument): PolicyFinding[] {
+  return document.rules.flatMap((rule) => {
+    if (
+      rule.check === 'category' &&
+      rule.threats !== true &&
+      (rule.categories ?? []).length === 0 &&
+      rule.id !== 'category_flag'
+    ) {
+      return [{ id: rule.id, message: `the rule "${rule.id}" names no category, so it never matches` }];
+    }
+    return [];
+  });
+}
+
+/** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
+function idleExceptions(document: PolicyDocument): PolicyFinding[] {
+  const ranges = (isExcusable: boolean): Range[] =>
+    document.rules
+      .filter((rule) => rule.check === 'address' && (rule.excusable === true) === isExcusable)
+      .flatMap((rule) => (rule.ranges ?? []).map(parseRange));
+  const excusable = ranges(true);
+  const fixed = ranges(false);
+  return document.addressExceptions.flatMap(({ cidr }) => {
+    const range = parseRange(cidr);
+    const base = { family: range.family, words: range.words };
+    if (fixed.some((other) => contains(other, base))) {
+      return [
+        {
+          id: cidr,
+          message: `the address exception ${cidr} has no effect: its addresses are denied by a rule that excuses nothing`,
+        },
+      ];
+    }
+    if (!excusable.some((other) => contains(other, base))) {
+      return [{ id: cidr, message: `the address exception ${cidr} has no effect: no guard rule denies its addresses` }];
+    }
+    return [];
+  });
+}

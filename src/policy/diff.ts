@@ -1,0 +1,57 @@
+/** What differs between two policies, entry by entry. */
+import type { PolicyDocument } from './documents.ts';
+
+export type ChangeKind = 'added' | 'removed' | 'changed';
+
+export interface PolicyChange {
+  readonly kind: ChangeKind;
+  readonly part: string;
+  readonly id: string;
+  /** For a change: the fields that differ, old and new. */
+  readonly fields: readonly { readonly name: string; readonly before: unknown; readonly after: unknown }[];
+}
+
+type Entries = ReadonlyMap<string, object>;
+
+function parts(document: PolicyDocument): Record<string, Entries> {
+  const by = <T extends object>(entries: readonly T[], id: (entry: T) => string): Entries =>
+    new Map(entries.map((entry) => [id(entry), entry]));
+  return {
+    profile: new Map([['profile', document.profile]]),
+    hosts: by(document.hosts, (entry) => entry.id),
+    rules: by(document.rules, (entry) => entry.id),
+    page_types: by(document.pageTypes, (entry) => entry.type),
+    tokens: new Map(Object.entries(document.tokens)),
+    defaults: by(document.defaults, (entry) => entry.id),
+    allow: by(document.allow, (entry) => entry.id),
+    address_exceptions: by(document.addressExceptions, (entry) => entry.cidr),
+  };
+}
+
+/** The changes that lead from one policy to another, part by part. */
+export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
+  const left = parts(before);
+  const right = parts(after);
+  return Object.keys(left).flatMap((part) => diffEntries(part, left[part]!, right[part]!));
+}
+
+function diffEntries(part: string, before: Entries, after: Entries): PolicyChange[] {
+  const changes: PolicyChange[] = [];
+  for (const [id, old] of before) {
+    const now = after.get(id);
+    if (now === undefined) changes.push({ kind: 'removed', part, id, fields: [] });
+    else {
+      const fields = diffFields(old as Record<string, unknown>, now as Record<string, unknown>);
+      if (fields.length > 0) changes.push({ kind: 'changed', part, id, fields });
+    }
+  }
+  for (const id of after.keys()) if (!before.has(id)) changes.push({ kind: 'added', part, id, fields: [] });
+  return changes;
+}
+
+function diffFields(before: Record<string, unknown>, after: Record<string, unknown>): PolicyChange['fields'] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names]
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+    .map((name) => ({ name, before: before[name], after: after[name] }));
+}
