@@ -26,7 +26,9 @@ const RECORD_HEADER_WORDS = 5;
 /** The table is never larger than this, whatever the settings. */
 const TABLE_MAX_BYTES = 512 * 1024 * 1024;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
-const LOCK_TAKEOVER_MS = 20;
+const LOCK_TAKEOVER_MS = 100;
+/** Workers read one clock, but not at one moment: a time that lies this little ahead is now. */
+const AHEAD_MAX_TICKS = 1_000;
 
 const MAGIC = 0x42555253;
 
@@ -96,7 +98,8 @@ export class BurstGuard {
     try {
       return this.#count(this.#record(set, kind, high, low, now), now);
     } finally {
-      Atomics.store(this.#locks, set, 0);
+      // Not when somebody took the lock over.
+      Atomics.compareExchange(this.#locks, set, process.pid, 0);
     }
   }
 
@@ -106,7 +109,7 @@ export class BurstGuard {
     const slot = record + RECORD_HEADER_WORDS + position;
     const oldest = words[slot]!;
     // Zero stands for "never"; a time is stored plus one.
-    const age = (now + 1 - oldest) >>> 0;
+    const age = ticksSince(oldest, now + 1);
     // Both times are rounded down, so one tick more than the window is needed to be sure of the whole window.
     if (oldest !== 0 && age <= WINDOW_TICKS)
       return Math.max(1, Math.ceil(((WINDOW_TICKS + 1 - age) * TICK_MS) / 1_000));
@@ -124,7 +127,7 @@ export class BurstGuard {
     let record = set + SET_HEADER_WORDS;
     for (let way = 0; way < WAYS; way++, record += this.#recordWords) {
       if (words[record] === kind && words[record + 1] === high && words[record + 2] === low) return record;
-      const age = words[record] === 0 ? 0xffffffff : (now + 1 - words[record + 4]!) >>> 0;
+      const age = words[record] === 0 ? 0xffffffff : ticksSince(words[record + 4]!, now + 1);
       if (age > freeAge) {
         free = record;
         freeAge = age;
@@ -160,6 +163,12 @@ export class BurstGuard {
   }
 }
 
+/** Ticks from one time to a later one, over the end of the 32 bits; a time that lies a little ahead is now. */
+function ticksSince(then: number, now: number): number {
+  const ticks = (now - then) >>> 0;
+  return ticks > 0xffffffff - AHEAD_MAX_TICKS ? 0 : ticks;
+}
+
 function mix(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -167,7 +176,22 @@ function mix(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-const offsetMs = Number(process.hrtime.bigint() / 1_000n) / 1_000 - performance.now();
+const offsetMs = measureOffset();
+
+/** How far `performance.now()` is from the host's clock; of several readings the one with the least time in between. */
+function measureOffset(): number {
+  let best = Number.POSITIVE_INFINITY;
+  let offset = 0;
+  for (let i = 0; i < 16; i++) {
+    const before = performance.now();
+    const host = Number(process.hrtime.bigint() / 1_000n) / 1_000;
+    const after = performance.now();
+    if (after - before >= best) continue;
+    best = after - before;
+    offset = host - (before + after) / 2;
+  }
+  return offset;
+}
 
 /** Milliseconds of the host's monotonic clock: the same in all processes. */
 export function monotonicMs(): number {

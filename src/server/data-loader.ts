@@ -51,9 +51,9 @@ export function openPolicy(config: Config): Policy {
   return loadPolicy({ ...(profile === null ? {} : { profile }), ...(file === null ? {} : { file }) });
 }
 
-/** What a file is now; changes when it is replaced or its link points elsewhere. `-` where there is none. */
+/** What a file is now; changes when it is replaced, its link points elsewhere or its mode changes. `-` where there is none. */
 export function fileStamp(path: string | null): string {
   if (path === null) return '-';
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined ? '-' : `${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}`;
+  return stat === undefined ? '-' : `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
 }

@@ -125,7 +125,9 @@ export class Worker {
   /** Loads every part anew. What is refused leaves the old one in use. */
   async reload(): Promise<ReloadReport> {
     return {
-      policy: this.#reload('policy', () => this.#swapPolicy()),
+      policy: this.#isCurrent('policy')
+        ? `unchanged (${this.#policy.revision})`
+        : this.#reload('policy', () => this.#swapPolicy()),
       index: this.#reload('index', () => this.#swapIndex()),
       certificate: await this.#reloadCertificate(),
     };
@@ -205,6 +207,11 @@ export class Worker {
     return `${fileStamp(this.#config.tls.certificate_file)} ${fileStamp(this.#config.tls.key_file)}`;
   }
 
+  /** Whether the files of a part are those that are in use. */
+  #isCurrent(part: Part): boolean {
+    return this.#problems[part] === undefined && this.#stampOf(part) === this.#stamps[part];
+  }
+
   /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
   #reload(part: Part, load: () => string): string {
     this.#stamps[part] = this.#stampOf(part);
@@ -264,6 +271,7 @@ export class Worker {
   /** A listener with the new certificate takes over the port; open connections stay with the old one until they end. */
   async #reloadCertificate(): Promise<string> {
     if (this.#config.tls.certificate_file === null) return 'none';
+    if (this.#isCurrent('certificate')) return 'unchanged';
     this.#stamps.certificate = this.#stampOf('certificate');
     let next: Listener | undefined;
     try {
@@ -275,14 +283,24 @@ export class Worker {
     }
     const old = this.#listener;
     this.#listener = next;
-    if (old !== undefined) {
-      old.stopListening();
-      this.#retired.push(old);
-    }
+    if (old !== undefined) await this.#retire(old);
     delete this.#problems.certificate;
     this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
     this.#log('info', 'certificate_in_use');
     return 'in use';
+  }
+
+  /** Connections that wait to be accepted are lost with their listener; right after the poll for events there are next to none. */
+  async #retire(listener: Listener): Promise<void> {
+    await new Promise<void>((resolve) => {
+      setImmediate(() =>
+        setImmediate(() => {
+          listener.stopListening();
+          resolve();
+        }),
+      );
+    });
+    this.#retired.push(listener);
   }
 
   #closeRetired(): void {

@@ -1,0 +1,117 @@
+import { statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { askServer, listenControl } from '../../src/server/control.ts';
+import type { ServerStatus } from '../../src/server/server.ts';
+import { read, startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ entries: [{ domain: 'example.com' }] });
+});
+afterAll(() => server.stop());
+
+const admin = async (path: string, init: RequestInit = {}) => read(await fetch(`${server.adminUrl}${path}`, init));
+
+describe('the admin listener', () => {
+  it('/livez, /readyz', async () => {
+    expect((await admin('/livez')).body).toEqual({ alive: true });
+    expect(await admin('/readyz')).toMatchObject({ status: 200, body: { ready: true, reasons: [] } });
+  });
+
+  it('/status tells what is served', async () => {
+    const { body } = await admin('/status');
+    expect(body).toMatchObject({ ready: true, tls: false, worker_restarts: 0 });
+    expect(body.workers[0]).toMatchObject({
+      generation: 1,
+      dataset: 'test',
+      records: 1,
+      page_types_complete: true,
+      unicode_agrees: true,
+    });
+  });
+
+  it('/metrics is Prometheus text: every sample has its type, and no label tells a domain, a key or an address', async () => {
+    await server.check('?domain=example.com');
+    await server.check('?domain=secret-project.net');
+    await server.check('?domain=%zz');
+    const { text, headers } = await admin('/metrics');
+    expect(headers.get('content-type')).toContain('version=0.0.4');
+    const types = new Map<string, string>();
+    const samples = new Map<string, number>();
+    for (const line of text.trimEnd().split('\n')) {
+      const type = /^# TYPE (\S+) (counter|gauge|histogram)$/.exec(line);
+      if (type !== null) types.set(type[1]!, type[2]!);
+      if (line.startsWith('#')) continue;
+      const sample = /^([a-z_]+)(\{[a-z_]+="[^"\\]*"(?:,[a-z_]+="[^"\\]*")*\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
+        line,
+      );
+      expect(sample, line).not.toBeNull();
+      const name = sample![1]!;
+      const family = types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, '');
+      expect(types.get(family), line).toBeDefined();
+      if (types.get(name) === 'counter') expect(name).toMatch(/_total$/);
+      samples.set(`${name}${sample![2] ?? ''}`, Number(sample![3]));
+    }
+    expect(samples.get('pagegate_requests_total{status="200"}')).toBeGreaterThanOrEqual(2);
+    expect(samples.get('pagegate_requests_total{status="400"}')).toBeGreaterThanOrEqual(1);
+    expect(samples.get('pagegate_verdicts_total{verdict="allow",layer="default"}')).toBeGreaterThanOrEqual(1);
+    expect(samples.get('pagegate_index_generation')).toBe(1);
+    expect(samples.get('pagegate_lookup_seconds_bucket{le="+Inf"}')).toBe(samples.get('pagegate_lookup_seconds_count'));
+    expect(text).not.toMatch(/example|secret|127\.0\.0\.1|pg_/);
+  });
+
+  it('only reads', async () => {
+    for (const path of ['/livez', '/reload', '/status']) {
+      const { status, headers } = await admin(path, { method: 'POST' });
+      expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    }
+    expect((await admin('/reload')).status).toBe(404);
+    expect((await admin('/api/check')).status).toBe(404);
+    expect((await admin('/livez', { method: 'HEAD' })).text).toBe('');
+  });
+});
+
+describe('the control socket', () => {
+  it('has mode 0660', () => {
+    expect(statSync(server.paths.socket).mode & 0o777).toBe(0o660);
+  });
+
+  it('status and reload', async () => {
+    const status = (await askServer(server.paths.socket, 'status')) as ServerStatus;
+    expect(status.ready).toBe(true);
+    const reply = (await askServer(server.paths.socket, 'reload')) as { workers: { index: string }[] };
+    expect(reply.workers.map((worker) => worker.index)).toEqual(['generation 1']);
+  });
+
+  it.each(['', 'x', '{}', '{"command":"stop"}', '{"command":"toString"}', `${' '.repeat(300)}`])(
+    'refuses %j and goes on',
+    async (line) => {
+      const reply = await new Promise<string>((resolve) => {
+        let text = '';
+        const socket = connect(server.paths.socket, () => socket.write(`${line}\n`));
+        socket.on('data', (chunk) => {
+          text += chunk;
+        });
+        socket.on('end', () => resolve(text));
+      });
+      expect(JSON.parse(reply)).toMatchObject({ ok: false, error: 'usage' });
+      expect(((await askServer(server.paths.socket, 'status')) as ServerStatus).ready).toBe(true);
+    },
+  );
+
+  it('a second server on the same state directory is refused; a file in the way stays', async () => {
+    const handlers = { reload: async () => 0, drain: async () => 0, status: async () => 0 };
+    await expect(listenControl(server.paths.socket, handlers)).rejects.toMatchObject({ code: 'server_running' });
+    const file = `${server.paths.runDir}/file`;
+    writeFileSync(file, 'x');
+    await expect(listenControl(file, handlers)).rejects.toMatchObject({ code: 'listen_failed' });
+    await expect(listenControl(`/tmp/${'x'.repeat(120)}`, handlers)).rejects.toMatchObject({ code: 'listen_failed' });
+  });
+
+  it('a socket that a killed server left behind is replaced', async () => {
+    await expect(askServer(`${server.paths.runDir}/none.sock`, 'status')).rejects.toMatchObject({
+      code: 'server_not_running',
+    });
+  });
+});

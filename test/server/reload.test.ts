@@ -1,0 +1,145 @@
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
+
+/** Generation n says so in the record's language, so that a mixed answer shows. */
+const LANGUAGES = ['aa', 'en', 'de', 'fr', 'it', 'es'];
+const entries = (generation: number) =>
+  Array.from({ length: 50 }, (_, i) => ({
+    domain: `site-${i}.com`,
+    language: LANGUAGES[generation]!,
+    page_types: { docs: `https://site-${i}.com/generation-${generation}` },
+  }));
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ entries: entries(1), config: { index: { poll_seconds: 3600 } } });
+});
+afterAll(() => server.stop());
+
+const reasonOf = async (): Promise<string> => {
+  const { body } = await read(await fetch(`${server.adminUrl}/status`));
+  return body.workers[0].problems.index ?? '';
+};
+const generationOf = (answer: Answer): string => answer.headers.get('x-pagegate-data')!.split('.')[0]!;
+
+describe('hot swap', () => {
+  it('under load: every answer is whole, of one generation or the other', async () => {
+    server.publish(2, entries(2));
+    let isDone = false;
+    const seen = new Map<string, number>();
+    const load = Array.from({ length: 8 }, async (_, client) => {
+      for (let i = 0; !isDone; i++) {
+        const answer = await server.check(`?domain=site-${(client * 7 + i) % 50}.com`);
+        const generation = generationOf(answer);
+        expect(answer.status).toBe(200);
+        expect(answer.body.language).toBe(LANGUAGES[Number(generation)]);
+        expect(answer.body.page_types.docs).toContain(`/generation-${generation}`);
+        seen.set(generation, (seen.get(generation) ?? 0) + 1);
+      }
+    });
+    for (let swap = 0; swap < 60; swap++) {
+      switchTo(server.paths, (swap % 2) + 1);
+      await server.server.reload();
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    isDone = true;
+    await Promise.all(load);
+    expect([...seen.keys()].sort()).toEqual(['1', '2']);
+    const text = (await read(await fetch(`${server.adminUrl}/metrics`))).text;
+    expect(text).toMatch(/^pagegate_generations_mapped 1$/m);
+    expect(text).toMatch(/^pagegate_swaps_total\{part="index",outcome="done"\} 61$/m);
+  });
+
+  it.each<[string, (folder: string) => void, RegExp]>([
+    [
+      'a file that is no index',
+      (folder) => writeFileSync(join(folder, 'index.pgx'), 'no index', { mode: 0o444 }),
+      /index/i,
+    ],
+    ['an empty file', (folder) => writeFileSync(join(folder, 'index.pgx'), '', { mode: 0o444 }), /index/i],
+    ['no file', () => {}, /no index file/],
+    [
+      'an index that others may write',
+      (folder) => {
+        server.publish(4, entries(4));
+        chmodSync(join(folder, '..', '4', 'index.pgx'), 0o666);
+        renameSync(join(folder, '..', '4', 'index.pgx'), join(folder, 'index.pgx'));
+      },
+      /can be changed by/,
+    ],
+  ])('%s is refused, and the old one goes on', async (name, write, expected) => {
+    switchTo(server.paths, 2);
+    await server.server.reload();
+    const number = 10 + name.length;
+    const folder = join(server.paths.indexDir, 'generations', String(number));
+    mkdirSync(folder);
+    write(folder);
+    switchTo(server.paths, number);
+    expect(JSON.stringify(await server.server.reload())).toContain('refused');
+    expect(await reasonOf()).toMatch(expected);
+    const answer = await server.check('?domain=site-1.com');
+    expect([answer.status, generationOf(answer)]).toEqual([200, '2']);
+    switchTo(server.paths, 2);
+    await server.server.reload();
+    expect(await reasonOf()).toBe('');
+  });
+
+  it('an index outside the license is refused, one of another dataset and one of another vocabulary', async () => {
+    const wrong: [number, object][] = [
+      [41, { dataset: 'other' }],
+      [42, { created: '2100-01-01T00:00:00Z' }],
+      [43, { vocabulary: { name: 'page-types', version: 99, pageTypes: ['login', 'signup', 'docs'] } }],
+    ];
+    for (const [generation, metadata] of wrong) {
+      server.publish(generation, [{ domain: 'x.com' }], metadata);
+      expect(JSON.stringify(await server.server.reload()), String(generation)).toContain('refused');
+      expect(generationOf(await server.check('?domain=site-1.com'))).toBe('2');
+    }
+    expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
+      /pagegate_swaps_total\{part="index",outcome="refused"\} \d/,
+    );
+  });
+});
+
+describe('without being told', () => {
+  it('a new generation is noticed, also where there was none', async () => {
+    const other = await startTestServer({ config: { index: { poll_seconds: 0.05 } } });
+    try {
+      const none = await other.check('?domain=site-1.com');
+      expect([none.status, none.body.error, none.headers.get('retry-after')]).toEqual([503, 'no_index', '5']);
+      expect((await read(await fetch(`${other.adminUrl}/readyz`))).status).toBe(503);
+      other.publish(3, entries(3));
+      await expect.poll(async () => (await other.check('?domain=site-1.com')).status, { timeout: 5_000 }).toBe(200);
+      expect((await read(await fetch(`${other.adminUrl}/readyz`))).status).toBe(200);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('the policy file is noticed; one that is wrong leaves the old policy in force', async () => {
+    const file = join(server.paths.runDir, 'policy.json');
+    const policy = (hosts: object[]) => JSON.stringify({ format: 'pagegate-policy/1', add: { hosts } });
+    const own = { id: 'mine', group: 'own', host: 'blocked.com', verdict: 'deny', note: 'Our own entry.' };
+    writeFileSync(file, policy([]));
+    const other = await startTestServer({
+      entries: [{ domain: 'blocked.com' }],
+      config: { policy: { file }, index: { poll_seconds: 0.05 } },
+    });
+    const verdict = async () => (await other.check('?domain=blocked.com')).body.verdict;
+    try {
+      expect(await verdict()).toBe('allow');
+      writeFileSync(file, policy([{ ...own, verdict: 'nonsense' }]));
+      await expect
+        .poll(async () => (await other.server.status()).workers, { timeout: 5_000 })
+        .toMatchObject([{ problems: { policy: expect.any(String) } }]);
+      expect(await verdict()).toBe('allow');
+      writeFileSync(file, policy([own]));
+      await expect.poll(verdict, { timeout: 5_000 }).toBe('deny');
+      expect((await other.server.status()).workers).toMatchObject([{ problems: {} }]);
+    } finally {
+      await other.stop();
+    }
+  });
+});

@@ -1,0 +1,140 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCertificate } from '../support/certificate.ts';
+import { requestText } from '../support/raw-client.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'pagegate-tls-'));
+const files = { certificate_file: join(dir, 'cert.pem'), key_file: join(dir, 'key.pem') };
+
+function install(commonName: string): void {
+  const { certificate, key } = createCertificate(commonName);
+  writeFileSync(files.certificate_file, certificate);
+  writeFileSync(files.key_file, key, { mode: 0o600 });
+}
+
+let server: TestServer;
+beforeAll(async () => {
+  install('first.test');
+  server = await startTestServer({
+    entries: [{ domain: 'example.com' }],
+    workers: 2,
+    config: { tls: files, index: { poll_seconds: 3600 } },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+type Version = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
+
+async function open(version?: Version): Promise<TLSSocket> {
+  const versions =
+    version === undefined ? {} : { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
+  const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, ...versions });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('secureConnect', resolve);
+    socket.once('error', reject);
+  });
+  return socket;
+}
+
+const nameOf = (socket: TLSSocket): string => String(socket.getPeerCertificate().subject.CN);
+
+async function ask(socket: TLSSocket): Promise<string> {
+  const answer = new Promise<string>((resolve, reject) => {
+    socket.once('data', (chunk) => resolve(String(chunk)));
+    socket.once('close', () => reject(new Error('closed')));
+  });
+  socket.write(requestText('/api/check?domain=example.com', { 'x-api-key': server.keys['pro']! }));
+  return answer;
+}
+
+describe('TLS in the server', () => {
+  it('answers over TLS 1.2 and 1.3', async () => {
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+      const socket = await open(version);
+      expect(socket.getProtocol()).toBe(version);
+      expect(await ask(socket)).toContain('"found":true');
+      socket.destroy();
+    }
+  });
+
+  it.each(['TLSv1', 'TLSv1.1'] as const)('refuses %s', async (version) => {
+    await expect(open(version)).rejects.toThrow();
+  });
+
+  it('a new certificate: open connections go on with the old one, new ones see the new one', async () => {
+    const old = await open();
+    expect(nameOf(old)).toBe('first.test');
+    expect(await ask(old)).toContain('"found":true');
+    install('second.test');
+    expect(JSON.stringify(await server.server.reload())).toContain('"certificate":"in use"');
+    expect(await ask(old)).toContain('"found":true');
+    expect(nameOf(old)).toBe('first.test');
+    for (let i = 0; i < 10; i++) {
+      const socket = await open();
+      expect(nameOf(socket)).toBe('second.test');
+      expect(await ask(socket)).toContain('"found":true');
+      socket.destroy();
+    }
+    old.destroy();
+  });
+
+  it('rotated again and again under load: a handshake is tried at most twice', async () => {
+    let isDone = false;
+    let retries = 0;
+    let answered = 0;
+    const attempt = async (): Promise<void> => {
+      const socket = await open();
+      try {
+        expect(await ask(socket)).toContain('"found":true');
+      } finally {
+        socket.destroy();
+      }
+    };
+    const load = Array.from({ length: 4 }, async () => {
+      while (!isDone) {
+        await attempt().catch(async () => {
+          retries += 1;
+          await attempt();
+        });
+        answered += 1;
+      }
+    });
+    for (let i = 0; i < 10; i++) {
+      install(`rotation-${i}.test`);
+      await server.server.reload();
+    }
+    isDone = true;
+    await Promise.all(load);
+    expect(answered).toBeGreaterThan(10);
+    expect(retries).toBeLessThanOrEqual(answered / 2);
+    const socket = await open();
+    expect(nameOf(socket)).toBe('rotation-9.test');
+    socket.destroy();
+  });
+
+  it.each<[string, () => void, RegExp]>([
+    [
+      'a key that does not belong to it',
+      () => writeFileSync(files.key_file, createCertificate('x').key, { mode: 0o600 }),
+      /does not belong/,
+    ],
+    ['no certificate at all', () => writeFileSync(files.certificate_file, 'nonsense'), /refused/],
+    ['a key that everybody may read', () => chmodSync(files.key_file, 0o644), /chmod/],
+  ])('%s is refused, the old one goes on', async (_, spoil, expected) => {
+    install('good.test');
+    await server.server.reload();
+    spoil();
+    expect(JSON.stringify(await server.server.reload())).toMatch(expected);
+    const socket = await open();
+    expect(nameOf(socket)).toBe('good.test');
+    socket.destroy();
+    chmodSync(files.key_file, 0o600);
+  });
+});

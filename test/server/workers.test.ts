@@ -1,0 +1,123 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { read, startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    entries: [{ domain: 'example.com' }],
+    accounts: { pro: { plan: 'business' } },
+    workers: 2,
+    config: { burst: { exempt: [], limit: 240, trusted_proxies: ['127.0.0.1'] } },
+  });
+});
+afterAll(() => server.stop());
+
+const from = (client: string) => ({ 'x-api-key': server.keys['pro']!, 'x-forwarded-for': client });
+const metric = async (name: string): Promise<number> => {
+  const { text } = await read(await fetch(`${server.adminUrl}/metrics`));
+  return Number(
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`pagegate_${name} `))
+      ?.split(' ')[1] ?? Number.NaN,
+  );
+};
+
+describe('two worker processes', () => {
+  it('share one port', async () => {
+    expect(server.server.pids.length).toBe(2);
+    expect(new Set(server.server.pids).size).toBe(2);
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        server.check('?domain=example.com', { ...from(`10.9.0.${i}`), connection: 'close' }),
+      ),
+    );
+    expect(answers.every((answer) => answer.status === 200)).toBe(true);
+    const left = answers.map(({ body }) => body.quota_remaining);
+    expect(new Set(left).size).toBe(100);
+    const counts = await Promise.all(server.server.pids.map((pid) => readFileSync(`/proc/${pid}/maps`, 'utf8')));
+    // Both map the same file, read-only and shared.
+    for (const maps of counts) expect(maps).toMatch(/r--s .*index\.pgx/);
+  });
+
+  it('the burst guard is exact over both, whatever the status', async () => {
+    const paths = ['?domain=example.com', '?domain=%zz', ''];
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, (_, i) =>
+        server.check(paths[i % 3]!, { ...from('192.0.2.7'), connection: i % 2 ? 'close' : 'keep-alive' }),
+      ),
+    );
+    const refused = answers.filter((answer) => answer.status === 429);
+    expect(refused.length).toBe(60);
+    for (const { headers, body } of refused) {
+      expect(body.error).toBe('rate_limited');
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(61);
+    }
+    expect((await server.check('?domain=example.com', from('192.0.2.8'))).status).toBe(200);
+    expect((await server.check('?domain=example.com', { ...from('192.0.2.7'), 'x-api-key': 'wrong' })).status).toBe(
+      429,
+    );
+    expect((await read(await fetch(`${server.url}/elsewhere`, { headers: from('192.0.2.7') }))).status).toBe(429);
+  });
+
+  it('IPv6 clients count by /64', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 241 }, (_, i) => server.check('?domain=%zz', from(`2001:db8::${i.toString(16)}`))),
+    );
+    expect(answers.filter((answer) => answer.status === 429).length).toBe(1);
+  });
+
+  it('a worker that is killed is replaced, and its counts are not lost', async () => {
+    await metric('workers');
+    const before = await metric('requests_total{status="200"}');
+    const [victim] = server.server.pids;
+    process.kill(victim!, 'SIGKILL');
+    await expect.poll(() => server.server.pids.filter((pid) => pid !== victim).length, { timeout: 10_000 }).toBe(2);
+    expect(await metric('worker_restarts_total')).toBe(1);
+    expect(await metric('requests_total{status="200"}')).toBeGreaterThanOrEqual(before);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        server.check('?domain=example.com', { ...from(`10.8.0.${i}`), connection: 'close' }),
+      ),
+    );
+    expect(answers.every((answer) => answer.status === 200)).toBe(true);
+    expect(server.log.some((line) => line.includes('"worker_died"'))).toBe(true);
+    // What the guard counted before the worker died still counts.
+    expect((await server.check('?domain=example.com', from('192.0.2.7'))).status).toBe(429);
+  });
+
+  it('drains: what was asked is answered, then no process is left', async () => {
+    const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
+    const { pids } = other.server;
+    const open = Promise.allSettled(Array.from({ length: 50 }, () => other.check('?domain=example.com')));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await other.stop();
+    for (const outcome of await open) {
+      // A connection that was not accepted yet may be refused; what was accepted is answered.
+      if (outcome.status === 'fulfilled') expect(outcome.value.status).toBe(200);
+    }
+    for (const pid of pids) expect(existsSync(`/proc/${pid}`)).toBe(false);
+    await expect(fetch(other.url)).rejects.toThrow();
+  });
+});
+
+describe('a start that cannot work', () => {
+  it('says why, and leaves nothing behind', async () => {
+    const config = { policy: { file: '/nonexistent/policy.json' } };
+    await expect(startTestServer({ config, workers: 2 })).rejects.toMatchObject({ code: 'policy_missing' });
+    await expect(startTestServer({ config: { server: { host: '192.0.2.1' } } })).rejects.toMatchObject({
+      code: 'plain_http_refused',
+    });
+    await expect(startTestServer({ config: { server: { host: '0.0.0.0' } } })).rejects.toMatchObject({
+      code: 'plain_http_refused',
+    });
+    await expect(startTestServer({ config: { server: { port: server.port } } })).rejects.toMatchObject({
+      code: 'listen_failed',
+    });
+    await expect(startTestServer({ config: { burst: { exempt: ['nonsense'] } } })).rejects.toMatchObject({
+      code: 'config_invalid',
+    });
+  });
+});
