@@ -25,7 +25,7 @@ export const DIRT: Readonly<Record<string, (line: Line) => string>> = {
   long_label: (line) => withDomain(line, `${'a'.repeat(64)}.${line.domain}`),
   long_name: (line) => withDomain(line, `${'abcdefgh.'.repeat(30)}${line.domain}`),
   empty_label: (line) => withDomain(line, line.domain.replace('.', '..')),
-  edge_hyphen: (line) => withDomain(line, `-${line.domain}`),
+  edge_hyphen: (line) => withDomain(line, line.domain.replace(/\.(?=[^.]*$)/, '-.')),
   control_byte: (line) => withDomain(line, `a\u0001${line.domain}`),
   port: (line) => withDomain(line, `${line.domain}:8080`),
   path: (line) => withDomain(line, `${line.domain}/index.html`),
