@@ -94,6 +94,7 @@ export class LocalWorker implements BuildWorker {
   }
 
   async close(): Promise<void> {
+    this.#scanner?.stop();
     this.#spill?.finish();
     this.#spill = undefined;
   }

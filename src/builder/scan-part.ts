@@ -121,6 +121,7 @@ export class PartScanner {
   readonly #setup: ScanSetup;
   readonly #encoder: RecordEncoder;
   readonly #spill: SpillWriter;
+  #isStopped = false;
 
   constructor(setup: ScanSetup, spill: SpillWriter) {
     this.#setup = setup;
@@ -133,6 +134,11 @@ export class PartScanner {
     return this.#encoder.maxAnswerSizeBytes;
   }
 
+  /** Ends a scan that is under way, before it touches the spill again. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
   /**
    * Reads the part of that number in the manifest. Throws what `readPart` throws, and `drop_part_records` where the part
    * has another number of lines than its manifest says.
@@ -143,9 +149,11 @@ export class PartScanner {
     const lines = new LineSplitter(sink);
     try {
       for await (const chunk of readPart(this.#setup.drop, part, onBytes)) {
+        if (this.#isStopped) throw new PagegateError('interrupted');
         lines.push(chunk);
         if (sink.records > part.records) throw wrongCount(part, `at least ${sink.records}`);
       }
+      if (this.#isStopped) throw new PagegateError('interrupted');
       lines.end();
     } finally {
       rejects.close();

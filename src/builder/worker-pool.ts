@@ -145,6 +145,8 @@ export async function runInOrder<T>(
 /** The promise's result, or the signal's reason as soon as it is aborted. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
+  // Where the signal comes first, what becomes of the promise later is nobody's concern.
+  promise.catch(() => {});
   signal.throwIfAborted();
   let onAbort = (): void => {};
   const aborted = new Promise<never>((_, reject) => {
