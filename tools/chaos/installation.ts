@@ -115,7 +115,7 @@ export class Installation {
     return childrenOf(this.primary).filter((pid) => commandOf(pid).includes('worker-process'));
   }
 
-  /** Starts the server, and resolves when it answers a lookup in some way. */
+  /** Starts the server, and resolves when all workers listen. */
   async start(): Promise<void> {
     this.port = this.port === 0 ? await freePort() : this.port;
     const flags = ['--port', String(this.port), '--workers', String(this.#options.workers), '--admin-port', '0'];
@@ -130,13 +130,14 @@ export class Installation {
     ];
     const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#server = server;
+    this.#log = '';
     for (const stream of [server.stdout, server.stderr]) {
       stream.on('data', (text: Buffer) => {
         this.#log = (this.#log + text.toString()).slice(-20_000);
       });
     }
     const deadline = Date.now() + START_DEADLINE_MS;
-    while (!(await this.#answers())) {
+    while (!this.#log.includes('"event":"listening"') || !(await this.#answers())) {
       if (server.exitCode !== null || Date.now() > deadline) throw new Error(`The server did not start:\n${this.#log}`);
       await sleep(20);
     }

@@ -77,10 +77,10 @@ async function act(
   } else if (deed === 'stop worker') await pause(worker, 100 + random(400));
   else if (deed === 'stop keeper') await pause(keeper, 100 + random(3_000));
   else if (keeper !== 0) {
-    // Any write beyond the first page of a file fails, as on a full disk.
-    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=4096']);
+    // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
+    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=4096:']);
     await sleep(200 + random(500));
-    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=unlimited']);
+    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=unlimited:']);
   }
   await installation.recovered(key);
 }
