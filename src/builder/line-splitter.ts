@@ -75,6 +75,10 @@ export class LineSplitter {
 
   #emit(buffer: Buffer, from: number, to: number): void {
     this.#number += 1;
+    if (to - from > CARRY_MAX_BYTES) {
+      this.#sink.overlong(this.#number);
+      return;
+    }
     let start = from;
     let end = to;
     if (
