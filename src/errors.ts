@@ -403,6 +403,10 @@ export const ERRORS = table({
     exit: EXIT.bad_input,
     message: 'A policy file is not valid; correct it, the policy in force stays as it is.',
   },
+  policy_no_effect: {
+    exit: EXIT.negative,
+    message: 'Entries of the policy can never match; remove them, or what stands in front of them.',
+  },
   policy_cases_failed: {
     exit: EXIT.negative,
     message: 'Test cases of the policy did not give the verdicts that they expect.',

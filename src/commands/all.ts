@@ -6,6 +6,7 @@ import { registerDiff } from './diff.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
+import { registerExplain } from './explain.ts';
 import { registerExport } from './export.ts';
 import { registerGenerations } from './generations.ts';
 import { registerInspect } from './inspect.ts';
@@ -13,6 +14,7 @@ import { registerKey } from './key.ts';
 import { registerLicense } from './license.ts';
 import { registerLookup } from './lookup.ts';
 import { registerPlan } from './plan.ts';
+import { registerPolicy } from './policy.ts';
 import { registerPrune } from './prune.ts';
 import { registerRefresh } from './refresh.ts';
 import { registerRegister } from './register.ts';
@@ -27,6 +29,8 @@ export const commands: readonly ((program: Command) => void)[] = [
   registerVerify,
   registerInspect,
   registerLookup,
+  registerExplain,
+  registerPolicy,
   registerExport,
   registerDiff,
   registerRefresh,

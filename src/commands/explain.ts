@@ -1,0 +1,150 @@
+/** `pagegate explain`: the verdict for a URL, layer by layer, without a server, a key or a charge. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import type { Target } from '../domain/target.ts';
+import { PagegateError } from '../errors.ts';
+import type { Index } from '../index/reader.ts';
+import type { ExplainStep, Explanation } from '../policy/explain.ts';
+import type { Evidence } from '../policy/types.ts';
+import { configFrom } from './config-options.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
+import { printJson, printLine } from './output.ts';
+
+interface ExplainFlags extends IndexFlags {
+  readonly method: string;
+  readonly policy?: string;
+  readonly profile?: string;
+  readonly json?: true;
+}
+
+export function registerExplain(program: Command): void {
+  addIndexOptions(program.command('explain').description('show how a verdict comes about, layer by layer'))
+    .argument('<url>', 'a URL or a domain')
+    .option('--method <method>', 'the HTTP method that the agent intends', 'GET')
+    .option('--policy <file>', 'your own policy file (else the configured one)')
+    .option('--profile <name>', 'strict, default or open (else the configured one)')
+    .option('--json', 'print the explanation as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate explain https://github.com/login --method POST')
+    .action(explainCommand);
+}
+
+async function explainCommand(input: string, flags: ExplainFlags): Promise<void> {
+  const { parseTarget } = await import('../domain/target.ts');
+  const { loadPolicy } = await import('../policy/load.ts');
+  const { explain } = await import('../policy/explain.ts');
+  const target = parseTarget(input);
+  if ('problem' in target)
+    throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(flags.method))
+    throw new PagegateError('bad_method', '', { got: flags.method });
+  const config = await configFrom(flags);
+  const file = flags.policy ?? config.policy.file ?? undefined;
+  const profile = flags.profile ?? config.policy.profile ?? undefined;
+  const policy = loadPolicy({ ...(file === undefined ? {} : { file }), ...(profile === undefined ? {} : { profile }) });
+  const index = await openIndexIfAny(flags);
+  try {
+    const evidence = await evidenceFor(index, target, config.index.subdomains);
+    const method = flags.method.toUpperCase();
+    const explanation = explain(policy, { url: target.url, method }, evidence);
+    const report = { input, method, target, evidence, index: index?.info.path ?? null, explanation };
+    if (flags.json) printJson(toJson(report, policy.revision));
+    else print(report);
+  } finally {
+    index?.close();
+  }
+}
+
+/** The index that is named or served; none where none is served yet. */
+async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
+  const path = await indexPathFrom(flags);
+  if (flags.index === undefined && !existsSync(path)) return undefined;
+  const { openIndex } = await import('../index/reader.ts');
+  return openIndex(path);
+}
+
+async function evidenceFor(
+  index: Index | undefined,
+  target: Target,
+  subdomains: 'exact' | 'parent',
+): Promise<Evidence> {
+  if (index === undefined) return (await import('../policy/types.ts')).NO_EVIDENCE;
+  const { RecordEvidence } = await import('../server/evidence.ts');
+  return new RecordEvidence(index, target, subdomains);
+}
+
+interface Report {
+  readonly input: string;
+  readonly method: string;
+  readonly target: Target;
+  readonly evidence: Evidence;
+  readonly index: string | null;
+  readonly explanation: Explanation;
+}
+
+function toJson(
+  { input, method, target, evidence, index, explanation }: Report,
+  revision: string,
+): Record<string, unknown> {
+  const { url } = target;
+  return {
+    input,
+    method,
+    domain: target.key,
+    canonical: {
+      href: url.href,
+      scheme: url.scheme,
+      host: url.host,
+      host_kind: url.hostKind,
+      port: url.port,
+      path: url.path,
+      decoded_path: url.decodedPath,
+      query: url.query,
+      has_userinfo: url.hasUserinfo,
+      read_as_https: target.bare,
+    },
+    record: {
+      index,
+      found: evidence.found,
+      parent_found: evidence.parentFound,
+      page_urls: [...evidence.pages()],
+      filtering_categories: evidence.filteringCategories(),
+    },
+    steps: explanation.steps,
+    verdict: explanation.verdict.verdict,
+    matched: { layer: explanation.verdict.layer, id: explanation.verdict.id, note: explanation.verdict.note },
+    policy_revision: revision,
+  };
+}
+
+function print({ input, method, target, evidence, index, explanation }: Report): void {
+  printLine(`${method} ${input}${target.bare ? '  (no scheme: read as https://)' : ''}`);
+  printLine(`  canonical  ${describeUrl(target.url)}`);
+  printLine(`  domain     ${target.key}`);
+  printLine(`  record     ${describeRecord(evidence, index)}`);
+  printLine();
+  for (const [at, step] of explanation.steps.entries()) printStep(at + 1, step);
+  const { verdict, layer, id, note } = explanation.verdict;
+  printLine(`\n${verdict}  ${layer}/${id}\n  ${note}`);
+}
+
+function describeUrl(url: CanonicalUrl): string {
+  const decoded = url.decodedPath === url.path ? '' : `  (path decoded: ${JSON.stringify(url.decodedPath)})`;
+  return `${url.href}${decoded}`;
+}
+
+function describeRecord(evidence: Evidence, index: string | null): string {
+  if (index === null) return 'no index is served yet: judged as a domain that nobody has classified';
+  const pages = [...evidence.pages()].length;
+  const categories = evidence.filteringCategories().join(', ');
+  const found = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
+  return `${found}, ${pages} verified pages${categories === '' ? '' : `, ${categories}`}`;
+}
+
+function printStep(number: number, step: ExplainStep): void {
+  const mark = step.decides ? '=>' : step.reached ? '  ' : ' -';
+  const matches = step.matches.map(({ verdict, id }) => `${verdict} ${id}`).join(', ');
+  printLine(
+    `${mark} ${number} ${step.step.padEnd(17)} ${step.says}${matches === '' ? '' : `: ${matches}`}${step.reached ? '' : '  (not asked)'}`,
+  );
+}
