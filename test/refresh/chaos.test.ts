@@ -3,8 +3,7 @@ import { expect, test } from 'vitest';
 import { runChaos } from '../../tools/chaos/refresh.ts';
 
 test('the server never notices, the next refresh succeeds, prune leaves no litter', async () => {
-  const report = await runChaos({ rounds: 3, seed: 7, workers: 2, domains: 200 });
-  expect(report).toMatchObject({ rounds: 3, wrong: 0, wrongExamples: [], failures: [] });
-  expect(report.killed).toBeGreaterThan(0);
+  const report = await runChaos({ kills: 2, seed: 7, workers: 2, domains: 200 });
+  expect(report).toMatchObject({ killed: 2, wrong: 0, wrongExamples: [], failures: [] });
   expect(report.requests).toBeGreaterThan(100);
 });
