@@ -37,6 +37,8 @@ export interface CheckParts {
   readonly decisions: DecisionLog | undefined;
   /** What is served now; undefined before the first index. */
   readonly served: () => Served | undefined;
+  /** Open connections of this worker. */
+  readonly connections: () => number;
   /** While the server stops, answers also close their connection. */
   readonly isDraining: () => boolean;
 }
@@ -206,7 +208,7 @@ export class CheckHandler {
     const { client } = this.#headers;
     try {
       meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
-      if (!pending.done && this.#pipelining.shouldWait(client)) meter.settle();
+      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) meter.settle();
     } catch (error) {
       // The failure is answered by the caller; a charge that is certain later must not answer again.
       pending.aborted = true;

@@ -6,6 +6,8 @@
  */
 import type { Address } from './address.ts';
 
+/** With at most this many connections of a worker open, waiting keeps few others waiting. */
+const QUIET_CONNECTIONS = 4;
 /** Up to this many requests in a turn of the event loop (a moving average) there is nothing to be gained from answering them together. */
 const QUIET_REQUESTS = 2;
 const AVERAGE_WEIGHT = 0.1;
@@ -29,11 +31,13 @@ export class PipeliningGuard {
   }
 
   /** Counts a request that is about to be charged; says whether to wait for the charge inside the handler. */
-  shouldWait(client: Address): boolean {
+  shouldWait(client: Address, openConnections: number): boolean {
     this.#inTurn += 1;
     if (this.#inTurn === 1) setImmediate(this.#endTurn);
     const isQuiet = this.#average <= QUIET_REQUESTS || performance.now() - this.#lastTurnMs > FORGET_MS;
-    return (isQuiet && this.#inTurn <= WAITS_IN_TURN) || this.#isRemembered(client);
+    return (
+      openConnections <= QUIET_CONNECTIONS || (isQuiet && this.#inTurn <= WAITS_IN_TURN) || this.#isRemembered(client)
+    );
   }
 
   /** A request was aborted in the turn in which it came: most likely its successor was in the same packet. */

@@ -94,6 +94,7 @@ export class Worker {
       log,
       decisions: this.#decisions,
       served: () => this.#served,
+      connections: () => this.#connections.open,
       isDraining: () => this.#isDraining,
     });
   }

@@ -9,6 +9,7 @@ import { openLedger } from '../../src/ledger/ledger.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { createLog } from '../../src/server/log.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
+import type { WorkerStatus } from '../../src/server/worker.ts';
 import { type EntryInput, writeIndex } from './index-file.ts';
 
 export interface AccountInput {
@@ -46,12 +47,26 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
+/** What bodies have in them; a test reads what it expects there. */
+export interface Body {
+  readonly domain: string;
+  readonly found: boolean;
+  readonly language: string;
+  readonly page_types: Readonly<Record<string, string>>;
+  readonly quota_remaining: number;
+  readonly verdict: string;
+  readonly matched: { readonly layer: string; readonly id: string; readonly note: string };
+  readonly error: string;
+  readonly message: string;
+  readonly activated: boolean;
+  readonly workers: readonly WorkerStatus[];
+}
+
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape.
-  readonly body: any;
+  readonly body: Body;
 }
 
 const DATASET = 'test';
@@ -116,16 +131,18 @@ export function switchTo(paths: StatePaths, generation: number): void {
   renameSync(temporary, paths.currentLink);
 }
 
-/** Reads an answer whole; its body is undefined where it is not JSON. */
+/** Reads an answer whole; its body is empty where it is not JSON. */
 export async function read(response: Response): Promise<Answer> {
   const text = await response.text();
-  let body: unknown;
+  return { status: response.status, headers: response.headers, text, body: parse(text) };
+}
+
+function parse(text: string): Body {
   try {
-    body = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    body = undefined;
+    return {} as Body;
   }
-  return { status: response.status, headers: response.headers, text, body };
 }
 
 function testConfig(dir: string, publicKey: string, { config = {}, workers }: TestServerOptions): Config {
