@@ -1,0 +1,29 @@
+/**
+ * Makes `test/data/labelled-urls.tsv.gz`: of a table of labelled URLs the rows whose sources may be passed on, of the types that are
+ * scored. Usage: extract.ts <page-urls.tsv.gz> <out.tsv.gz>. The same input gives the same bytes.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { PURPOSE_TYPES, READING_TYPES } from './score.ts';
+
+/** Sources under MIT, ISC, Apache-2.0, CC0, the Unlicense or CC BY; `test/data/NOTICE.md` names each. */
+const REDISTRIBUTABLE = new Set(
+  (
+    '2fa apple-pmr awesome-status-pages chocolatey cncf-landscape datenanfragen diodb docsearch easy-application ' +
+    'endoflife.date grant-oauth hiring-without-whiteboards jdm passkeys public-apis remote-jobs simple-icons ' +
+    'sp500-careers sp500-crawl sso-tax yt-dlp'
+  ).split(' '),
+);
+
+const [from, to] = process.argv.slice(2);
+if (from === undefined || to === undefined) throw new Error('Usage: extract.ts <page-urls.tsv.gz> <out.tsv.gz>');
+const types = new Set([...PURPOSE_TYPES, ...READING_TYPES]);
+const rows = gunzipSync(readFileSync(from)).toString('utf8').trimEnd().split('\n').slice(1);
+const kept = new Set<string>();
+for (const row of rows) {
+  const [source = '', type = '', evidence = '', , , url = ''] = row.split('\t');
+  if (REDISTRIBUTABLE.has(source) && types.has(type)) kept.add([source, type, evidence, url].join('\t'));
+}
+const text = ['source\ttype\tevidence\turl', ...[...kept].sort(), ''].join('\n');
+writeFileSync(to, gzipSync(text, { level: 9 }));
+process.stdout.write(`${kept.size} of ${rows.length} rows\n`);
