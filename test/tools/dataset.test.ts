@@ -28,7 +28,7 @@ const run = (...args: string[]) => spawnSync(process.execPath, [tool, ...args], 
 describe('determinism', () => {
   it('is frozen: figures in our documents were measured on these bytes', () => {
     expect(sha256(bytesOf(dataset(1_000_000), 0, 20_000))).toBe(
-      'd9906db1171ea0d01157fd16c57849ea5433d3acbfc8f3e40de0d4d8358927aa',
+      '0451b93f73c441ef2bbc3861b0ebc08341499cc2d12b654fcc0f9059e22eeae5',
     );
   });
 
@@ -116,6 +116,19 @@ describe('shape', () => {
   it('names a record without making it', () => {
     const set = dataset(1_000_000, 5);
     expect([0, 1, 29_999].map((i) => set.nameOf(500_000 + i))).toEqual([0, 1, 29_999].map((i) => entries[i]?.domain));
+  });
+});
+
+describe('absent names', () => {
+  it('are keys of the same length that no record can have', () => {
+    const set = dataset(10_000);
+    for (let i = 0; i < 10_000; i += 1) {
+      const name = set.absentNameOf(i);
+      expect(name).toHaveLength(set.nameOf(i).length);
+      expect(name.split('_')).toHaveLength(2);
+      expect(keyFromHost(name)).toEqual({ key: name });
+      expect(set.nameOf(i)).not.toContain('_');
+    }
   });
 });
 

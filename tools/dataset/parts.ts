@@ -60,6 +60,15 @@ export class Dataset {
     return bytes.toString('latin1', 0, this.#source.names.write(i, bytes, 0));
   }
 
+  /** A name like that of record `i`, but for an underscore in its registrable label: no record has such a name, so it is never found. */
+  absentNameOf(i: number): string {
+    const name = this.nameOf(i);
+    const middle = Math.floor(
+      (this.#source.names.registrableAt + name.indexOf('.', this.#source.names.registrableAt)) / 2,
+    );
+    return `${name.slice(0, middle)}_${name.slice(middle + 1)}`;
+  }
+
   /** Lines of records `from` up to below `to`, in fresh buffers of about a megabyte. Counts dirt into `counts`. */
   *chunks(from: number, to: number, counts: Record<string, number> = {}): Generator<Buffer> {
     const dirt = new DirtSource(this.#source, this.options.seed, this.options.dirt);
