@@ -22,6 +22,7 @@ import {
   SEED_B,
   type SectionName,
 } from './layout.ts';
+import type { IndexBytes } from './mapped-file.ts';
 
 /** A section: offset and size in bytes, and the XXH64 of its bytes (0 for those that the block checksums cover). */
 export interface Section {
@@ -111,6 +112,20 @@ export function decodeHeader(bytes: Uint8Array): RawHeader {
     checksum: view.getBigUint64(HEADER.checksum.offset, true),
     computedChecksum: xxh64(bytes.subarray(0, HEADER.checksum.offset)),
   };
+}
+
+/** Throws index_corrupt for a file that has no room for a header. */
+export function assertHeaderFits(path: string, fileSizeBytes: number): void {
+  if (fileSizeBytes >= HEADER_SIZE_BYTES) return;
+  const what =
+    fileSizeBytes === 0 ? 'it is empty' : `it has ${fileSizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`;
+  throw corrupt(path, 'file', what);
+}
+
+/** Reads and checks the header of a file. Throws index_not_recognized, index_newer_version or index_corrupt. */
+export function readHeader(bytes: IndexBytes): Header {
+  assertHeaderFits(bytes.path, bytes.sizeBytes);
+  return validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
 }
 
 /** Size of the blocks section for these sizes: one checksum for each block of the directory, then of the payload. */

@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 import { ADVICE, type Mapping, mapFile } from '../platform/libc.ts';
-import { HEADER_SIZE_BYTES } from './layout.ts';
+import { assertHeaderFits } from './header.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
 const WARM_STEP_BYTES = 32 * 1024 * 1024;
@@ -33,13 +33,7 @@ export function openMappedFile(path: string): IndexBytes {
       const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
       throw new PagegateError('index_unsafe_mode', `${path}: its mode is ${mode}, expected 0444.`, { path, mode });
     }
-    if (stats.size < HEADER_SIZE_BYTES) {
-      const what =
-        stats.size === 0
-          ? 'the file is empty'
-          : `the file has ${stats.size} bytes, a header alone has ${HEADER_SIZE_BYTES}`;
-      throw new PagegateError('index_corrupt', `${path}: ${what}.`, { path, where: 'file' });
-    }
+    assertHeaderFits(path, stats.size);
     return new MappedFile(path, mapFile(fd, stats.size));
   } finally {
     closeSync(fd);
@@ -48,8 +42,6 @@ export function openMappedFile(path: string): IndexBytes {
 
 /** The same interface over bytes in memory, for tests and fuzzers. */
 export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes {
-  if (bytes.length < HEADER_SIZE_BYTES)
-    throw new PagegateError('index_corrupt', `${path} has ${bytes.length} bytes.`, { path });
   // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
   const aligned = Uint8Array.from(bytes);
   return {

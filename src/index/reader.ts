@@ -6,10 +6,9 @@ import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageUrl } from '../record/types.ts';
 import { crc8, xxh64 } from './checksum.ts';
 import { decodeDictionary } from './dictionary.ts';
-import { corrupt, decodeHeader, type Header, type Section, validateHeader } from './header.ts';
+import { corrupt, type Header, readHeader, type Section } from './header.ts';
 import { HashedKey, xxh32 } from './key-hash.ts';
 import {
-  HEADER_SIZE_BYTES,
   LINE,
   LINE_SIZE_BYTES,
   LINE_SIZE_WORDS,
@@ -64,7 +63,7 @@ export function openIndex(path: string, options: OpenOptions = {}): Index {
 
 /** The same over bytes that somebody else opened. */
 export function openIndexBytes(bytes: IndexBytes, options: OpenOptions = {}): Index {
-  const header = validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
+  const header = readHeader(bytes);
   const tables = readTables(bytes, header);
   const { vocabulary } = tables.metadata;
   const expected = options.vocabulary;

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 import { crc8, xxh64 } from './checksum.ts';
-import { decodeHeader, type Header, validateHeader } from './header.ts';
+import { decodeHeader, type Header, readHeader } from './header.ts';
 import { xxh32 } from './key-hash.ts';
 import {
   BLOCK_CHECKSUM_SIZE_BYTES,
@@ -75,7 +75,7 @@ export async function verifyIndexBytes(bytes: IndexBytes, options: VerifyOptions
   let header: Header;
   let tables: RenderTables;
   try {
-    header = validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
+    header = readHeader(bytes);
     damages.push(...checkGaps(bytes, header));
     tables = readTables(bytes, header);
   } catch (error) {
@@ -295,6 +295,7 @@ class RecordWalk {
 /** An error of the header or of a small section, as a range of bytes. */
 function damageOfSection(bytes: IndexBytes, error: PagegateError): Damage {
   const where = String(error.details['where']);
+  if (bytes.sizeBytes < HEADER_SIZE_BYTES) return { offset: 0, sizeBytes: bytes.sizeBytes, where, what: error.message };
   const raw = decodeHeader(bytes.view(0, HEADER_SIZE_BYTES));
   const name = SECTIONS.find((section) => section === where);
   const range = name === undefined ? { offset: 0, size: HEADER_SIZE_BYTES } : raw.sections[name];

@@ -1,0 +1,108 @@
+/** What is no index file at all, or one that may not be trusted. */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { openIndex } from '../../src/index/reader.ts';
+import { verifyIndex } from '../../src/index/verify.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+import { smallCatalog, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
+import { sampleEntries } from './support.ts';
+
+function codeOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof PagegateError) return error.code;
+    throw error;
+  }
+  return 'ok';
+}
+
+const entries = sampleEntries(20);
+
+describe('opening', () => {
+  it('refuses what is no regular file', async () => {
+    await withTempDirectory(async (directory) => {
+      const socket = join(directory, 'socket');
+      const server = createServer();
+      await new Promise<void>((resolve) => void server.listen(socket, resolve));
+      const pipe = join(directory, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+      mkdirSync(join(directory, 'folder'));
+      for (const path of [socket, pipe, join(directory, 'folder'), '/dev/null']) {
+        expect([path, codeOf(() => openIndex(path))]).toEqual([path, 'index_not_a_file']);
+        await expect(verifyIndex(path)).rejects.toMatchObject({ code: 'index_not_a_file' });
+      }
+      expect(codeOf(() => openIndex(join(directory, 'nothing')))).toBe('index_missing');
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    });
+  });
+
+  it('refuses a file that is empty, cut, something else, or open to other people', () => {
+    withTempDirectory((directory) => {
+      const write = (name: string, bytes: string): string => {
+        const path = join(directory, name);
+        writeFileSync(path, bytes, { mode: 0o444 });
+        return path;
+      };
+      expect(codeOf(() => openIndex(write('empty', '')))).toBe('index_corrupt');
+      expect(codeOf(() => openIndex(write('short', 'x'.repeat(255))))).toBe('index_corrupt');
+      expect(codeOf(() => openIndex(write('text', 'x'.repeat(5000))))).toBe('index_not_recognized');
+      const path = join(directory, 'good.pgx');
+      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      for (const [mode, code] of [
+        [0o444, 'ok'],
+        [0o600, 'ok'],
+        [0o464, 'index_unsafe_mode'],
+        [0o446, 'index_unsafe_mode'],
+        [0o666, 'index_unsafe_mode'],
+      ] as const) {
+        chmodSync(path, mode);
+        expect([mode, codeOf(() => openIndex(path).close())]).toEqual([mode, code]);
+      }
+      chmodSync(path, 0o644);
+      symlinkSync(path, join(directory, 'link.pgx'));
+      expect(codeOf(() => openIndex(join(directory, 'link.pgx')).close())).toBe('ok');
+      truncateSync(path, 1000);
+      expect(codeOf(() => openIndex(path))).toBe('index_corrupt');
+    });
+  });
+
+  it('refuses another vocabulary where one is expected', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'good.pgx');
+      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      const open = (version: number): string =>
+        codeOf(() => openIndex(path, { vocabulary: { name: VOCABULARY_NAME, version } }).close());
+      expect(open(VOCABULARY_VERSION)).toBe('ok');
+      expect(open(VOCABULARY_VERSION + 1)).toBe('index_other_vocabulary');
+      expect(codeOf(() => openIndex(path, { vocabulary: { name: 'mine', version: VOCABULARY_VERSION } }))).toBe(
+        'index_other_vocabulary',
+      );
+    });
+  });
+
+  it('says what was found, what was expected and what to do', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'good.pgx');
+      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      chmodSync(path, 0o664);
+      expect(() => openIndex(path)).toThrowError(/chmod 0444 .*good\.pgx.* 0664, expected 0444/);
+    });
+  });
+
+  it('goes on serving a mapped file that was replaced by name', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'good.pgx');
+      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      const index = openIndex(path);
+      execFileSync('mv', [path, `${path}.old`]);
+      execFileSync('rm', ['-f', `${path}.old`]);
+      expect(index.decode(index.find(entries[0]!.domain)).domain).toBe(entries[0]!.domain);
+      index.close();
+    });
+  });
+});

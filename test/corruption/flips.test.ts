@@ -1,0 +1,134 @@
+/** Bits that change by themselves: all of a small index, many at random of a larger one. */
+import { describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { HEADER_SIZE_BYTES, SECTIONS } from '../../src/index/layout.ts';
+import { openIndexBytes } from '../../src/index/reader.ts';
+import { verifyIndexBytes } from '../../src/index/verify.ts';
+import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+import {
+  expectations,
+  lookUp,
+  type Outcome,
+  randomFrom,
+  sampleEntries,
+  sectionsOf,
+  sharedBytes,
+  tryOpen,
+} from './support.ts';
+
+const RANDOM_FLIPS = 10_000;
+
+async function isSeenByVerify(bytes: Uint8Array): Promise<boolean> {
+  try {
+    return !(await verifyIndexBytes(sharedBytes(bytes))).ok;
+  } catch (error) {
+    if (error instanceof PagegateError) return true;
+    throw error;
+  }
+}
+
+describe('a single bit', () => {
+  it('is seen by verify wherever it is, and never makes an answer wrong', async () => {
+    const bytes = tinyIndexBytes(sampleEntries(8), { catalog: smallCatalog, lineCount: 2 });
+    const expected = expectations(bytes);
+    const out = new Uint8Array(64 * 1024);
+    const counts: Record<string, number> = {};
+    const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1);
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      bytes[bit >> 3]! ^= 1 << (bit & 7);
+      const index = tryOpen(bytes);
+      if (typeof index === 'string') count(index);
+      else {
+        for (const [key, entry] of expected) {
+          const outcome = lookUp(index, key, entry, out);
+          if (outcome !== 'right' && outcome !== 'record_corrupt') expect.fail(`bit ${bit}: ${key} is ${outcome}`);
+          count(outcome);
+        }
+      }
+      if (!(await isSeenByVerify(bytes))) expect.fail(`verify does not see bit ${bit}`);
+      bytes[bit >> 3]! ^= 1 << (bit & 7);
+    }
+    expect(counts['right']).toBeGreaterThan(0);
+    expect(counts['record_corrupt']).toBeGreaterThan(0);
+    expect(counts['index_corrupt']).toBeGreaterThan(HEADER_SIZE_BYTES);
+    expect(await isSeenByVerify(bytes)).toBe(false);
+  });
+});
+
+describe('random damage', () => {
+  const bytes = tinyIndexBytes(sampleEntries(2000), { catalog: smallCatalog });
+  const expected = expectations(bytes);
+  const keys = [...expected.keys()];
+  const { directory, payload } = sectionsOf(bytes);
+  const out = new Uint8Array(64 * 1024);
+
+  it(`is seen by verify: ${RANDOM_FLIPS.toLocaleString('en-US')} flips of one to four bits`, async () => {
+    const random = randomFrom(1);
+    const below = (n: number): number => Math.floor(random() * n);
+    for (let i = 0; i < RANDOM_FLIPS; i++) {
+      const flips = Array.from({ length: 1 + below(4) }, () => below(bytes.length * 8));
+      const distinct = new Set(flips);
+      for (const bit of distinct) bytes[bit >> 3]! ^= 1 << (bit & 7);
+      if (!(await isSeenByVerify(bytes))) expect.fail(`verify does not see the bits ${[...distinct].join(', ')}`);
+      const index = tryOpen(bytes);
+      if (typeof index !== 'string') lookUp(index, keys[below(keys.length)]!, '', out);
+      for (const bit of distinct) bytes[bit >> 3]! ^= 1 << (bit & 7);
+    }
+    expect(await isSeenByVerify(bytes)).toBe(false);
+  });
+
+  it('of a byte or of a stretch is seen by the look-up that meets it, but for one in some hundreds', () => {
+    const index = openIndexBytes(sharedBytes(bytes));
+    const random = randomFrom(2);
+    const below = (n: number): number => Math.floor(random() * n);
+    const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };
+    for (let i = 0; i < RANDOM_FLIPS; i++) {
+      const key = keys[below(keys.length)]!;
+      const handle = index.find(key);
+      const offset = payload.offset + Math.floor(handle / 256) + below(40);
+      const before = bytes.slice(offset, offset + 8);
+      const size = 1 + below(8);
+      for (let j = 0; j < size; j++) bytes[offset + j] = below(256);
+      const other = keys[below(keys.length)]!;
+      // A handle is parsed once; a look-up of another key in between makes the next one read again.
+      lookUp(index, other, expected.get(other)!, out);
+      counts[lookUp(index, key, expected.get(key)!, out)] += 1;
+      bytes.set(before, offset);
+      lookUp(index, other, expected.get(other)!, out);
+    }
+    expect(counts.record_corrupt).toBeGreaterThan(RANDOM_FLIPS / 2);
+    expect(counts.wrong + counts['not found']).toBeLessThan(RANDOM_FLIPS / 100);
+  });
+
+  it('of a line is seen by the look-up that meets it', () => {
+    const index = openIndexBytes(sharedBytes(bytes));
+    const random = randomFrom(3);
+    const below = (n: number): number => Math.floor(random() * n);
+    const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };
+    for (let i = 0; i < 2000; i++) {
+      const at = directory.offset + below(directory.size - 8);
+      const before = bytes.slice(at, at + 8);
+      for (let j = 0; j < 8; j++) bytes[at + j] = below(256);
+      for (let j = 0; j < 20; j++) {
+        const key = keys[below(keys.length)]!;
+        counts[lookUp(index, key, expected.get(key)!, out)] += 1;
+      }
+      bytes.set(before, at);
+    }
+    expect(counts.record_corrupt).toBeGreaterThan(0);
+    expect(counts.wrong + counts['not found']).toBe(0);
+  });
+});
+
+describe('a truncated file', () => {
+  it('is refused at every boundary of a section', () => {
+    const bytes = tinyIndexBytes(sampleEntries(40), { catalog: smallCatalog });
+    const sections = sectionsOf(bytes);
+    const boundaries = SECTIONS.flatMap((name) => [sections[name].offset, sections[name].offset + sections[name].size]);
+    for (const boundary of new Set(boundaries.flatMap((at) => [at - 1, at, at + 1]))) {
+      if (boundary >= bytes.length) continue;
+      expect(tryOpen(bytes.slice(0, boundary))).toBe('index_corrupt');
+    }
+    expect(typeof tryOpen(bytes)).toBe('object');
+  });
+});

@@ -1,0 +1,130 @@
+/** Damaging an index on purpose: fields are changed and then, where asked, the checksums above them made to fit again. */
+
+import { PagegateError } from '../../src/errors.ts';
+import { xxh64 } from '../../src/index/checksum.ts';
+import { decodeHeader, type RawHeader } from '../../src/index/header.ts';
+import { HEADER, LINE_SIZE_BYTES, SECTION_ENTRY, SECTIONS, type SectionName } from '../../src/index/layout.ts';
+import { sealLine } from '../../src/index/line.ts';
+import type { IndexBytes } from '../../src/index/mapped-file.ts';
+import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+import type { Entry } from '../../src/record/entry.ts';
+import { entryOf, smallCatalog } from '../support/tiny-index.ts';
+
+/** Bytes that a test goes on changing while an index over them is open. */
+export function sharedBytes(bytes: Uint8Array): IndexBytes {
+  return {
+    path: '<shared>',
+    sizeBytes: bytes.length,
+    view: (offset, sizeBytes) => new Uint8Array(bytes.buffer, bytes.byteOffset + offset, sizeBytes),
+    adviseRandom: () => {},
+    warm: async () => {},
+    close: () => {},
+  };
+}
+
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+export function sectionsOf(bytes: Uint8Array): RawHeader['sections'] {
+  return decodeHeader(bytes).sections;
+}
+
+/** Where a section's entry in the header begins. */
+export function entryOffset(name: SectionName): number {
+  return HEADER.sections.offset + SECTIONS.indexOf(name) * SECTION_ENTRY.end.offset;
+}
+
+export function sealHeader(bytes: Uint8Array): void {
+  viewOf(bytes).setBigUint64(HEADER.checksum.offset, xxh64(bytes.subarray(0, HEADER.checksum.offset)), true);
+}
+
+/** Makes a section's checksum fit its bytes, and the header's checksum fit the header. */
+export function sealSection(bytes: Uint8Array, name: SectionName): void {
+  const { offset, size } = sectionsOf(bytes)[name];
+  const checksum = xxh64(bytes.subarray(offset, offset + size));
+  viewOf(bytes).setBigUint64(entryOffset(name) + SECTION_ENTRY.checksum.offset, checksum, true);
+  sealHeader(bytes);
+}
+
+/** Makes a line's check fit its bytes. */
+export function sealLineOf(bytes: Uint8Array, line: number, base: number): void {
+  sealLine(bytes, sectionsOf(bytes).directory.offset + line * LINE_SIZE_BYTES, line, base);
+}
+
+/** A random generator with a seed (mulberry32): numbers in [0, 1). */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), state | 1);
+    value ^= value + Math.imul(value ^ (value >>> 7), value | 61);
+    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Entries that use every part of the format, over the small catalog. */
+export function sampleEntries(count: number): Entry[] {
+  const names = ['alpha', 'beta-shop', 'gamma.news', 'delta_x', 'xn--bcher-kva', 'e'];
+  return Array.from({ length: count }, (_, i) => {
+    const domain = `${names[i % names.length]}${i}.example`;
+    const pages: Record<string, string> = {};
+    if (i % 2 === 0) pages['login'] = `https://${domain}/login`;
+    if (i % 3 === 0) pages['pricing'] = `https://www.${domain}/pricing?plan=${i}`;
+    if (i % 4 === 0) pages['docs'] = `http://docs.${domain}/en/guide-${i}.html`;
+    if (i % 5 === 0) pages['contact'] = 'https://elsewhere.test/\\contact';
+    if (i % 7 === 0) pages['help'] = `https://${domain}/${'very/long/'.repeat(24)}${i}`;
+    return entryOf(
+      domain,
+      pages,
+      {
+        ...(i % 2 === 0 ? { language: 'de' } : {}),
+        ...(i % 3 === 0 ? { iabCategory: i % 2 } : {}),
+        filteringCategories: i % 4 === 0 ? [0, 2] : i % 11 === 0 ? [1] : [],
+        ...(i % 5 === 0 ? {} : { openPageRankHundredths: (i * 37) % 1001 }),
+        ...(i % 6 === 0 ? { globalRank: 1 + i * 70_001 } : {}),
+      },
+      smallCatalog,
+    );
+  });
+}
+
+export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
+
+/** What a look-up comes to: the entry rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
+export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
+  try {
+    const handle = index.find(key);
+    if (handle === NOT_FOUND) return 'not found';
+    const end = index.writeEntry(handle, out, 0);
+    const head = index.writeHead(handle, out, end);
+    index.writeTail(handle, out, head);
+    index.pageUrls(handle);
+    return Buffer.from(out.subarray(0, end)).toString('latin1') === expected ? 'right' : 'wrong';
+  } catch (error) {
+    if (error instanceof PagegateError && error.code === 'record_corrupt') return 'record_corrupt';
+    throw error;
+  }
+}
+
+/** Every key of an index with its entry as it is rendered. */
+export function expectations(bytes: Uint8Array): Map<string, string> {
+  const index = openIndexBytes(sharedBytes(bytes));
+  const out = Buffer.alloc(4 * index.info.maxAnswerSizeBytes);
+  const expected = new Map<string, string>();
+  for (const handle of index.handles()) {
+    const end = index.writeEntry(handle, out, 0);
+    expected.set(index.domainOf(handle), out.toString('latin1', 0, end));
+  }
+  return expected;
+}
+
+/** Opens, or says why not. */
+export function tryOpen(bytes: Uint8Array): Index | string {
+  try {
+    return openIndexBytes(sharedBytes(bytes));
+  } catch (error) {
+    if (error instanceof PagegateError) return error.code;
+    throw error;
+  }
+}

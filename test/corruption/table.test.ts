@@ -1,0 +1,330 @@
+/** A table of bad files: each row breaks one field, and says what open, verify and a look-up make of it. */
+import { describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { crc8 } from '../../src/index/checksum.ts';
+import {
+  HEADER,
+  LINE,
+  LINE_SIZE_BYTES,
+  SECTION_ENTRY,
+  SECTIONS,
+  type SectionName,
+  SIZE_OF_LENGTH_CODE,
+} from '../../src/index/layout.ts';
+import { verifyIndexBytes } from '../../src/index/verify.ts';
+import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+import {
+  entryOffset,
+  expectations,
+  lookUp,
+  type Outcome,
+  sampleEntries,
+  sealHeader,
+  sealLineOf,
+  sealSection,
+  sectionsOf,
+  sharedBytes,
+  tryOpen,
+  viewOf,
+} from './support.ts';
+
+interface Row {
+  readonly name: string;
+  /** Changes the bytes; may return others. */
+  readonly damage: (bytes: Uint8Array, view: DataView) => Uint8Array | void;
+  readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_not_recognized';
+  /** Where verify sees the damage; absent when it says what open says. */
+  readonly verify?: RegExp;
+  /** Of the key whose line and record are the damaged ones. */
+  readonly lookUp?: Outcome;
+}
+
+// One line, so that every record is in line 0 and the first one begins at payload offset 0.
+const good = tinyIndexBytes(sampleEntries(12), { catalog: smallCatalog, lineCount: 1 });
+const expected = expectations(good);
+const key = [...expected.keys()][0]!;
+const sections = sectionsOf(good);
+const line = sections.directory.offset;
+const firstSize = SIZE_OF_LENGTH_CODE[good[line + LINE.lengths.offset]!]!;
+
+const sealed =
+  (change: (bytes: Uint8Array, view: DataView) => void) =>
+  (bytes: Uint8Array, view: DataView): void => {
+    change(bytes, view);
+    sealHeader(bytes);
+  };
+const inLine =
+  (change: (bytes: Uint8Array) => void, base = 0) =>
+  (bytes: Uint8Array): void => {
+    change(bytes);
+    sealLineOf(bytes, 0, base);
+  };
+/** Changes the first record and makes its check fit, so that only its structure is wrong. */
+const inRecord =
+  (change: (record: Uint8Array) => void) =>
+  (bytes: Uint8Array): void => {
+    const record = bytes.subarray(sections.payload.offset, sections.payload.offset + firstSize);
+    change(record);
+    record[firstSize - 1] = crc8(record, 0, firstSize - 1);
+  };
+const afterDomain = 1 + good[sections.payload.offset]!;
+
+const rows: readonly Row[] = [
+  { name: 'nothing', damage: () => {}, open: 'ok', lookUp: 'right' },
+  { name: 'magic', damage: (bytes) => void (bytes[1] = 0x51), open: 'index_not_recognized' },
+  {
+    name: 'major version: newer',
+    damage: (_, view) => view.setUint16(HEADER.major.offset, 2, true),
+    open: 'index_newer_version',
+  },
+  {
+    name: 'major version: 0',
+    damage: sealed((_, view) => view.setUint16(HEADER.major.offset, 0, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'minor version: newer',
+    damage: sealed((_, view) => view.setUint16(HEADER.minor.offset, 9, true)),
+    open: 'ok',
+    lookUp: 'right',
+  },
+  {
+    name: 'header size',
+    damage: sealed((_, view) => view.setUint32(HEADER.headerSize.offset, 512, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'file size',
+    damage: sealed((_, view) => view.setUint32(HEADER.fileSize.offset, 999_999, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'record count',
+    damage: sealed((_, view) => view.setUint32(HEADER.recordCount.offset, 11, true)),
+    open: 'ok',
+    verify: /header.*11 records, there are 12/,
+    lookUp: 'right',
+  },
+  {
+    name: 'line count: 0',
+    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 0, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'line count: more',
+    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 2, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'line count: most',
+    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 0xffffffff, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'first seed',
+    damage: sealed((_, view) => view.setUint32(HEADER.seedA.offset, 1, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'second seed',
+    damage: sealed((_, view) => view.setUint32(HEADER.seedB.offset, 1, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'block size',
+    damage: sealed((_, view) => view.setUint32(HEADER.blockSize.offset, 4096, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'reserved bytes',
+    damage: sealed((bytes) => void (bytes[HEADER.reserved.offset] = 1)),
+    open: 'index_corrupt',
+  },
+  { name: 'header checksum', damage: (bytes) => void (bytes[HEADER.checksum.offset]! ^= 1), open: 'index_corrupt' },
+  ...SECTIONS.flatMap((name): Row[] => {
+    const set = (field: 'offset' | 'size', value: bigint) =>
+      sealed((_, view) => view.setBigUint64(entryOffset(name) + SECTION_ENTRY[field].offset, value, true));
+    const { offset, size } = sections[name];
+    return [
+      { name: `${name}: offset moved`, damage: set('offset', BigInt(offset + 64)), open: 'index_corrupt' },
+      { name: `${name}: offset beyond the file`, damage: set('offset', 2n ** 63n), open: 'index_corrupt' },
+      { name: `${name}: size larger`, damage: set('size', BigInt(size + 64)), open: 'index_corrupt' },
+      { name: `${name}: size of 16 EiB`, damage: set('size', 2n ** 64n - 1n), open: 'index_corrupt' },
+    ];
+  }),
+  ...(['dictionary', 'blocks', 'metadata'] as const).map(
+    (name): Row => ({
+      name: `${name}: a byte`,
+      damage: (bytes) => void (bytes[sections[name].offset + 3]! ^= 4),
+      open: 'index_corrupt',
+    }),
+  ),
+  ...(['dictionary', 'metadata'] as const).map(
+    (name): Row => ({ name: `${name}: not a map`, damage: sectionByte(name, 0, 0xc0), open: 'index_corrupt' }),
+  ),
+  {
+    name: 'blocks: another checksum',
+    damage: sectionByte('blocks', 0, good[sections.blocks.offset]! ^ 1),
+    open: 'ok',
+    verify: /directory.*block 0/,
+    lookUp: 'right',
+  },
+  { name: 'a gap between sections', damage: gapByte, open: 'ok', verify: /gap before/, lookUp: 'right' },
+  {
+    name: 'line: a fingerprint',
+    damage: (bytes) => void (bytes[line]! ^= 0x10),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: check',
+    damage: (bytes) => void (bytes[line + LINE.check.offset]! ^= 1),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: all zero',
+    damage: (bytes) => void bytes.fill(0, line, line + LINE_SIZE_BYTES),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: all ones',
+    damage: (bytes) => void bytes.fill(0xff, line, line + LINE_SIZE_BYTES),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: base beyond the payload',
+    damage: inLine(() => {}, 2 ** 40 - 1),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: base off by one',
+    damage: inLine(() => {}, 1),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: longest length',
+    damage: inLine((bytes) => void (bytes[line + LINE.lengths.offset] = 255)),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: shorter length',
+    damage: inLine((bytes) => void (bytes[line + LINE.lengths.offset]! -= 1)),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'line: overflow that is not there',
+    damage: inLine((bytes) => void (bytes[line + LINE.count.offset] = 255)),
+    open: 'ok',
+    verify: /directory/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: a bit of the domain',
+    damage: (bytes) => void (bytes[sections.payload.offset + 1]! ^= 1),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: check',
+    damage: (bytes) => void (bytes[sections.payload.offset + firstSize - 1]! ^= 1),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: page rank above 10',
+    damage: inRecord((record) => void (record[afterDomain] = 0xfe)),
+    open: 'ok',
+    verify: /payload/,
+  },
+  {
+    name: 'record: unknown language',
+    damage: inRecord((record) => void (record[afterDomain + 5] = 0xff)),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: unknown IAB category',
+    damage: inRecord((record) => void (record[afterDomain + 6] = 200)),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: unknown page type',
+    damage: inRecord((record) => void (record[afterDomain + 4]! |= 0x80)),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
+    name: 'record: all page types',
+    damage: inRecord((record) => void record.fill(0xff, afterDomain + 2, afterDomain + 4)),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  { name: 'cut in the header', damage: (bytes) => bytes.slice(0, 256), open: 'index_corrupt' },
+  { name: 'one byte less', damage: (bytes) => bytes.slice(0, -1), open: 'index_corrupt' },
+  { name: 'one byte more', damage: (bytes) => Uint8Array.of(...bytes, 0), open: 'index_corrupt' },
+];
+
+function sectionByte(name: SectionName, at: number, value: number): Row['damage'] {
+  return (bytes) => {
+    bytes[sections[name].offset + at] = value;
+    sealSection(bytes, name);
+  };
+}
+
+function gapByte(bytes: Uint8Array): void {
+  const after = SECTIONS.find((name, i) => {
+    const before = SECTIONS[i - 1];
+    return before !== undefined && sections[before].offset + sections[before].size < sections[name].offset;
+  });
+  expect(after).toBeDefined();
+  bytes[sections[after!].offset - 1] = 1;
+}
+
+describe('a bad file', () => {
+  it.each(rows)('$name', async ({ damage, open, verify, lookUp: outcome }) => {
+    const copy = good.slice();
+    const bytes = damage(copy, viewOf(copy)) ?? copy;
+    const index = tryOpen(bytes);
+    if (open !== 'ok') {
+      expect(index).toBe(open);
+      const report = await verifyIndexBytes(sharedBytes(bytes)).catch((error: unknown) => error);
+      if (report instanceof PagegateError) expect(report.code).toBe(open);
+      else expect(report).toMatchObject({ ok: false, damages: [{}] });
+      return;
+    }
+    if (typeof index === 'string') throw new Error(`it does not open: ${index}`);
+    if (outcome !== undefined) {
+      expect(lookUp(index, key, expected.get(key)!, new Uint8Array(4 * index.info.maxAnswerSizeBytes))).toBe(outcome);
+    }
+    const report = await verifyIndexBytes(sharedBytes(bytes));
+    if (verify === undefined) expect(report.damages).toEqual([]);
+    else {
+      expect(report.ok).toBe(false);
+      const { where, what, offset, sizeBytes } = report.damages[0]!;
+      expect(`${where}: ${what}`).toMatch(verify);
+      expect(offset + sizeBytes).toBeLessThanOrEqual(bytes.length);
+    }
+  });
+});

@@ -1,0 +1,186 @@
+/** What goes in comes out: entries of every kind, in indexes of every shape. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import {
+  LINE,
+  LINE_SIZE_BYTES,
+  lengthCodeOf,
+  MAX_RECORD_SIZE_BYTES,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_LINE,
+} from '../../src/index/layout.ts';
+import { bytesInMemory } from '../../src/index/mapped-file.ts';
+import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+import { verifyIndexBytes } from '../../src/index/verify.ts';
+import { PartitionBuilder } from '../../src/index/writer.ts';
+import type { Entry } from '../../src/record/entry.ts';
+import { entryOf, shippedCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+
+const { pageTypes } = shippedCatalog.vocabulary;
+const urlText = fc.string({ maxLength: 40, unit: fc.constantFrom(...'abcdefXYZ019/-_.?=&%\\~:@!$\'()*+,;"|') });
+const longText = fc.string({ maxLength: 1900, unit: fc.constantFrom(...'abcdef/019') });
+const label = fc.string({
+  minLength: 1,
+  maxLength: 12,
+  unit: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz0123456789_'),
+});
+const domains = fc
+  .array(label, { minLength: 2, maxLength: 4 })
+  .map((labels) => labels.join('.'))
+  .filter((domain) => domain.length <= 253);
+
+const urlOn = (domain: string): fc.Arbitrary<string> =>
+  fc.oneof(
+    fc.constantFrom('/', '/login', '/pricing', '').map((path) => `https://${domain}${path}`),
+    fc
+      .tuple(fc.constantFrom('http://', 'https://www.', 'https://docs.', 'http://a.b.'), urlText)
+      .map(([o, p]) => `${o}${domain}/${p}`),
+    fc.tuple(fc.constantFrom(':8443', '?', '#', '/x'), urlText).map(([sep, p]) => `https://${domain}${sep}${p}`),
+    urlText.map((path) => `https://elsewhere.test/${path}`),
+    longText.map((path) => `https://${domain}/${path}`),
+  );
+
+const entryArbitrary: fc.Arbitrary<Entry> = domains.chain((domain) =>
+  fc
+    .record(
+      {
+        pages: fc.dictionary(fc.constantFrom(...pageTypes), urlOn(domain), { maxKeys: 28 }),
+        language: fc.constantFrom('en', 'de', 'zu', 'aa'),
+        iabCategory: fc.integer({ min: 0, max: shippedCatalog.iab.names.length - 1 }),
+        filteringCategories: fc.uniqueArray(fc.integer({ min: 0, max: 58 }), { minLength: 1 }),
+        openPageRankHundredths: fc.integer({ min: 0, max: 1000 }),
+        globalRank: fc.oneof(fc.integer({ min: 1, max: 70_000 }), fc.integer({ min: 1, max: 0xffffffff })),
+      },
+      { requiredKeys: ['pages'] },
+    )
+    .map(({ pages, filteringCategories = [], ...facts }) =>
+      entryOf(domain, pages, { ...facts, filteringCategories: filteringCategories.sort((a, b) => a - b) }),
+    ),
+);
+
+const entrySets = (minLength: number, maxLength: number): fc.Arbitrary<Entry[]> =>
+  fc.uniqueArray(entryArbitrary, { minLength, maxLength, selector: ({ domain }) => domain });
+
+function expectedOf(entry: Entry): unknown {
+  const { iab, filtering } = shippedCatalog;
+  return {
+    domain: entry.domain,
+    found: true,
+    ...(entry.language === undefined ? {} : { language: entry.language }),
+    page_types: Object.fromEntries(entry.pageTypes.map(({ type, url }) => [type, url])),
+    ...(entry.iabCategory === undefined ? {} : { iab_category: iab.names[entry.iabCategory] }),
+    ...(entry.filteringCategories.length === 0
+      ? {}
+      : { filtering_categories: entry.filteringCategories.map((ordinal) => filtering.names[ordinal]) }),
+    ...(entry.openPageRankHundredths === undefined ? {} : { open_page_rank: entry.openPageRankHundredths / 100 }),
+    ...(entry.globalRank === undefined ? {} : { global_rank: entry.globalRank }),
+  };
+}
+
+function renderedBy(index: Index, key: string): string {
+  const out = Buffer.alloc(index.info.maxAnswerSizeBytes);
+  const handle = index.find(key);
+  expect(handle).not.toBe(NOT_FOUND);
+  return out.toString('utf8', 0, index.writeTail(handle, out, index.writeHead(handle, out, 0)));
+}
+
+describe('any set of entries', () => {
+  it('is found, decoded and rendered as it was, and nothing else is found', async () => {
+    let literals = 0;
+    let overflowing = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(entrySets(0, 8), entrySets(35, 60)),
+        fc.constantFrom(1, 1, 7),
+        async (entries, lineCount) => {
+          const bytes = tinyIndexBytes(entries, { lineCount });
+          const index = openIndexBytes(bytesInMemory(bytes));
+          expect(index.info.recordCount).toBe(entries.length);
+          const domainsOf = new Set(entries.map(({ domain }) => domain));
+          for (const entry of entries) {
+            const expected = expectedOf(entry);
+            expect(JSON.stringify(JSON.parse(renderedBy(index, entry.domain)))).toBe(JSON.stringify(expected));
+            const handle = index.find(entry.domain);
+            expect(index.pageUrls(handle)).toEqual(entry.pageTypes.map(({ type, url }) => ({ type, url })));
+            expect(index.decode(handle).openPageRank).toBe(
+              entry.openPageRankHundredths === undefined ? undefined : entry.openPageRankHundredths / 100,
+            );
+            literals += index.partsOf(handle).literals;
+            for (const other of [`${entry.domain}a`, entry.domain.slice(1), `a${entry.domain}`]) {
+              if (!domainsOf.has(other)) expect(index.find(other)).toBe(NOT_FOUND);
+            }
+          }
+          overflowing += Math.max(0, index.countOfLine(0) - SLOTS_PER_LINE);
+          expect([...index.handles()].map((handle) => index.domainOf(handle)).sort()).toEqual([...domainsOf].sort());
+          expect(await verifyIndexBytes(bytesInMemory(bytes))).toMatchObject({ ok: true, damages: [] });
+        },
+      ),
+      { numRuns: 60 },
+    );
+    // The interesting paths were taken.
+    expect(literals).toBeGreaterThan(0);
+    expect(overflowing).toBeGreaterThan(0);
+  }, 120_000);
+
+  it('gives the same bytes each time', () => {
+    fc.assert(
+      fc.property(entrySets(1, 20), (entries) => {
+        expect(Buffer.compare(tinyIndexBytes(entries), tinyIndexBytes(entries))).toBe(0);
+      }),
+      { numRuns: 10 },
+    );
+  });
+});
+
+describe('a partition', () => {
+  const record = (domain: string): Uint8Array => Uint8Array.of(domain.length, ...Buffer.from(domain), 0, 0, 0, 0, 0, 0);
+  const add = (builder: PartitionBuilder, hashA: number, hashB: number, domain: string): void => {
+    const bytes = record(domain);
+    builder.add(hashA, hashB, bytes, 0, bytes.length);
+  };
+  const codeOf = (action: () => void): string => {
+    try {
+      action();
+    } catch (error) {
+      if (error instanceof PagegateError) return error.code;
+      throw error;
+    }
+    return 'ok';
+  };
+
+  it('refuses records out of order, twice, or of another range', () => {
+    const builder = new PartitionBuilder(0, 128, 256);
+    add(builder, 5, 5, 'b');
+    expect(codeOf(() => add(builder, 5, 5, 'b'))).toBe('index_out_of_order');
+    expect(codeOf(() => add(builder, 5, 5, 'a'))).toBe('index_out_of_order');
+    expect(codeOf(() => add(builder, 5, 4, 'c'))).toBe('index_out_of_order');
+    expect(codeOf(() => add(builder, 4, 9, 'c'))).toBe('index_out_of_order');
+    expect(codeOf(() => add(builder, 0x80000000, 0, 'c'))).toBe('index_out_of_order');
+    expect(codeOf(() => add(builder, 5, 5, 'c'))).toBe('ok');
+    expect(builder.finish().recordCount).toBe(2);
+  });
+
+  it('refuses more records for a line than its count can say', () => {
+    const builder = new PartitionBuilder(0, 1, 1);
+    for (let i = 0; i < 255; i++) add(builder, i, 0, `d${i}`);
+    expect(codeOf(() => add(builder, 255, 0, 'one-more'))).toBe('index_limit');
+    const { lines, recordCount } = builder.finish();
+    expect([lines.length, lines[LINE.count.offset], recordCount]).toEqual([LINE_SIZE_BYTES, 255, 255]);
+  });
+});
+
+describe('length codes', () => {
+  it('hold every size up to the largest, in the smallest that does', () => {
+    let before = 0;
+    for (let size = 1; size <= MAX_RECORD_SIZE_BYTES; size++) {
+      const code = lengthCodeOf(size);
+      if (SIZE_OF_LENGTH_CODE[code]! < size || (code > 0 && SIZE_OF_LENGTH_CODE[code - 1]! >= size) || code < before) {
+        expect.fail(`size ${size} has code ${code}`);
+      }
+      before = code;
+    }
+    expect(before).toBe(255);
+    expect(lengthCodeOf(MAX_RECORD_SIZE_BYTES + 1)).toBe(-1);
+  });
+});
