@@ -4,12 +4,11 @@ import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync
 import { dirname } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
+import type { GenerationReport } from '../../refresh/store.ts';
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
 
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 30;
-/** A build needs the next index, its runs and some room beside the served one: this many times its size. */
-const BUILD_SPACE_FACTOR = 4;
 
 const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
@@ -120,6 +119,13 @@ async function checkUnicode(config: Config): Promise<Finding> {
   return warning(found, 'A few international names may not be found: build the index again with this program.');
 }
 
+/** Free space that the next build will ask for, in bytes, if the next drop is like the served one. */
+function buildNeeds(served: GenerationReport | undefined): number {
+  const { tempEstimateBytes } = (served?.build ?? {}) as { tempEstimateBytes?: unknown };
+  // The builder asks for its temporary files and for about the same again for the index.
+  return typeof tempEstimateBytes === 'number' ? 2 * tempEstimateBytes : 0;
+}
+
 async function checkStore(config: Config): Promise<Finding> {
   const { listGenerations, listLitter } = await import('../../refresh/store.ts');
   const { indexDir } = statePaths(config);
@@ -133,7 +139,7 @@ async function checkStore(config: Config): Promise<Finding> {
   if (litter.length > 0) return warning(found, 'An interrupted refresh left them: pagegate prune');
   const served = generations.find((one) => one.current)?.report;
   const { bavail, bsize } = statfsSync(indexDir);
-  const needed = BUILD_SPACE_FACTOR * (served?.sizeBytes ?? 0);
+  const needed = buildNeeds(served);
   if (bavail * bsize >= needed) return ok(found);
   return warning(
     `${bavail * bsize} bytes are free`,
