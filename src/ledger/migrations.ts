@@ -1,6 +1,6 @@
 /** The ledger's tables, version by version. A released step never changes; a new version is a new step at the end. */
-import type { Database } from 'better-sqlite3';
 import { PagegateError } from '../errors.ts';
+import type { Database } from './database.ts';
 
 const ACCOUNTS = `
 CREATE TABLE ledger (

@@ -34,6 +34,8 @@ export interface Deployment {
   pagegate(...args: string[]): string;
   /** Builds and activates the drop. */
   refresh(): void;
+  /** The end of what the server printed. */
+  log(): string;
   /** Stops the server and starts it again; `port` is another one then. */
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -72,14 +74,18 @@ function writeDrop(folder: string): void {
   writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest), { mode: 0o644 });
 }
 
+export interface DeployOptions {
+  readonly withIndex?: boolean;
+  /** Worker processes; 1 unless told. */
+  readonly workers?: number;
+}
+
 /** Installs and starts a server. Without an index it starts all the same, and answers 503 until `refresh` is called. */
-export async function deploy(
-  options: { readonly withIndex?: boolean; readonly config?: object } = {},
-): Promise<Deployment> {
+export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-contract-'));
   const stateDir = join(folder, 'state');
   try {
-    prepare(folder, options.config ?? {});
+    prepare(folder, options.workers ?? 1);
     const pagegate = (...args: string[]): string => run([...args, '--config', 'pagegate.json'], folder);
     const refresh = (): void => void pagegate('refresh', 'drop');
     if (options.withIndex !== false) refresh();
@@ -103,6 +109,7 @@ export async function deploy(
       revokeFirstKey: (name) => accounts.revokeFirst(name),
       pagegate,
       refresh,
+      log: () => running.output(),
       restart: async () => {
         await stopServer(running.server);
         running = await startServer(folder);
@@ -120,17 +127,16 @@ export async function deploy(
 }
 
 /** What the vendor and the installer do. */
-function prepare(folder: string, config: object): void {
+function prepare(folder: string, workers: number): void {
   writeDrop(join(folder, 'drop'));
   run(['license', 'keygen', '--out', 'vendor'], folder);
   const trusted = { vendor: 'vendor.public.pem' };
   const settings = {
     state_dir: 'state',
-    server: { port: 0, workers: 2 },
+    server: { port: 0, workers },
     admin: { port: 0 },
     license: { trusted_keys: trusted },
     refresh: { trusted_keys: trusted },
-    ...config,
   };
   writeFileSync(join(folder, 'pagegate.json'), JSON.stringify(settings));
   run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
@@ -184,7 +190,13 @@ class Accounts {
   }
 }
 
-async function startServer(folder: string): Promise<{ server: ChildProcess; port: number }> {
+interface Running {
+  readonly server: ChildProcess;
+  readonly port: number;
+  readonly output: () => string;
+}
+
+async function startServer(folder: string): Promise<Running> {
   const server = spawn(process.execPath, [PROGRAM, 'serve', '--config', 'pagegate.json'], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -210,7 +222,7 @@ async function startServer(folder: string): Promise<{ server: ChildProcess; port
       fail(`ended with ${code}`);
     });
   });
-  return { server, port };
+  return { server, port, output: () => output };
 }
 
 async function stopServer(server: ChildProcess): Promise<void> {

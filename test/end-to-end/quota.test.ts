@@ -1,7 +1,7 @@
 /** Accounts, plans, quota and the burst guard: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables about them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Deployment, deploy } from './deployment.ts';
-import { exchange, nextClient, type RawResponse, requestText } from './raw-http.ts';
+import { converse, nextClient, type RawResponse, requestText } from './raw-http.ts';
 import { ask, expectError, remainingIn } from './table.ts';
 
 const DAY_MS = 86_400_000;
@@ -20,7 +20,7 @@ describe('accounts and quota', () => {
   let deployment: Deployment;
   let port = 0;
   beforeAll(async () => {
-    deployment = await deploy();
+    deployment = await deploy({ workers: 2 });
     port = deployment.port;
   });
   afterAll(() => deployment.stop());
@@ -43,7 +43,7 @@ describe('accounts and quota', () => {
           activated: false,
           quota_limit: null,
           quota_used: 0,
-          quota_remaining: null,
+          quota_remaining: 0,
           quota_resets_at: null,
         });
       }
@@ -114,6 +114,15 @@ describe('accounts and quota', () => {
       deployment.subscribe('growing', 'custom', 2);
       expect(remainingIn(await look(key)), 'a downgrade waits for the boundary').toBe(90_000 - 3);
       expect(body['quota_used']).toBe(1);
+    });
+
+    it('contract accounts: clock moved back: behind the start of a subscription its first cycle goes on', async () => {
+      const key = deployment.createAccount('early');
+      const start = Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000;
+      deployment.subscribe('early', 'custom', 1, start);
+      expect(remainingIn(await look(key))).toBe(0);
+      const body = expect403(await look(key), 'quota_exhausted');
+      expect(Date.parse(String(body['quota_resets_at']))).toBe(start + 30 * DAY_MS);
     });
 
     it('spec 8.1 rule 3, contract accounts: what consumes: never charged beyond the plan: many at once get exactly what is left', async () => {
@@ -226,11 +235,8 @@ describe('accounts and quota', () => {
   });
 
   describe('spec 8.3, contract burst guard: per client IP', () => {
-    /** Sends requests over one connection and gives their statuses. */
-    async function burst(from: string, texts: readonly string[]): Promise<RawResponse[]> {
-      const { responses } = await exchange(port, [texts.join('')], { from, count: texts.length });
-      return [...responses];
-    }
+    /** Sends requests over one connection, each after the answer to the one before. */
+    const burst = (from: string, texts: readonly string[]): Promise<RawResponse[]> => converse(port, texts, from);
 
     it('spec 8.3: 240 requests in 60 seconds are served, the next gets 429 and consumes nothing (spec 8.3: 429, spec 7: 429, contract errors: Retry-After)', async () => {
       const from = nextClient();

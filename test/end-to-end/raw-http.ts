@@ -94,6 +94,35 @@ export async function exchange(
   return { responses, closed, rest: buffer.toString('latin1') };
 }
 
+/** Sends requests over one connection, each when the one before is answered. */
+export async function converse(port: number, texts: readonly string[], from: string): Promise<RawResponse[]> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true });
+  const responses: RawResponse[] = [];
+  let buffer: Buffer = Buffer.alloc(0);
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer in ${PATIENCE_MS} ms`)), PATIENCE_MS);
+    const next = (): void => {
+      const text = texts[responses.length];
+      if (text !== undefined) socket.write(text);
+      else resolve();
+      timer.refresh();
+    };
+    socket.on('connect', next);
+    socket.on('data', (data: Buffer) => {
+      buffer = Buffer.concat([buffer, data]);
+      const one = parseOne(buffer, false);
+      if (one === undefined) return;
+      responses.push(one.response);
+      buffer = buffer.subarray(one.size);
+      next();
+    });
+    socket.on('close', () => reject(new Error(`closed after ${responses.length} answers`)));
+    socket.on('error', reject);
+    socket.on('close', () => clearTimeout(timer));
+  }).finally(() => socket.destroy());
+  return responses;
+}
+
 async function send(socket: Socket, chunks: readonly (string | Uint8Array)[], pauseMs: number): Promise<void> {
   for (const chunk of chunks) {
     if (socket.destroyed) return;

@@ -311,12 +311,12 @@ const REQUEST: readonly Row[] = [
   {
     name: 'contract request, longest value: a domain of 253 octets',
     query: `url=${name(253)}`,
-    answer: unknown(name(253), 'flag default/unclassified_read'),
+    answer: unknown(name(253), 'deny rules/dns_tunnel'),
   },
   {
     name: 'contract request, longest value: a domain of 253 octets and a dot',
     query: `url=${name(253)}.`,
-    answer: unknown(name(253), 'flag default/unclassified_read'),
+    answer: unknown(name(253), 'deny rules/dns_tunnel'),
   },
   {
     name: 'contract request, longest value: a domain of 254 octets',
@@ -563,7 +563,7 @@ const NORMALIZATION: readonly Row[] = [
   {
     name: 'contract normalization: the same with a scheme or a path: an IPv4 literal in hexadecimal with a scheme, its canonical host',
     query: 'url=http://0x7f.1/',
-    answer: unknown('127.0.0.1', 'deny rules/loopback'),
+    answer: unknown('127.0.0.1', 'deny rules/obfuscated_address'),
   },
   {
     name: 'contract normalization: the same with a scheme or a path: an IPv6 literal with a scheme',
