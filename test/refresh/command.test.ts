@@ -7,7 +7,7 @@ import { EXIT } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/reader.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
-import { createDeployment, type Deployment, domainOf, pageOf } from './deployment.ts';
+import { createDeployment, type Deployment, domainOf, pageOf, type Report } from './deployment.ts';
 
 let place: Deployment;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ describe('a refusal leaves what is served as it was', () => {
   ])('%s', async (name, spec, code, exit) => {
     const before = readFileSync(indexFile());
     const outcome = await place.pagegate('refresh', place.drop(name, spec));
-    expect(outcome.json?.error).toMatch(code);
+    expect(outcome.json.error).toMatch(code);
     expect(outcome.code).toBe(exit);
     expect(currentGeneration(place.store)).toBe(1);
     expect(readFileSync(indexFile()).equals(before)).toBe(true);
@@ -126,8 +126,7 @@ test('a kept generation that was damaged is not rolled back to', async () => {
 });
 
 describe('doctor', () => {
-  const statusOf = (json: { checks: { id: string; status: string; advice?: string }[] }, id: string) =>
-    json.checks.find((check) => check.id === id);
+  const statusOf = (json: Report, id: string) => json.checks?.find((check) => check.id === id);
 
   test('finds a sound deployment sound', async () => {
     const state = join(place.root, 'state');
@@ -136,7 +135,7 @@ describe('doctor', () => {
     ledger.createAccount('one');
     ledger.close();
     const { code, json } = await place.pagegate('doctor');
-    expect(json.checks.filter((check: { status: string }) => check.status === 'problem')).toEqual([]);
+    expect(json.checks?.filter((check) => check.status === 'problem')).toEqual([]);
     expect(code).toBe(0);
     for (const id of [
       'permissions',
@@ -165,7 +164,7 @@ describe('doctor', () => {
     for (const id of ['permissions', 'certificate', 'index', 'license']) {
       expect(statusOf(json, id)).toMatchObject({ status: 'problem', advice: expect.stringMatching(/.{20}/) });
     }
-    for (const { status, advice } of json.checks) {
+    for (const { status, advice } of json.checks ?? []) {
       if (status === 'warning' || status === 'problem') expect(advice).toMatch(/.{15}/);
     }
     bad.remove();

@@ -14,10 +14,21 @@ import { sha256 } from './support.ts';
 export const PAGEGATE = new URL('../../src/pagegate', import.meta.url).pathname;
 const run = promisify(execFile);
 
+/** What tests look at in the JSON that the commands print; a failure has `error`. */
+export interface Report {
+  readonly error?: string;
+  readonly outcome?: string;
+  readonly reused?: boolean;
+  readonly ok?: boolean;
+  readonly generations?: readonly object[];
+  readonly checks?: readonly { readonly id: string; readonly status: string; readonly advice?: string }[];
+  readonly removed_litter?: readonly string[];
+}
+
 export interface Outcome {
   readonly code: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks into JSON of any shape.
-  readonly json: any;
+  /** Empty where nothing that was printed is JSON. */
+  readonly json: Report;
   readonly stderr: string;
 }
 
@@ -100,7 +111,7 @@ export function createDeployment(options: { readonly config?: object } = {}): De
       } catch (error) {
         const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
         const text = stdout === '' ? stderr : stdout;
-        return { code, json: text.startsWith('{') ? JSON.parse(text) : undefined, stderr };
+        return { code, json: text.startsWith('{') ? JSON.parse(text) : {}, stderr };
       }
     },
     remove: () => rmSync(root, { recursive: true, force: true }),

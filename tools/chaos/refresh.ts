@@ -226,8 +226,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       }
       const roundStarted = performance.now();
       const next = await place.pagegate('refresh', drop, '--keep', '2');
-      if (next.json?.outcome === 'activated' && next.json.reused === false)
-        refreshMs = performance.now() - roundStarted;
+      if (next.json.outcome === 'activated' && next.json.reused === false) refreshMs = performance.now() - roundStarted;
       if (next.code !== 0) failures.push(`round ${round}: the next refresh: ${next.stderr}`);
       crowd.allowed = [revision];
       await place.pagegate('prune', '--keep', '2');
