@@ -102,7 +102,7 @@ function isInternational(host: string): boolean {
 export function keyFromCanonicalHost(hostname: string): KeyResult {
   const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
   if (name === '') return { problem: hostname === '' ? 'empty' : 'empty_label' };
-  if (name.startsWith('[') || /^[0-9.]+$/.test(name)) return { problem: 'ip_address' };
+  if (name.startsWith('[') || /^[0-9]+(\.[0-9]+){3}$/.test(name)) return { problem: 'ip_address' };
   if (/[^a-z0-9._-]/.test(name)) return { problem: 'forbidden_character' };
   const labels = name.split('.');
   if (labels.includes('')) return { problem: 'empty_label' };

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_VALUE_LENGTH, parseTarget } from '../../src/domain/target.ts';
+
+const read = (value: string): string => {
+  const target = parseTarget(value);
+  if ('problem' in target) return `! ${target.problem}`;
+  const { key, classifiable, bare, url } = target;
+  return [key, classifiable ? 'classifiable' : 'never found', bare ? 'bare' : 'url', url.href].join(' ');
+};
+
+describe('parseTarget', () => {
+  it.each([
+    ['stripe.com', 'stripe.com classifiable bare https://stripe.com/'],
+    ['stripe.com/login', 'stripe.com classifiable bare https://stripe.com/login'],
+    ['https://www.stripe.com/login', 'stripe.com classifiable url https://www.stripe.com/login'],
+    ['HTTPS://WWW.Stripe.COM', 'stripe.com classifiable url https://www.stripe.com/'],
+    ['example.com:8080/x?y#z', 'example.com classifiable bare https://example.com:8080/x?y#z'],
+    ['docs.example.com', 'docs.example.com classifiable bare https://docs.example.com/'],
+    ['example.com/@user', 'example.com classifiable bare https://example.com/@user'],
+    [' https://example.com/', 'example.com classifiable url https://example.com/'],
+    ['ht\ttps://example.com/', 'example.com classifiable url https://example.com/'],
+    ['ftp://Example.com/file', 'example.com classifiable url ftp://example.com/file'],
+    ['gopher://Example.com/', 'example.com classifiable url gopher://Example.com/'],
+    ['file://server.example.com/share', 'server.example.com classifiable url file://server.example.com/share'],
+    ['https://localhost/', 'localhost never found url https://localhost/'],
+    ['localhost/', 'localhost never found bare https://localhost/'],
+    ['http://127.0.0.1', '127.0.0.1 never found url http://127.0.0.1/'],
+    ['127.1/admin', '127.0.0.1 never found bare https://127.0.0.1/admin'],
+    ['http://[::1]:80/', '[::1] never found url http://[::1]/'],
+  ])('%j is %s', (value, expected) => {
+    expect(read(value)).toBe(expected);
+  });
+
+  it.each([
+    ['', 'empty'],
+    ['   ', 'empty'],
+    ['localhost', 'single_label'],
+    ['localhost:8080', 'single_label'],
+    ['127.0.0.1', 'ip_address'],
+    ['[::1]', 'ip_address'],
+    ['https://', 'unparsable'],
+    ['file:///etc/passwd', 'unparsable'],
+    ['javascript:alert(1)', 'unparsable'],
+    ['mailto:a@b.com', 'userinfo'],
+    ['user@example.com', 'userinfo'],
+    ['user:word@example.com/', 'userinfo'],
+    ['https://a..b/', 'empty_label'],
+    ['https://exa mple.com/', 'unparsable'],
+    ['https://example.com:99999/', 'unparsable'],
+    ['https://[fe80::1%25eth0]/', 'unparsable'],
+    ['https://xn--\u{1F4A9}.com/', 'idn_invalid'],
+    ['x'.repeat(MAX_VALUE_LENGTH + 1), 'value_too_long'],
+  ])('%j has no key: %s', (value, problem) => {
+    expect(read(value)).toBe(`! ${problem}`);
+  });
+
+  it('finds the same key for a bare domain and any URL on it', () => {
+    for (const value of ['example.com', 'www.example.com.', 'http://example.com/a?b', 'https://EXAMPLE.com:444/#x']) {
+      expect(read(value).split(' ')[0]).toBe('example.com');
+    }
+  });
+});
