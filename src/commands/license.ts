@@ -76,7 +76,7 @@ export function registerLicense(program: Command): void {
 
 async function settings(options: TrustOptions): Promise<{ target: string; trusted: TrustedKeys }> {
   const { statePaths } = await import('../config/paths.ts');
-  const { readTrustedKeys } = await import('../license/installed.ts');
+  const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const config = await configFrom(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');

@@ -62,16 +62,3 @@ export function installLicense(target: string, source: string, trusted: TrustedK
   closeSync(directory);
   return license;
 }
-
-/** Public keys by name, from PEM texts and paths of PEM files. @throws PagegateError bad_license_key */
-export function readTrustedKeys(keys: Readonly<Record<string, string>>): TrustedKeys {
-  const read = ([name, key]: [string, string]): [string, string] => {
-    if (key.trimStart().startsWith('-----BEGIN')) return [name, key];
-    try {
-      return [name, readFileSync(key, 'utf8')];
-    } catch (cause) {
-      throw new PagegateError('bad_license_key', `Key "${name}": ${(cause as Error).message}.`, {}, { cause });
-    }
-  };
-  return Object.fromEntries(Object.entries(keys).map(read));
-}

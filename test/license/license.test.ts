@@ -1,10 +1,10 @@
 /** Licenses: signed, altered, foreign, and what data they cover. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
-import { installLicense, loadLicense, readTrustedKeys } from '../../src/license/installed.ts';
+import { installLicense, loadLicense } from '../../src/license/installed.ts';
 import {
   assertEntitled,
   createLicenseKey,
@@ -150,14 +150,5 @@ describe('an installed license', () => {
     expect(readFileSync(target, 'utf8')).toBe(issued);
     expect(loadLicense(target, trusted).licenseId).toBe('L-1');
     expectCode(() => installLicense(target, join(dir, 'none'), trusted), 'license_missing');
-  });
-
-  it('is trusted by keys given as text or as files', () => {
-    const file = join(dir, 'vendor.pem');
-    writeFileSync(file, vendor.publicKey);
-    expect(verifyLicense(issued, readTrustedKeys({ vendor: file })).licenseId).toBe('L-1');
-    expect(verifyLicense(issued, readTrustedKeys({ vendor: vendor.publicKey })).licenseId).toBe('L-1');
-    expectCode(() => readTrustedKeys({ vendor: join(dir, 'none.pem') }), 'bad_license_key');
-    expect(existsSync(join(dir, 'none.pem'))).toBe(false);
   });
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-import { writeIndex } from '../../test/support/index-file.ts';
+import { type EntryInput, writeIndex } from '../../test/support/index-file.ts';
 
 const PROGRAM = new URL('../../src/cli.ts', import.meta.url).pathname;
 const START_DEADLINE_MS = 30_000;
@@ -16,11 +16,24 @@ const START_DEADLINE_MS = 30_000;
 export interface InstallationOptions {
   readonly workers: number;
   readonly durability: 'full' | 'relaxed';
-  /** Where the temporary directory is made. */
-  readonly parent?: string;
+  /** Records of the index; one unless told otherwise. */
+  readonly records?: number;
 }
 
-async function freePort(): Promise<number> {
+/** The domain of a record, by its number. */
+export const domainOf = (i: number): string => (i === 0 ? 'site.example.com' : `site-${i}.example.com`);
+
+const entryOf = (i: number): EntryInput => {
+  const domain = domainOf(i);
+  const pages = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'];
+  return {
+    domain,
+    language: 'en',
+    page_types: Object.fromEntries(pages.map((type) => [type, `https://${domain}/${type}`])),
+  };
+};
+
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -56,7 +69,7 @@ export class Installation {
 
   constructor(options: InstallationOptions) {
     this.#options = options;
-    this.dir = mkdtempSync(join(options.parent ?? tmpdir(), 'pagegate-chaos-'));
+    this.dir = mkdtempSync(join(tmpdir(), 'pagegate-chaos-'));
     const vendor = createLicenseKey();
     const terms = {
       licensee: 'Chaos',
@@ -75,10 +88,8 @@ export class Installation {
     );
     const folder = join(this.dir, 'index/generations/1');
     mkdirSync(folder, { recursive: true });
-    writeIndex(join(folder, 'index.pgx'), [{ domain: 'site.example.com', page_types: {} }], {
-      generation: 1,
-      dataset: 'chaos',
-    });
+    const entries = Array.from({ length: options.records ?? 1 }, (_, i) => entryOf(i));
+    writeIndex(join(folder, 'index.pgx'), entries, { generation: 1, dataset: 'chaos' });
     symlinkSync('generations/1', join(this.dir, 'index/current'));
     this.ledger = openLedger({ file: this.ledgerFile, keyFile: join(this.dir, 'keys/ledger.key'), actor: 'chaos' });
   }
