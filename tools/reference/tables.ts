@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli.ts';
 import { ERRORS, EXIT } from '../../src/errors.ts';
+import { filteringTable, pageTypeTable } from './words.ts';
 
 /** What each exit code tells a script. The names are those of `EXIT`; a new one needs a sentence here. */
 const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
@@ -74,6 +75,7 @@ export async function commandTable(): Promise<string> {
 /** Reference page → the tables in it, by name; each stands between `<!-- table NAME -->` and `<!-- end -->`. */
 export const PAGES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
   'docs/errors.md': { errors: errorTable },
+  'docs/vocabulary.md': { 'page-types': pageTypeTable, filtering: filteringTable },
   'docs/cli.md': { commands: commandTable, exits: exitTable },
 };
 
