@@ -45,7 +45,6 @@ export interface Config {
   readonly refresh: {
     readonly trusted_keys: Readonly<Record<string, string>>;
     readonly keep_generations: number;
-    readonly max_unpacked_gb: number;
   };
   readonly admin: {
     readonly enabled: boolean;
