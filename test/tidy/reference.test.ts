@@ -1,10 +1,20 @@
 /** The reference pages against the code, in both directions. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
 import { commands } from '../../src/commands/all.ts';
 import { ERRORS, EXIT } from '../../src/errors.ts';
 import { PAGES, renewed } from '../../tools/reference/tables.ts';
-import { filesUnder, textOf } from './tree.ts';
+import { filesUnder, ROOT, textOf } from './tree.ts';
+
+/** The text of a part of the sample drop. */
+function readPart(path: string): string {
+  const bytes = readFileSync(join(ROOT, path));
+  if (path.endsWith('.gz')) return gunzipSync(bytes).toString('utf8');
+  return (path.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes).toString('utf8');
+}
 
 /** Cells of the rows of a page's table, without its heading. */
 function rowsOf(page: string, table: string): string[][] {
@@ -53,6 +63,31 @@ describe('docs/cli.md', () => {
   it('has a row for every exit code', () => {
     const exits = rowsOf('docs/cli.md', 'exits').map(([code, name]) => [name, Number(code)]);
     expect(exits).toEqual(Object.entries(EXIT));
+  });
+});
+
+describe('docs/api.md', () => {
+  const text = textOf('docs/api.md');
+  const example = JSON.parse(/```\n[^`]*\n\n(\{\n[^`]*\n\})\n```/.exec(text)?.[1] ?? '') as Record<string, unknown>;
+  const section = text.split('## The answer')[1]?.split('\n## ')[0] ?? '';
+  const fields = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, name = '']) => name);
+
+  it('lists the eleven fields in the order of the answer, and its example has no others', () => {
+    expect(fields).toHaveLength(11);
+    expect(Object.keys(example)).toEqual(fields.filter((name) => name in example));
+    expect(Object.keys(example).length).toBeGreaterThan(7);
+  });
+
+  it('has an example that the sample drop bears out', () => {
+    const parts = filesUnder('data/sample').filter((path) => /\.ndjson(?:\.gz|\.zst)?$/.test(path));
+    const needle = `"domain":"${String(example['domain'])}"`;
+    const line = parts
+      .flatMap((path) => readPart(path).split('\n'))
+      .find((entry) => entry.replaceAll(' ', '').includes(needle));
+    const entry = JSON.parse(line ?? '{}') as Record<string, unknown>;
+    for (const name of ['page_types', 'filtering_categories', 'global_rank', 'language', 'iab_category']) {
+      expect(example[name], name).toEqual(entry[name]);
+    }
   });
 });
 
