@@ -256,6 +256,10 @@ export const ERRORS = table({
     message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'Only full drops can be refreshed from; ask the vendor for a full drop.' },
+  store_unavailable: {
+    exit: EXIT.environment,
+    message: 'The index store cannot be read or written; give this user the state directory, or repair the disk.',
+  },
   store_damaged: {
     exit: EXIT.corrupt,
     message: 'The index store is not as pagegate left it; see the operations page before you repair it.',

@@ -101,8 +101,22 @@ export interface RefreshReport {
   readonly durationMs: number;
 }
 
+/** What is served, also where an index was put there by hand and has no report; undefined where it cannot be read. */
+function identifyServed(served: Generation | undefined, steps: RefreshSteps): IndexIdentity | undefined {
+  if (served === undefined) return undefined;
+  try {
+    return steps.identify(served.indexFile);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Refuses what must not follow the generation that is served. */
-function checkSuccession(drop: CheckedDrop, served: GenerationReport | undefined, options: RefreshOptions): void {
+function checkSuccession(
+  drop: CheckedDrop,
+  served: Pick<IndexIdentity, 'dataset' | 'revision'> | undefined,
+  options: RefreshOptions,
+): void {
   const { manifest, manifestSha256 } = drop;
   if (served !== undefined && served.dataset !== manifest.dataset) {
     if (options.otherDataset === true) return;
@@ -125,13 +139,6 @@ function checkIndex(index: IndexIdentity, drop: CheckedDrop): void {
   if (index.manifestSha256 === drop.manifestSha256) return;
   const what = `Its manifest had SHA-256 ${drop.manifestSha256}, the index was built from ${index.manifestSha256}.`;
   throw new PagegateError('drop_changed', what);
-}
-
-/** A full disk shows itself in many places; it has one name. */
-function explainSpace(error: unknown, store: string): unknown {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const full = code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG';
-  return full ? new PagegateError('build_no_space', `${store}: ${message}.`, { store }, { cause: error }) : error;
 }
 
 async function buildGeneration(
@@ -178,7 +185,7 @@ async function buildGeneration(
     return report;
   } catch (error) {
     await rm(directory, { recursive: true, force: true });
-    throw explainSpace(error, options.store);
+    throw error;
   }
 }
 
@@ -231,7 +238,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${manifest.kind}".`);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   if (served?.report?.manifestSha256 === manifestSha256) return finish(served.report, 'unchanged', true);
-  checkSuccession(drop, served?.report, options);
+  checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
   const finished = await findFinished(drop, generations, options, steps);
   const next = 1 + Math.max(0, ...generations.map((one) => one.generation));
   const report = finished ?? (await buildGeneration(next, drop, options, steps));

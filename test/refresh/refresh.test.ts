@@ -253,7 +253,10 @@ const REFUSALS: readonly Refusal[] = [
     name: 'no space (the builder meets a full disk)',
     code: 'build_no_space',
     steps: {
-      build: () => Promise.reject(Object.assign(new Error('no space left on device, write'), { code: 'ENOSPC' })),
+      build: () =>
+        Promise.reject(
+          Object.assign(new Error('no space left on device, write'), { code: 'ENOSPC', syscall: 'write' }),
+        ),
     },
     drop: (b) => b.drop('x', { revision: 6 }),
   },
@@ -294,6 +297,36 @@ describe('a refusal leaves what is served as it was', () => {
     expect(listLitter(bench.store)).toEqual([]);
     expect(fake.notified).toEqual([]);
   });
+});
+
+test('an index that was put there by hand still counts: an older drop is refused', async () => {
+  await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
+  rmSync(join(bench.store, 'generations/1/report.json'));
+  const older = bench.options(bench.drop('older', { revision: 4 }));
+  expect(await codeOf(refresh(older, fakeSteps()))).toBe('drop_older_revision');
+  expect((await refresh(bench.options(bench.drop('newer', { revision: 6 })), fakeSteps())).generation).toBe(2);
+});
+
+test('a store that cannot be written has a name for it', async () => {
+  writeFileSync(join(bench.root, 'file'), '');
+  const store = join(bench.root, 'file/index');
+  expect(await codeOf(refresh({ ...bench.options(bench.drop('a')), store }, fakeSteps()))).toBe('store_unavailable');
+});
+
+test('a refresh that is interrupted while it builds leaves nothing', async () => {
+  await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
+  const controller = new AbortController();
+  const steps = fakeSteps({
+    build: async ({ out, signal }) => {
+      writeFileSync(out, '{');
+      controller.abort(new PagegateError('interrupted'));
+      signal?.throwIfAborted();
+    },
+  });
+  const options = bench.options(bench.drop('next', { revision: 6 }), { signal: controller.signal });
+  expect(await codeOf(refresh(options, steps))).toBe('interrupted');
+  expect(currentGeneration(bench.store)).toBe(1);
+  expect(listLitter(bench.store)).toEqual([]);
 });
 
 describe('a rollback', () => {
