@@ -1,11 +1,14 @@
 /**
  * Reads the lines that a careful vendor writes, straight from bytes to fields: compact JSON, `domain` first, every value in the form
- * the index keeps. It understands a line entirely or not at all: `scan` says false for whatever it does not know, good or bad, and
- * parseEntry decides. Where it says true, parseEntry finds the same entry, no rejects and no repairs; a fuzz test holds it to that.
+ * the index keeps, but for the two most frequent repairs. It understands a line entirely or not at all: `scan` says false for whatever
+ * it does not know, good or bad, and parseEntry decides. Where it says true, parseEntry finds the same entry, the same repairs and no
+ * rejects; a fuzz test holds it to that.
  */
-import { registrableDomain } from '../domain/public-suffix.ts';
+import { isPublicSuffix, registrableDomain } from '../domain/public-suffix.ts';
 import { ByteMap } from '../index/byte-map.ts';
 import type { RecordFields } from '../index/record-fields.ts';
+import { LINE_MAX_BYTES } from '../record/entry.ts';
+import type { Repair } from '../record/findings.ts';
 import { languages } from '../record/languages.ts';
 import { PAGE_URL_MAX_BYTES } from '../record/page-urls.ts';
 import { filteringTaxonomy, iabCategories } from '../record/taxonomy.ts';
@@ -89,35 +92,94 @@ for (const [name, field] of Object.entries(FIELD)) {
   FIELD_NAMES[field] = Buffer.from(`"${name}":`);
 }
 const START = Buffer.from('{"domain":"');
-const HTTP = Buffer.from('"http');
+const HTTP = Buffer.from('http');
+
+/** Repairs of one line that are made here; more of them are left to the slow reader. */
+const REPAIRS_MAX = 64;
+const TYPE_SLOTS = 256;
 
 export class FastScanner {
+  /** What was put right on the line scanned last. */
+  readonly repairs: Repair[] = [];
   readonly #fields: RecordFields;
-  readonly #types: ByteMap;
-  #buffer: Buffer = Buffer.alloc(0);
+  /** Page types by the first four bytes of their name, closing quote and colon; then all of its bytes. */
+  readonly #typeWords: Int32Array = new Int32Array(TYPE_SLOTS);
+  readonly #typeOrdinals: Int8Array = new Int8Array(TYPE_SLOTS).fill(NO);
+  readonly #typeTexts: readonly Uint8Array[];
+  /** A line that was changed. */
+  readonly #scratch: Buffer = Buffer.alloc(LINE_MAX_BYTES + REPAIRS_MAX + 8);
+  #buffer: Buffer = this.#scratch;
+  /** Of the buffer's memory: what is at `at` in the buffer is at `at + #viewOffset` there. */
+  #view: DataView = new DataView(this.#scratch.buffer);
+  #viewOffset = 0;
   #hash = 0;
+  #type = 0;
   /** Scheme and host of the URL read last on this line; a size of 0 stands for none. */
   #originStart = 0;
   #originSize = 0;
+  /** Where a URL lacks the slash behind its host; `NO` where none does. */
+  #slashAt = NO;
 
-  /** Fills these fields; the ranges are in the buffer that was scanned. */
+  /** Fills these fields; the ranges are in the fields' source. */
   constructor(fields: RecordFields, scope: VocabularyScope) {
     this.#fields = fields;
-    this.#types = ordinals(pageTypes(scope).map(({ name }, i) => [name, i]));
+    this.#typeTexts = pageTypes(scope).map(({ name }) => Buffer.from(`${name}":"`));
+    this.#typeTexts.forEach((text, ordinal) => {
+      const word = text[0]! | (text[1]! << 8) | (text[2]! << 16) | (text[3]! << 24);
+      let slot = slotOfWord(word);
+      while (this.#typeOrdinals[slot] !== NO) slot = (slot + 1) % TYPE_SLOTS;
+      this.#typeWords[slot] = word;
+      this.#typeOrdinals[slot] = ordinal;
+    });
   }
 
-  /** Reads the line `buffer[start, end)`. True where the fields are filled; false where somebody else must read it. */
+  /**
+   * Reads the line `buffer[start, end)`. True where the fields are filled, valid as long as the buffer is and until the next call; false
+   * where somebody else must read it.
+   */
   scan(buffer: Buffer, start: number, end: number): boolean {
+    if (this.repairs.length > 0) this.repairs.length = 0;
+    if (this.#scanOnce(buffer, start, end)) return true;
+    let size = end - start;
+    while (this.#slashAt !== NO && this.repairs.length < REPAIRS_MAX && size <= LINE_MAX_BYTES) {
+      size = this.#insertSlash(size, start);
+      this.repairs.length = 0;
+      if (this.#scanOnce(this.#scratch, 0, size)) {
+        for (let inserted = size - (end - start); inserted > 0; inserted--) this.repairs.push('page_url_canonicalized');
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** The line, a slash put where one lacks, in the scratch buffer; returns its size. */
+  #insertSlash(size: number, start: number): number {
+    const from = this.#buffer;
+    const lineStart = from === this.#scratch ? 0 : start;
+    const at = this.#slashAt - lineStart;
+    from.copy(this.#scratch, at + 1, lineStart + at, lineStart + size);
+    if (from !== this.#scratch) from.copy(this.#scratch, 0, lineStart, lineStart + at);
+    this.#scratch[at] = SLASH;
+    return size + 1;
+  }
+
+  #scanOnce(buffer: Buffer, start: number, end: number): boolean {
     const fields = this.#fields;
-    this.#buffer = buffer;
+    if (buffer !== this.#buffer) {
+      this.#buffer = buffer;
+      this.#view = new DataView(buffer.buffer);
+      this.#viewOffset = buffer.byteOffset;
+    }
     this.#originSize = 0;
+    this.#slashAt = NO;
     if (end - start < START.length + 4 || buffer[end - 1] !== BRACE_CLOSE || !this.#has(START, start)) return false;
     fields.clear();
     fields.source = buffer;
     fields.domainStart = start + START.length;
     let at = this.#host(fields.domainStart, end);
-    if (at === NO || buffer[at] !== QUOTE || this.#startsWithWww(fields.domainStart)) return false;
+    if (at === NO || buffer[at] !== QUOTE) return false;
     fields.domainEnd = at;
+    if (this.#startsWithWww(fields.domainStart) && !this.#stripWww()) return false;
     at += 1;
     let seen = 0;
     // Every reader stops at the brace that ends the line at the latest, or finds what it does not know.
@@ -131,6 +193,19 @@ export class FastScanner {
       if (at === NO) return false;
     }
     return at === end - 1;
+  }
+
+  /** As the domain room does it; false where a `www.` stays, because what follows is a suffix or a single label. */
+  #stripWww(): boolean {
+    const fields = this.#fields;
+    const buffer = this.#buffer;
+    while (this.#startsWithWww(fields.domainStart)) {
+      const rest = buffer.toString('latin1', fields.domainStart + 4, fields.domainEnd);
+      if (!rest.includes('.') || isPublicSuffix(rest, { private: false })) return false;
+      fields.domainStart += 4;
+    }
+    this.repairs.push('domain_www_stripped');
+    return true;
   }
 
   #value(field: number, at: number, end: number): number {
@@ -299,30 +374,53 @@ export class FastScanner {
 
   #pages(start: number, end: number): number {
     const buffer = this.#buffer;
+    const fields = this.#fields;
     if (buffer[start] !== BRACE_OPEN) return NO;
     if (buffer[start + 1] === BRACE_CLOSE) return start + 2;
     let at = start;
+    let last = NO;
     do {
-      const nameEnd = this.#text(at + 1, end);
-      if (nameEnd === NO || buffer[nameEnd + 1] !== 0x3a) return NO;
-      const type = this.#types.getHashed(0, this.#hash, buffer, at + 2, nameEnd);
-      if (type === NO) return NO;
-      const url = nameEnd + 3;
+      const url = this.#typeName(at + 1, end);
+      if (url === NO) return NO;
       const close = this.#url(url, end);
-      if (close === NO || !this.#addPage(type, url, close)) return NO;
+      if (close === NO) return NO;
+      const type = this.#type;
+      if (type > last) {
+        fields.addPage(type, url, close);
+        last = type;
+      } else if (!this.#insertPage(type, url, close)) return NO;
       at = close + 1;
     } while (buffer[at] === COMMA);
     return buffer[at] === BRACE_CLOSE ? at + 1 : NO;
   }
 
-  /** Puts a page in its place; false where its type is there already. */
-  #addPage(type: number, start: number, end: number): boolean {
+  /** The name of a page type, from its opening quote to the URL's: where the URL begins. */
+  #typeName(at: number, end: number): number {
+    const buffer = this.#buffer;
+    if (at + 5 > end || buffer[at] !== QUOTE) return NO;
+    const word = this.#view.getInt32(at + 1 + this.#viewOffset, true);
+    for (let slot = slotOfWord(word); ; slot = (slot + 1) % TYPE_SLOTS) {
+      const ordinal = this.#typeOrdinals[slot]!;
+      if (ordinal === NO) return NO;
+      if (this.#typeWords[slot] !== word) continue;
+      const text = this.#typeTexts[ordinal]!;
+      let i = 4;
+      while (i < text.length && text[i] === buffer[at + 1 + i]) i += 1;
+      if (i < text.length) continue;
+      this.#type = ordinal;
+      return at + 1 + text.length;
+    }
+  }
+
+  /** Puts a page that comes out of order in its place; false where its type is there already. */
+  #insertPage(type: number, start: number, end: number): boolean {
     const fields = this.#fields;
     const { pageTypes: types, pageStarts, pageEnds } = fields;
     let place = fields.pageCount;
     while (place > 0 && types[place - 1]! > type) place -= 1;
     if (place > 0 && types[place - 1] === type) return false;
-    for (let i = fields.pageCount; i > place; i--) {
+    fields.addPage(type, start, end);
+    for (let i = fields.pageCount - 1; i > place; i--) {
       types[i] = types[i - 1]!;
       pageStarts[i] = pageStarts[i - 1]!;
       pageEnds[i] = pageEnds[i - 1]!;
@@ -330,14 +428,13 @@ export class FastScanner {
     types[place] = type;
     pageStarts[place] = start;
     pageEnds[place] = end;
-    fields.pageCount += 1;
     return true;
   }
 
   /** A URL in the URL standard's own spelling, on the line's domain or below it: where its closing quote is. */
   #url(start: number, end: number): number {
     const buffer = this.#buffer;
-    let at = this.#originLikeBefore(start) ? start + this.#originSize : this.#origin(start, end);
+    let at = this.#originLikeBefore(start, end) ? start + this.#originSize : this.#origin(start, end);
     if (at === NO) return NO;
     // Here is a slash. A segment that begins with a dot, plain or encoded, may be one of those that the URL parser resolves.
     for (let kind = 2; kind !== 0; kind = TAIL_CLASS[buffer[at]!]!) {
@@ -348,25 +445,35 @@ export class FastScanner {
     return at < end && buffer[at] === QUOTE && at - start <= PAGE_URL_MAX_BYTES ? at : NO;
   }
 
-  /** True where a URL begins as the one before: a quote, scheme and host, a slash. Most pages of a site do. */
-  #originLikeBefore(start: number): boolean {
-    const buffer = this.#buffer;
+  /** True where a URL begins as the one before: scheme and host, a slash. Most pages of a site do. Four bytes at a time. */
+  #originLikeBefore(start: number, end: number): boolean {
     const size = this.#originSize;
-    if (size === 0) return false;
-    for (let i = start - 1, j = this.#originStart - 1, to = start + size; i <= to; i++, j++)
-      if (buffer[i] !== buffer[j]) return false;
-    return true;
+    if (size === 0 || start + size >= end) return false;
+    const view = this.#view;
+    const offset = this.#viewOffset;
+    // Size and slash are at least 8 bytes; the last four overlap the ones before.
+    const last = start + size - 3 + offset;
+    const distance = this.#originStart - start;
+    for (let at = start + offset; at < last; at += 4) {
+      if (view.getInt32(at, true) !== view.getInt32(at + distance, true)) return false;
+    }
+    return view.getInt32(last, true) === view.getInt32(last + distance, true);
   }
 
   /** Scheme and host of a URL that may be on the line's domain: where the slash behind them is. */
   #origin(start: number, end: number): number {
     const buffer = this.#buffer;
-    if (!this.#has(HTTP, start - 1)) return NO;
+    if (!this.#has(HTTP, start)) return NO;
     const colon = buffer[start + 4] === 0x73 ? start + 5 : start + 4;
     if (buffer[colon] !== 0x3a || buffer[colon + 1] !== SLASH || buffer[colon + 2] !== SLASH) return NO;
     const hostStart = colon + 3;
     const hostEnd = this.#host(hostStart, end);
-    if (hostEnd === NO || buffer[hostEnd] !== SLASH || !this.#isOnDomain(hostStart, hostEnd)) return NO;
+    if (hostEnd === NO || !this.#isOnDomain(hostStart, hostEnd)) return NO;
+    const next = buffer[hostEnd];
+    if (next !== SLASH) {
+      if (next === QUOTE || next === 0x3f || next === 0x23) this.#slashAt = hostEnd;
+      return NO;
+    }
     this.#originStart = start;
     this.#originSize = hostEnd - start;
     return hostEnd;
@@ -385,4 +492,8 @@ export class FastScanner {
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;
   }
+}
+
+function slotOfWord(word: number): number {
+  return Math.imul(word, 0x9e3779b1) >>> 24;
 }

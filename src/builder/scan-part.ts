@@ -78,6 +78,7 @@ class EntrySink implements LineSink {
   line(buffer: Buffer, start: number, end: number, number: number): void {
     this.records += 1;
     if (this.#scanner.scan(buffer, start, end)) {
+      for (const repair of this.#scanner.repairs) count(this.repairs, repair);
       this.#store(number);
       return;
     }
