@@ -95,8 +95,9 @@ const HELP: Readonly<Record<string, string>> = {
   index_records: 'Records in the index that is served.',
   workers: 'Worker processes that are running.',
   worker_restarts_total: 'Worker processes that died and were replaced.',
-  reloads_total: 'Reloads by outcome.',
   certificate_expiry_seconds: 'Seconds until the certificate expires.',
+  ledger_ready: 'Whether charges are possible: 1 or 0.',
+  ledger_commits_total: 'Commits of the ledger since its counters were made.',
   ledger_wal_bytes: "Size of the ledger's write-ahead log.",
   build_info: 'The version of the program.',
 };

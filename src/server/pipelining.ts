@@ -10,7 +10,7 @@ import type { Address } from './address.ts';
 const QUIET_CONNECTIONS = 4;
 /** Up to this many requests in a turn of the event loop (a moving average) there is nothing to be gained from answering them together. */
 const QUIET_REQUESTS = 2;
-const AVERAGE_WEIGHT = 0.1;
+const AVERAGE_WEIGHT = 0.25;
 /** Without a request for this long, what was before does not matter. */
 const FORGET_MS = 100;
 /** A sudden load is met with at most this many waits in one turn. */

@@ -1,5 +1,5 @@
 /** The server as a whole: checks, ledger keeper, workers, admin listener, control socket; started together, stopped together. */
-import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -260,9 +260,10 @@ async function readiness({ supervisor, keeper }: Parts): Promise<{ ready: boolea
   for (const worker of workers) {
     if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
+    if (!worker.ledger.ready && keeper.health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);
   }
   if (!keeper.health.ready) reasons.push(keeper.health.reason);
-  return { ready: keeper.health.ready && workers.some((worker) => worker.ready), reasons };
+  return { ready: keeper.health.ready && workers.some((worker) => worker.ready && worker.ledger.ready), reasons };
 }
 
 async function serverStatus(parts: Parts): Promise<ServerStatus> {
@@ -299,7 +300,12 @@ async function metricsText({ config, supervisor }: Parts): Promise<string> {
       // The files are being replaced; the workers report it when they stay unusable.
     }
   }
-  gauges['ledger_wal_bytes'] = statSync(`${statePaths(config).ledgerFile}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  const counters = { worker_restarts_total: supervisor.restarts };
+  const counters: Record<string, number> = { worker_restarts_total: supervisor.restarts };
+  const ledger = workers[0]?.ledger;
+  if (ledger !== undefined) {
+    gauges['ledger_ready'] = ledger.ready ? 1 : 0;
+    gauges['ledger_wal_bytes'] = ledger.walBytes;
+    counters['ledger_commits_total'] = ledger.commits;
+  }
   return prometheusText(addSnapshots([await supervisor.metrics(), { counters, gauges, histograms: {} }]));
 }

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import type { Index } from '../index/reader.ts';
-import { type Meter, openMeter } from '../ledger/meter.ts';
+import { type Meter, type MeterHealth, openMeter } from '../ledger/meter.ts';
 import type { Policy } from '../policy/policy.ts';
 import { BurstGuard } from './burst.ts';
 import { CheckHandler } from './check.ts';
@@ -39,6 +39,7 @@ export interface WorkerStatus {
   readonly policy: string | null;
   readonly connections: number;
   readonly in_flight: number;
+  readonly ledger: MeterHealth;
   /** Why a part is not what the files say; absent parts are fine. */
   readonly problems: Readonly<Partial<Record<Part, string>>>;
 }
@@ -74,6 +75,7 @@ export class Worker {
   #retired: Listener[] = [];
   #port = 0;
   #isDraining = false;
+  #loading: Promise<unknown> = Promise.resolve();
   #poll: NodeJS.Timeout | undefined;
 
   private constructor({ config, number, workers, burstMemory, log }: WorkerOptions, meter: Meter) {
@@ -85,6 +87,7 @@ export class Worker {
     );
     this.#stamps.policy = this.#stampOf('policy');
     this.#policy = openPolicy(config);
+    for (const warning of this.#policy.warnings) log('warn', 'policy_warning', { warning });
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#handler = new CheckHandler({
       config,
@@ -105,7 +108,7 @@ export class Worker {
     const meter = await openMeter({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
     try {
       const worker = new Worker(options, meter);
-      worker.#reload('index', () => worker.#swapIndex());
+      await worker.#reload('index', () => worker.#swapIndex());
       return worker;
     } catch (error) {
       await meter.close();
@@ -119,19 +122,21 @@ export class Worker {
     this.#listener = this.#createListener();
     this.#port = port;
     await this.#listener.listen(this.#config.server.host, port);
-    this.#poll = setInterval(() => void this.#look(), this.#config.index.poll_seconds * 1_000);
+    this.#poll = setInterval(() => void this.#oneAtATime(() => this.#look()), this.#config.index.poll_seconds * 1_000);
     this.#poll.unref();
   }
 
-  /** Loads every part anew. What is refused leaves the old one in use. */
-  async reload(): Promise<ReloadReport> {
-    return {
+  /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
+  reload(): Promise<ReloadReport> {
+    return this.#oneAtATime(async () => ({
       policy: this.#isCurrent('policy')
         ? `unchanged (${this.#policy.revision})`
-        : this.#reload('policy', () => this.#swapPolicy()),
-      index: this.#reload('index', () => this.#swapIndex()),
-      certificate: await this.#reloadCertificate(),
-    };
+        : await this.#reload('policy', () => this.#swapPolicy()),
+      index: await this.#reload('index', () => this.#swapIndex()),
+      certificate: this.#isCurrent('certificate')
+        ? 'unchanged'
+        : await this.#reload('certificate', () => this.#swapCertificate()),
+    }));
   }
 
   status(): WorkerStatus {
@@ -151,6 +156,7 @@ export class Worker {
       policy: this.#policy.revision,
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
+      ledger: this.#meter.health(),
       problems: { ...this.#problems },
     };
   }
@@ -197,9 +203,17 @@ export class Worker {
   /** Reloads what changed on the disk since it was last looked at. */
   async #look(): Promise<void> {
     this.#closeRetired();
-    if (this.#stampOf('policy') !== this.#stamps.policy) this.#reload('policy', () => this.#swapPolicy());
-    if (this.#stampOf('index') !== this.#stamps.index) this.#reload('index', () => this.#swapIndex());
-    if (this.#stampOf('certificate') !== this.#stamps.certificate) await this.#reloadCertificate();
+    if (this.#isDraining) return;
+    if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
+    if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
+    if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
+  }
+
+  /** Loading takes turns: two loads at once could end with the older one in use. */
+  #oneAtATime<T>(task: () => Promise<T>): Promise<T> {
+    const run = this.#loading.then(task);
+    this.#loading = run.catch(() => {});
+    return run;
   }
 
   #stampOf(part: Part): string {
@@ -208,39 +222,41 @@ export class Worker {
     return `${fileStamp(this.#config.tls.certificate_file)} ${fileStamp(this.#config.tls.key_file)}`;
   }
 
+  #hasChanged(part: Part): boolean {
+    return this.#stampOf(part) !== this.#stamps[part];
+  }
+
   /** Whether the files of a part are those that are in use. */
   #isCurrent(part: Part): boolean {
-    return this.#problems[part] === undefined && this.#stampOf(part) === this.#stamps[part];
+    return this.#problems[part] === undefined && !this.#hasChanged(part);
   }
 
   /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
-  #reload(part: Part, load: () => string): string {
+  async #reload(part: Part, load: () => Promise<string>): Promise<string> {
     this.#stamps[part] = this.#stampOf(part);
     try {
-      const outcome = load();
+      const outcome = await load();
       delete this.#problems[part];
       return outcome;
     } catch (error) {
-      return this.#refused(part, error);
+      const reason = error instanceof PagegateError ? error.message : String(error);
+      this.#problems[part] = reason;
+      this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
+      this.#log('error', `${part}_refused`, failureFields(error));
+      return `refused: ${reason}`;
     }
   }
 
-  #refused(part: Part, error: unknown): string {
-    const reason = error instanceof PagegateError ? error.message : String(error);
-    this.#problems[part] = reason;
-    this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
-    this.#log('error', `${part}_refused`, failureFields(error));
-    return `refused: ${reason}`;
-  }
-
-  #swapIndex(): string {
+  async #swapIndex(): Promise<string> {
     const index = openCurrentIndex(this.#config);
+    if (this.#config.index.warm) await warm(index, this.#log);
     this.#use(this.#pair(index, this.#policy), 'index');
     return `generation ${index.info.generation}`;
   }
 
-  #swapPolicy(): string {
+  async #swapPolicy(): Promise<string> {
     const policy = openPolicy(this.#config);
+    for (const warning of policy.warnings) this.#log('warn', 'policy_warning', { warning });
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
     if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');
@@ -270,22 +286,18 @@ export class Worker {
   }
 
   /** A listener with the new certificate takes over the port; open connections stay with the old one until they end. */
-  async #reloadCertificate(): Promise<string> {
+  async #swapCertificate(): Promise<string> {
     if (this.#config.tls.certificate_file === null) return 'none';
-    if (this.#isCurrent('certificate')) return 'unchanged';
-    this.#stamps.certificate = this.#stampOf('certificate');
-    let next: Listener | undefined;
+    const next = this.#createListener();
     try {
-      next = this.#createListener();
       await next.listen(this.#config.server.host, this.#port);
     } catch (error) {
-      next?.close();
-      return this.#refused('certificate', error);
+      next.close();
+      throw error;
     }
     const old = this.#listener;
     this.#listener = next;
     if (old !== undefined) await this.#retire(old);
-    delete this.#problems.certificate;
     this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
     this.#log('info', 'certificate_in_use');
     return 'in use';
@@ -310,6 +322,21 @@ export class Worker {
       listener.close();
       return false;
     });
+  }
+}
+
+/** Reads an index into memory before it is served; a line of the log for each tenth. */
+async function warm(index: Index, log: Log): Promise<void> {
+  let tenths = 0;
+  try {
+    await index.warm((done, total) => {
+      const now = Math.floor((done / total) * 10);
+      if (now > tenths) log('info', 'index_warming', { generation: index.info.generation, percent: now * 10 });
+      tenths = now;
+    });
+  } catch (error) {
+    index.close();
+    throw error;
   }
 }
 

@@ -185,19 +185,39 @@ describe('the wire', () => {
     expect(JSON.parse(responses[0]!.body).found).toBe(true);
   });
 
+  const pipelined = (): string =>
+    ['?domain=example.com', '?domain=none.net', '', '?domain=plain.org'].map((query) => text(query)).join('');
+  const answered = [
+    [200, 'example.com'],
+    [200, 'none.net'],
+    [400, undefined],
+    [200, 'plain.org'],
+  ];
+
   it('pipelined requests in one segment, answered in order', async () => {
-    const { responses } = await sendRaw(
-      server.port,
-      [text('?domain=example.com') + text('?domain=none.net') + text('') + text('?domain=plain.org')],
-      4,
-    );
-    expect(responses.map((response) => response.status)).toEqual([200, 200, 400, 200]);
-    expect(responses.map((response) => JSON.parse(response.body).domain)).toEqual([
-      'example.com',
-      'none.net',
-      undefined,
-      'plain.org',
-    ]);
+    // Long enough that nothing counts which went before.
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const { responses } = await sendRaw(server.port, [pipelined()], 4);
+    expect(responses.map(({ status, body }) => [status, JSON.parse(body).domain])).toEqual(answered);
+  });
+
+  it('pipelined requests under load: a connection is cut once at most, then they are answered again and again', async () => {
+    let isDone = false;
+    const load = Array.from({ length: 24 }, async () => {
+      while (!isDone) expect((await server.check('?domain=example.com')).status).toBe(200);
+    });
+    try {
+      let cuts = 0;
+      for (let i = 0; i < 10; i++) {
+        const { responses } = await sendRaw(server.port, [pipelined()], 4);
+        if (responses.length === 0) cuts += 1;
+        else expect(responses.map(({ status, body }) => [status, JSON.parse(body).domain])).toEqual(answered);
+      }
+      expect(cuts).toBeLessThanOrEqual(1);
+    } finally {
+      isDone = true;
+      await Promise.all(load);
+    }
   });
 
   it.each([
