@@ -7,14 +7,9 @@ const CODES =
 
 export const languages: readonly string[] = Object.freeze(CODES.split(' '));
 
-const ordinals = new Map(languages.map((code, ordinal) => [code, ordinal]));
+const known = new Set(languages);
 
 /** True for a code in force, in lower case. */
 export function isLanguage(code: string): boolean {
-  return ordinals.has(code);
-}
-
-/** Position of a code in `languages`, from 0; undefined when it is not in force. */
-export function languageOrdinal(code: string): number | undefined {
-  return ordinals.get(code);
+  return known.has(code);
 }

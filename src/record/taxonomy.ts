@@ -39,9 +39,6 @@ const filtering = read<FilteringCategory>('filtering-59.json');
 export const IAB_TAXONOMY_VERSION: string = `${iab.name}-${iab.version}`;
 export const FILTERING_TAXONOMY_VERSION: string = `${filtering.name}-${filtering.version}`;
 
-/** Longest filtering list a record may carry: every category once. */
-export const MAX_FILTERING_CATEGORIES: number = filtering.categories.length;
-
 export const iabCategories: readonly IabCategory[] = Object.freeze([...iab.categories]);
 /** Ordinal → path. */
 export const iabPaths: readonly string[] = Object.freeze(iab.categories.map((category) => category.path));

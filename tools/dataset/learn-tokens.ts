@@ -31,14 +31,15 @@ function mergePair(tokens: number[], a: number, b: number, merged: number): numb
   return out;
 }
 
-function commonestPair(labels: readonly number[][]): number {
+/** The pair that comes most often, as `first * PIECES + second`; none where no pair comes twice. */
+function commonestPair(labels: readonly number[][]): number | undefined {
   const counts = new Int32Array(PIECES * PIECES);
   for (const tokens of labels) {
     for (let i = 1; i < tokens.length; i += 1) counts[tokens[i - 1]! * PIECES + tokens[i]!]! += 1;
   }
   let best = 0;
   for (let pair = 1; pair < counts.length; pair += 1) if (counts[pair]! > counts[best]!) best = pair;
-  return best;
+  return counts[best]! < 2 ? undefined : best;
 }
 
 /** Shares of the counts in whole 512ths that sum to 512: what is left over goes to the largest remainders. */
@@ -76,6 +77,7 @@ export function learnTokens(labels: readonly string[]): TokenModel {
   const merges: [number, number][] = [];
   while (pieces.length < PIECES) {
     const pair = commonestPair(tokenized);
+    if (pair === undefined) break;
     const a = Math.floor(pair / PIECES);
     const b = pair % PIECES;
     const merged = pieces.length;
