@@ -115,7 +115,7 @@ describe('keyFromHost', () => {
   });
 
   it('knows its Unicode version', () => {
-    expect(UNICODE_VERSION).toBe(process.versions.unicode);
+    expect(UNICODE_VERSION).toBe(process.versions['unicode']);
   });
 });
 

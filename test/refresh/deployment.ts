@@ -23,6 +23,9 @@ export interface Report {
   readonly generations?: readonly object[];
   readonly checks?: readonly { readonly id: string; readonly status: string; readonly advice?: string }[];
   readonly removed_litter?: readonly string[];
+  readonly key?: string;
+  readonly quota_used?: number;
+  readonly workers?: readonly { readonly pid: number; readonly data?: string | null }[];
 }
 
 export interface Outcome {

@@ -129,7 +129,7 @@ class Soak {
 
   async kill(random: () => number): Promise<void> {
     const status = await this.place.pagegate('status');
-    const workers = (status.json?.workers ?? []) as { pid: number }[];
+    const workers = status.json.workers ?? [];
     const victim = workers[Math.floor(random() * workers.length)];
     if (victim === undefined) this.failures.push(`no worker to kill: ${status.stderr}`);
     else {
@@ -142,7 +142,7 @@ class Soak {
 
   async readKey(): Promise<string> {
     const { json, stderr } = await this.place.pagegate('key', 'show', 'soak');
-    if (typeof json?.key !== 'string') throw new Error(`no key: ${stderr}`);
+    if (json.key === undefined) throw new Error(`no key: ${stderr}`);
     return json.key;
   }
 
@@ -165,7 +165,7 @@ class Soak {
   async #untilWorkersServe(revision: number): Promise<void> {
     for (let attempt = 0; attempt < 50; attempt += 1) {
       const { json } = await this.place.pagegate('status');
-      const workers = (json?.workers ?? []) as { generation?: number; data?: string | null }[];
+      const workers = json.workers ?? [];
       if (workers.every((worker) => Number(String(worker.data ?? '').split('.')[0]) >= revision)) return;
       await sleep(100);
     }
@@ -246,7 +246,7 @@ export async function runSoak(
     await ended;
     const shown = await place.pagegate('account', 'show', 'soak');
     const { requests, answered, cut, wrong, examples } = clients;
-    const surplusCharges = Number(shown.json?.quota_used) - answered;
+    const surplusCharges = Number(shown.json.quota_used) - answered;
     const { events, failures, samples } = soak;
     return {
       minutes: options.minutes,
