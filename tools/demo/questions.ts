@@ -18,7 +18,11 @@ export const QUESTIONS: readonly Question[] = [
     status: 200,
   },
   { title: 'A POST to it', query: { url: 'https://zoom.us/pricing', method: 'POST' }, status: 200 },
-  { title: 'A domain that nobody has vetted', query: { url: 'https://a-shop-nobody-has-vetted.com/offers' }, status: 200 },
+  {
+    title: 'A domain that nobody has vetted',
+    query: { url: 'https://a-shop-nobody-has-vetted.com/offers' },
+    status: 200,
+  },
   {
     title: 'The metadata service of a cloud',
     query: { url: 'http://169.254.169.254/latest/meta-data/' },
