@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiKey } from '../../src/ledger/api-key.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import { createCertificate } from '../support/certificate.ts';
 import { DROP_ENTRIES } from './fixture.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
@@ -78,6 +79,10 @@ export interface DeployOptions {
   readonly withIndex?: boolean;
   /** Worker processes; 1 unless told. */
   readonly workers?: number;
+  /** Further settings, by section. */
+  readonly config?: Readonly<Record<string, object>>;
+  /** Serves TLS with a certificate for `localhost`. */
+  readonly withTls?: boolean;
 }
 
 /** Installs and starts a server. Without an index it starts all the same, and answers 503 until `refresh` is called. */
@@ -85,7 +90,7 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-contract-'));
   const stateDir = join(folder, 'state');
   try {
-    prepare(folder, options.workers ?? 1);
+    prepare(folder, options);
     const pagegate = (...args: string[]): string => run([...args, '--config', 'pagegate.json'], folder);
     const refresh = (): void => void pagegate('refresh', 'drop');
     if (options.withIndex !== false) refresh();
@@ -127,7 +132,7 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
 }
 
 /** What the vendor and the installer do. */
-function prepare(folder: string, workers: number): void {
+function prepare(folder: string, { workers = 1, config = {}, withTls = false }: DeployOptions): void {
   writeDrop(join(folder, 'drop'));
   run(['license', 'keygen', '--out', 'vendor'], folder);
   const trusted = { vendor: 'vendor.public.pem' };
@@ -137,6 +142,8 @@ function prepare(folder: string, workers: number): void {
     admin: { port: 0 },
     license: { trusted_keys: trusted },
     refresh: { trusted_keys: trusted },
+    ...(withTls ? { tls: installCertificate(folder) } : {}),
+    ...config,
   };
   writeFileSync(join(folder, 'pagegate.json'), JSON.stringify(settings));
   run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
@@ -156,6 +163,13 @@ function prepare(folder: string, workers: number): void {
     run(['license', 'issue', '--key', 'vendor.private.pem', ...terms], folder),
   );
   run(['license', 'install', 'license.json', '--config', 'pagegate.json'], folder);
+}
+
+function installCertificate(folder: string): { certificate_file: string; key_file: string } {
+  const { certificate, key } = createCertificate('localhost');
+  writeFileSync(join(folder, 'certificate.pem'), certificate);
+  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
+  return { certificate_file: 'certificate.pem', key_file: 'key.pem' };
 }
 
 class Accounts {
