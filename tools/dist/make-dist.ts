@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -58,7 +58,23 @@ async function fill(folder: string, cpu: string): Promise<string[]> {
   await symlink(`../node-linux-${cpu}/bin/node`, join(folder, 'node_modules/.bin/node'));
   await symlink('src/pagegate', join(folder, 'pagegate'));
   await cp(join(ROOT, 'tools/dist/INSTALL.md'), join(folder, 'INSTALL.md'));
-  return [...new Set([...files, extra, 'INSTALL.md'])].sort();
+  await writeFile(join(folder, 'THIRD-PARTY.md'), thirdParty(folder, files), { mode: 0o644 });
+  return [...new Set([...files, extra, 'INSTALL.md', 'THIRD-PARTY.md'])].sort();
+}
+
+/** What is in the tarball beside the program: name, version, license, and where its license text is. */
+export function thirdParty(folder: string, files: readonly string[]): string {
+  const rows = files
+    .filter((file) => /^node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/.test(file))
+    .map((file) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as Record<string, string>;
+      const directory = dirname(file);
+      const text = files.find((one) => dirname(one) === directory && /\/licen[cs]e(?:\.(?:md|txt))?$/i.test(one));
+      return `| ${name} | ${version} | ${license ?? 'see its files'} | ${text ?? 'its license names the text'} |`;
+    });
+  const head = ['# What comes with pagegate', '', '| package | version | license | text |', '|---|---|---|---|'];
+  const transport = 'uWebSockets.js is under the Apache License 2.0; its text is the file LICENSE of this folder.';
+  return `${[...head, ...rows, '', transport].join('\n')}\n`;
 }
 
 async function writeChecksums(folder: string, files: readonly string[]): Promise<void> {

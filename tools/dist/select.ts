@@ -46,7 +46,7 @@ function isDeadWeight(path: string, cpu: string): boolean {
   if (inside.startsWith('better-sqlite3/prebuilds/')) return !inside.endsWith(`/linux-${cpu}.node`);
   if (/^(?:better-sqlite3\/(?:deps|src)|koffi\/(?:vendor|doc))\//.test(inside)) return true;
   if (inside.startsWith('koffi/src/')) return !/\.(?:[cm]?js|json)$/.test(inside);
-  if (/^@koromix\/[^/]+\/musl_/.test(inside)) return true;
+  if (/musl/.test(inside) && inside.endsWith('.node')) return true;
   return /^node-linux-[^/]+\/(?:include|share)\//.test(inside);
 }
 
