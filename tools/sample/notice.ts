@@ -47,6 +47,36 @@ function pageTable(mapping: Mapping): string[] {
   return ['| source:kind | page type | why it is true |', '| --- | --- | --- |', ...new Set(rows)];
 }
 
+/** What the MIT and ISC licenses ask to pass on with what is taken. */
+const LICENSE_TEXTS = [
+  '### MIT License (the sources marked MIT)',
+  '',
+  'Copyright (c) the authors and contributors of each repository named above.',
+  '',
+  'Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software',
+  'without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit',
+  'persons to whom the Software is furnished to do so, subject to the following conditions:',
+  '',
+  'The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.',
+  '',
+  'THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR',
+  'PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR',
+  'OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.',
+  '',
+  '### ISC License (the sources marked ISC)',
+  '',
+  'Copyright (c) the authors and contributors of each repository named above.',
+  '',
+  'Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, provided that the above copyright notice and this',
+  'permission notice appear in all copies.',
+  '',
+  'THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS. IN NO EVENT',
+  'SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION',
+  'OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.',
+  '',
+  'The text of the Apache License 2.0 is the file `LICENSE` of this repository. CC0 and the Unlicense ask for nothing.',
+];
+
 /** `records` are all records of the drop. */
 export function noticeText(mapping: Mapping, records: readonly SampleRecord[]): string {
   const withPages = records.filter((record) => record.pages.size > 0).length;
@@ -99,5 +129,9 @@ export function noticeText(mapping: Mapping, records: readonly SampleRecord[]): 
     '## Everything else',
     '',
     'The vocabulary, the plans, the policy and the schemas are our own, under the license of this repository.',
+    '',
+    '## License texts',
+    '',
+    ...LICENSE_TEXTS,
   ].join('\n')}\n`;
 }
