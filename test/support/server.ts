@@ -81,16 +81,17 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   }
 }
 
-async function startIn(dir: string, options: TestServerOptions): Promise<TestServer> {
+/** What a server needs to find in its state directory, without a server. */
+export type Installation = Pick<TestServer, 'config' | 'paths' | 'keys' | 'publish'>;
+
+/** Installs license, accounts and index in a directory. */
+export function install(dir: string, options: TestServerOptions): Installation {
   const vendor = createLicenseKey();
   const config = testConfig(dir, vendor.publicKey, options);
   const paths = statePaths(config);
   mkdirSync(dirname(paths.licenseFile), { recursive: true });
-  const terms = {
-    licensee: 'Test',
-    dataset: DATASET,
-    entitlement: { kind: 'refreshes_until', until: '2099-01-01' },
-  } as const;
+  const entitlement = { kind: 'refreshes_until', until: '2099-01-01' } as const;
+  const terms = { licensee: 'Test', dataset: DATASET, entitlement };
   writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
   const keys = createAccounts(paths, options.accounts ?? { pro: { plan: 'pro' } });
   const publish: TestServer['publish'] = (generation, entries, metadata) => {
@@ -99,6 +100,11 @@ async function startIn(dir: string, options: TestServerOptions): Promise<TestSer
     switchTo(paths, generation);
   };
   if (options.entries !== undefined) publish(1, options.entries);
+  return { config, paths, keys, publish };
+}
+
+async function startIn(dir: string, options: TestServerOptions): Promise<TestServer> {
+  const { config, paths, keys, publish } = install(dir, options);
   const log: string[] = [];
   const server = await startServer(config, {
     log: createLog('info', {}, (line) => log.push(line)),

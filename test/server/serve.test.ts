@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { askServer } from '../../src/server/control.ts';
+import { type Installation, install, read } from '../support/server.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
+const SECRET_URL = 'https://example.com/secret-path?token=SECRET';
+
+let dir: string;
+let installation: Installation;
+let configFile: string;
+let server: ChildProcess | undefined;
+let output = '';
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pagegate-serve-'));
+  installation = install(dir, { entries: [{ domain: 'example.com' }], config: { index: { poll_seconds: 3600 } } });
+  configFile = join(dir, 'pagegate.json');
+  writeFileSync(
+    configFile,
+    JSON.stringify({ ...installation.config, server: { ...installation.config.server, workers: 2 } }),
+  );
+});
+afterEach(async () => {
+  if (server !== undefined && server.exitCode === null && server.signalCode === null) {
+    server.kill('SIGKILL');
+    await once(server, 'exit');
+  }
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+async function serve(...flags: string[]): Promise<string> {
+  output = '';
+  const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', configFile, ...flags]);
+  server = child;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  }
+  await expect.poll(() => output, { timeout: 30_000 }).toMatch(/pagegate serves \S+ /);
+  return /pagegate serves (\S+) /.exec(output)![1]!;
+}
+
+const run = (...args: string[]) =>
+  spawnSync(process.execPath, [PROGRAM, ...args, '--config', configFile], { encoding: 'utf8' });
+const ask = async (url: string, value = SECRET_URL) =>
+  read(
+    await fetch(`${url}?url=${encodeURIComponent(value)}`, {
+      headers: { 'x-api-key': installation.keys['pro']!, connection: 'close' },
+    }),
+  );
+const workerPids = (): number[] =>
+  JSON.parse(run('status', '--json').stdout).workers.map((worker: { pid: number }) => worker.pid);
+const isAlive = (pid: number): boolean =>
+  existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
+describe('pagegate serve', () => {
+  it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {
+    const url = await serve();
+    expect((await ask(url)).body.domain).toBe('example.com');
+    expect((await read(await fetch(`${url}?url=x&api_key=pg_SECRETKEY`))).status).toBe(401);
+
+    const status = run('status');
+    expect([status.status, status.stdout]).toEqual([0, expect.stringMatching(/ready .*\n[\s\S]*1\.[0-9a-f]{12}/)]);
+    const second = run('serve', '--port', '0', '--admin-port', '0');
+    expect([second.status, second.stderr]).toEqual([8, expect.stringContaining('[ledger_in_use]')]);
+
+    installation.publish(2, [{ domain: 'example.com' }, { domain: 'plain.org' }]);
+    const reload = run('reload');
+    expect([reload.status, reload.stdout.match(/generation 2/g)?.length]).toEqual([0, 2]);
+    expect((await ask(url, 'plain.org')).body.found).toBe(true);
+    installation.publish(3, [{ domain: 'plain.org' }], { dataset: 'other' });
+    expect(run('reload').status).toBe(6);
+    installation.publish(4, [{ domain: 'plain.org' }]);
+    server!.kill('SIGHUP');
+    await expect.poll(async () => (await ask(url)).body.found, { timeout: 10_000 }).toBe(false);
+
+    const ended = once(server!, 'exit');
+    expect(run('drain').status).toBe(0);
+    expect(await ended).toEqual([0, null]);
+    expect(run('status').status).toBe(4);
+    expect(output).not.toMatch(/SECRET|secret-path|example\.com|plain\.org|pg_|api\/check\?/);
+    for (const line of output.split('\n').filter((text) => text.startsWith('{')))
+      expect(JSON.parse(line)).toHaveProperty('event');
+    expect(readdirSync(installation.paths.runDir).filter((name) => name.startsWith('burst-'))).toEqual([]);
+  });
+
+  it('SIGTERM ends it gracefully', async () => {
+    const url = await serve();
+    const pids = await workerPids();
+    expect((await ask(url)).status).toBe(200);
+    server!.kill('SIGTERM');
+    expect(await once(server!, 'exit')).toEqual([0, null]);
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  it('a primary that is killed takes its workers with it, and the next start works', async () => {
+    await serve();
+    const pids = await workerPids();
+    server!.kill('SIGKILL');
+    await once(server!, 'exit');
+    await expect.poll(() => pids.filter(isAlive), { timeout: 15_000 }).toEqual([]);
+    const url = await serve();
+    expect((await ask(url)).status).toBe(200);
+    server!.kill('SIGTERM');
+    await once(server!, 'exit');
+  });
+
+  it.each<[string, string[], number, string]>([
+    ['a flag that is no number', ['--port', 'http'], 3, 'config_invalid'],
+    ['plain HTTP beyond loopback', ['--host', '0.0.0.0'], 6, 'plain_http_refused'],
+  ])('%s stops the start', (_, flags, code, error) => {
+    const result = run('serve', ...flags);
+    expect([result.status, result.stderr]).toEqual([code, expect.stringContaining(`[${error}]`)]);
+  });
+});
