@@ -1,0 +1,231 @@
+/** Each check of `pagegate doctor` on a fault made for it; the command itself is tried in test/refresh. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Check, type CheckResult, failed, runChecks } from '../../src/commands/doctor/check.ts';
+import { HOST_CHECKS } from '../../src/commands/doctor/host-checks.ts';
+import { STATE_CHECKS } from '../../src/commands/doctor/state-checks.ts';
+import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
+import { statePaths } from '../../src/config/paths.ts';
+import { PagegateError } from '../../src/errors.ts';
+import { openLedger } from '../../src/ledger/ledger.ts';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { writeIndex } from '../support/index-file.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'pagegate-doctor-'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const vendor = createLicenseKey();
+const configOf = (flags: ConfigOverrides = {}): Config =>
+  loadConfig({
+    env: {},
+    flags: { state_dir: join(root, 'state'), license: { trusted_keys: { vendor: vendor.publicKey } }, ...flags },
+  });
+
+async function check(id: string, config: Config): Promise<CheckResult> {
+  const one = [...HOST_CHECKS, ...STATE_CHECKS].find((candidate) => candidate.id === id);
+  const [result] = await runChecks([one as Check], config);
+  return result!;
+}
+
+function installLicense(until: string, dataset = 'test'): void {
+  const entitlement = { kind: 'refreshes_until', until } as const;
+  mkdirSync(join(root, 'state/license'), { recursive: true });
+  const text = issueLicense({ licensee: 'Test', dataset, entitlement }, vendor.privateKey, 'vendor');
+  writeFileSync(join(root, 'state/license/license.json'), text);
+}
+
+function installIndex(metadata: object = {}): string {
+  const { indexDir } = statePaths(configOf());
+  const file = join(indexDir, 'generations/1/index.pgx');
+  const created = '2026-01-02T03:04:05Z';
+  writeIndex(file, [{ domain: 'a.example.com', page_types: {} }], {
+    generation: 1,
+    dataset: 'test',
+    created,
+    ...metadata,
+  });
+  symlinkSync('generations/1', join(indexDir, 'current'));
+  return file;
+}
+
+const inDays = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+
+test('a check that fails does not end the others, and says what to do', async () => {
+  const checks: Check[] = [
+    { id: 'one', run: () => Promise.reject(new PagegateError('license_missing')) },
+    { id: 'two', run: () => Promise.reject(Object.assign(new Error('denied'), { code: 'EACCES' })) },
+    { id: 'three', run: () => ({ status: 'ok', found: 'fine' }) },
+  ];
+  expect(await runChecks(checks, configOf())).toMatchObject([
+    { id: 'one', status: 'problem', found: 'license_missing', advice: expect.stringContaining('license install') },
+    { id: 'two', status: 'problem', found: 'EACCES', advice: expect.stringContaining('denied') },
+    { id: 'three', status: 'ok' },
+  ]);
+  expect(failed('nonsense').status).toBe('problem');
+});
+
+test('the host of the tests is fit', async () => {
+  for (const id of ['platform', 'transport', 'mapping', 'clock']) {
+    expect(await check(id, configOf())).toMatchObject({ id, status: 'ok' });
+  }
+});
+
+test('more connections than files may be open, more workers than processors: warnings', async () => {
+  const many = configOf({ server: { max_connections: 1_000_000, workers: 64 } });
+  const limits = await check('limits', many);
+  expect(limits.status === 'warning' || limits.found.startsWith('Infinity')).toBe(true);
+  expect(await check('memory', many)).toMatchObject({ status: 'warning', advice: expect.stringContaining('workers') });
+});
+
+describe('the license', () => {
+  test('that covers for long is fine, one that ends soon or has ended is a warning', async () => {
+    installLicense(inDays(100));
+    expect(await check('license', configOf())).toMatchObject({ status: 'ok' });
+    installLicense(inDays(10));
+    expect(await check('license', configOf())).toMatchObject({
+      status: 'warning',
+      advice: expect.stringContaining('ends in'),
+    });
+    installLicense(inDays(-10));
+    expect(await check('license', configOf())).toMatchObject({
+      status: 'warning',
+      advice: expect.stringContaining('has ended'),
+    });
+  });
+
+  test('that does not cover the served index, or is signed by nobody trusted, is a problem', async () => {
+    installIndex();
+    installLicense(inDays(100), 'other');
+    expect(await check('license', configOf())).toMatchObject({ status: 'problem', found: 'license_not_entitled' });
+    installLicense(inDays(100));
+    const stranger = configOf({ license: { trusted_keys: { vendor: createLicenseKey().publicKey } } });
+    expect(await check('license', stranger)).toMatchObject({ status: 'problem', found: 'license_untrusted' });
+  });
+});
+
+describe('the index', () => {
+  test('is opened and described', async () => {
+    installIndex();
+    expect(await check('index', configOf())).toMatchObject({
+      status: 'ok',
+      found: expect.stringContaining('1 records'),
+    });
+    expect(await check('versions', configOf())).toMatchObject({ status: 'ok' });
+  });
+
+  test('from the future, of another Unicode version: warnings', async () => {
+    installIndex({ created: `${inDays(40)}T00:00:00Z`, unicodeVersion: '1.0' });
+    expect(await check('index', configOf())).toMatchObject({
+      status: 'warning',
+      advice: expect.stringContaining('future'),
+    });
+    expect(await check('versions', configOf())).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining('1.0'),
+    });
+  });
+
+  test('that others may write, a link that leads elsewhere: problems', async () => {
+    chmodSync(installIndex(), 0o666);
+    expect(await check('index', configOf())).toMatchObject({ status: 'problem', found: 'index_unsafe_mode' });
+    rmSync(join(root, 'state/index/current'));
+    symlinkSync('/etc', join(root, 'state/index/current'));
+    expect(await check('index', configOf())).toMatchObject({ status: 'problem', found: 'store_damaged' });
+  });
+
+  test('with leftovers beside it is a warning', async () => {
+    installIndex();
+    writeFileSync(join(root, 'state/index/generations/1/report.json'), '{"format":"pagegate-generation/1"}');
+    expect(await check('index_store', configOf())).toMatchObject({ status: 'ok' });
+    mkdirSync(join(root, 'state/index/generations/.building-2'));
+    expect(await check('index_store', configOf())).toMatchObject({
+      status: 'warning',
+      advice: expect.stringContaining('prune'),
+    });
+  });
+});
+
+describe('the ledger', () => {
+  const makeLedger = (): string => {
+    const { ledgerFile, ledgerKeyFile } = statePaths(configOf());
+    const ledger = openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor: 'test' });
+    ledger.createAccount('one');
+    ledger.issueKey('one');
+    ledger.close();
+    return ledgerFile;
+  };
+
+  test('with an account is fine, closed to others, and without one is a warning', async () => {
+    expect(await check('ledger', configOf())).toMatchObject({ status: 'warning' });
+    makeLedger();
+    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 accounts, sound' });
+    expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
+  });
+
+  test('whose bytes were overwritten, or whose key others may read, is a problem', async () => {
+    const file = makeLedger();
+    chmodSync(statePaths(configOf()).ledgerKeyFile, 0o644);
+    expect(await check('permissions', configOf())).toMatchObject({
+      status: 'problem',
+      advice: expect.stringContaining('chmod'),
+    });
+    const bytes = readFileSync(file);
+    bytes.fill(0xff, 4096, Math.min(bytes.length, 40_960));
+    writeFileSync(file, bytes);
+    expect((await check('ledger', configOf())).status).toBe('problem');
+  });
+});
+
+describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate', () => {
+  const make = (name: string, ...dates: string[]): { certificate_file: string; key_file: string } => {
+    const [certificate, key] = [join(root, `${name}.pem`), join(root, `${name}.key`)];
+    const names = ['-subj', `/CN=${name}`, '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+    execFileSync('openssl', ['req', '-x509', ...names, '-keyout', key, '-out', certificate, ...dates], {
+      stdio: 'pipe',
+    });
+    chmodSync(key, 0o600);
+    return { certificate_file: certificate, key_file: key };
+  };
+
+  test('that lasts is fine, one that ends soon is a warning', async () => {
+    expect(await check('certificate', configOf({ tls: make('long', '-days', '90') }))).toMatchObject({ status: 'ok' });
+    const soon = await check('certificate', configOf({ tls: make('soon', '-days', '9') }));
+    expect(soon).toMatchObject({ status: 'warning', advice: expect.stringContaining('expires in') });
+  });
+
+  test('whose key is another one, or open to others, is a problem', async () => {
+    const [one, two] = [make('one', '-days', '90'), make('two', '-days', '90')];
+    const mixed = { certificate_file: one.certificate_file, key_file: two.key_file };
+    expect((await check('private_key', configOf({ tls: mixed }))).status).toBe('problem');
+    expect((await check('private_key', configOf({ tls: one }))).status).toBe('ok');
+    chmodSync(one.key_file, 0o644);
+    expect((await check('certificate', configOf({ tls: one }))).status).toBe('problem');
+  });
+
+  test('that has expired is a problem', async () => {
+    const { key_file, certificate_file } = make('old', '-days', '90');
+    const request = join(root, 'old.csr');
+    execFileSync('openssl', ['req', '-new', '-key', key_file, '-subj', '/CN=old', '-out', request], { stdio: 'pipe' });
+    const dates = ['-days', '-1'];
+    const signed = spawnSync('openssl', [
+      'x509',
+      '-req',
+      '-in',
+      request,
+      '-signkey',
+      key_file,
+      ...dates,
+      '-out',
+      certificate_file,
+    ]);
+    expect(signed.status).toBe(0);
+    const old = await check('certificate', configOf({ tls: { certificate_file, key_file } }));
+    expect(old).toMatchObject({ status: 'problem', advice: expect.stringContaining('expired') });
+  });
+});
