@@ -24,6 +24,7 @@ import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { decodeMetadata, type Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
 import { ImpossibleRecord, RecordDecoder, type RecordParts } from './record-decoder.ts';
+import { RecordRenderer } from './record-renderer.ts';
 import { RenderTables } from './render-tables.ts';
 
 /** What `find` returns for a key that the index does not have. */
@@ -110,6 +111,7 @@ export class Index {
   readonly #symbolLengths: Uint8Array;
   readonly #key = new HashedKey();
   readonly #decoder: RecordDecoder;
+  readonly #renderer: RecordRenderer;
   /** The record that the decoder holds. */
   #parsed: RecordHandle = NOT_FOUND;
   #isOpen = true;
@@ -138,6 +140,7 @@ export class Index {
     this.#symbolBytes = tables.dictionary.domainSymbols.bytes;
     this.#symbolLengths = tables.dictionary.domainSymbols.lengths;
     this.#decoder = new RecordDecoder(tables);
+    this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
 
   /** The record of a key (a canonical domain), or NOT_FOUND. Throws record_corrupt where what it has to read is damaged. */
@@ -223,8 +226,9 @@ export class Index {
     return at === key.length;
   }
 
-  #parse(handle: RecordHandle): RecordDecoder {
-    if (handle === this.#parsed) return this.#decoder;
+  /** Parses a record, unless it is the one that was parsed last. */
+  #parse(handle: RecordHandle): RecordRenderer {
+    if (handle === this.#parsed) return this.#renderer;
     this.#parsed = NOT_FOUND;
     if (!this.#isOpen) throw new PagegateError('index_closed');
     const code = handle % 256;
@@ -240,12 +244,12 @@ export class Index {
       throw error;
     }
     this.#parsed = handle;
-    return this.#decoder;
+    return this.#renderer;
   }
 
   /** The whole record as an object. */
   decode(handle: RecordHandle): DomainRecord {
-    return this.#parse(handle).record();
+    return this.#parse(handle).toObject();
   }
 
   /** The record's pages, in vocabulary order. */
@@ -278,16 +282,24 @@ export class Index {
 
   /** Sizes of the record's parts in bytes, the check not counted. */
   partsOf(handle: RecordHandle): RecordParts {
-    return { ...this.#parse(handle).parts };
+    this.#parse(handle);
+    return { ...this.#decoder.parts };
+  }
+
+  /** Size of the record's answer, head and tail together. */
+  answerSizeOf(handle: RecordHandle): number {
+    return this.#parse(handle).answerSize();
   }
 
   pageCountOf(handle: RecordHandle): number {
-    return this.#parse(handle).pageCount;
+    this.#parse(handle);
+    return this.#decoder.pageCount;
   }
 
   /** Both hashes of a record's domain: the order of the file. */
   hashesOf(handle: RecordHandle): { readonly hashA: number; readonly hashB: number } {
-    const { domain, domainSize } = this.#parse(handle);
+    this.#parse(handle);
+    const { domain, domainSize } = this.#decoder;
     return { hashA: xxh32(domain, 0, domainSize, SEED_A), hashB: xxh32(domain, 0, domainSize, SEED_B) };
   }
 

@@ -2,8 +2,6 @@
  * The bytes of a record → what they say. FORMAT.md, "Record". Nothing is believed: `parse` walks the whole record and checks every
  * number against the dictionary before anything is rendered, and says what is impossible. Counterpart of record-encoder.ts.
  */
-import type { DomainRecord, PageUrl } from '../record/types.ts';
-import { bytesOf, copy, writeDecimal, writeHundredths } from './json-bytes.ts';
 import {
   FACTS,
   INHERITED_ORIGIN,
@@ -18,13 +16,8 @@ import {
 import type { RenderTables } from './render-tables.ts';
 import { isPlain } from './symbols.ts';
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
 /** Kinds of URL after parsing: a shape, or a literal of the path or of the whole. */
-const SHAPE = 0;
-const PATH = 1;
-const FULL = 2;
+export const URL_KIND = { shape: 0, path: 1, full: 2 } as const;
 
 /** A record cannot be what it claims; the text says why. Turned into record_corrupt by the reader. */
 export class ImpossibleRecord extends Error {}
@@ -38,39 +31,47 @@ export interface RecordParts {
   padding: number;
 }
 
-/** One record, parsed; filled again for each. What it renders stays valid while the bytes do. */
+/** One record, parsed; filled again for each. The renderer (record-renderer.ts) reads it while the bytes are there. */
 export class RecordDecoder {
   readonly #tables: RenderTables;
   readonly #bitmapSize: number;
   readonly #typeCount: number;
-  #bytes: Uint8Array = new Uint8Array(0);
+  /** What was parsed. */
+  bytes: Uint8Array = new Uint8Array(0);
   /** The domain in plain, from 0. */
   readonly domain: Uint8Array = new Uint8Array(256);
   domainSize = 0;
+  /** 1 + position in the dictionary; 0 when unknown. */
   language = 0;
+  /** 1 + position in the dictionary's order; 0 when unknown. */
   iab = 0;
-  /** Ordinals of filtering categories; the first `filteringCount` count. */
-  #filtering: Uint8Array = new Uint8Array(0);
-  #filteringStart = 0;
+  /** Ordinals of filtering categories, from `filteringStart` on. */
+  filtering: Uint8Array = new Uint8Array(0);
+  filteringStart = 0;
   filteringCount = 0;
+  /** -1 when unknown. */
   hundredths = -1;
+  /** 0 when unknown. */
   globalRank = 0;
-  #origin = 0;
+  origin = 0;
   pageCount = 0;
-  readonly #types: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  readonly #kinds: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  readonly #origins: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  /** The shape, or where the literal begins. */
-  readonly #values: Int32Array = new Int32Array(MAX_PAGE_TYPES);
-  readonly #ends: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  /** For each page: its type, the kind of its URL, its origin, … */
+  readonly types: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  readonly kinds: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  readonly origins: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  /** … the shape, or where in `bytes` the literal begins, and where it ends. */
+  readonly values: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly ends: Int32Array = new Int32Array(MAX_PAGE_TYPES);
   #next = 0;
-  readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
 
   constructor(tables: RenderTables) {
     this.#tables = tables;
     this.#typeCount = tables.keys.length;
     this.#bitmapSize = Math.ceil(this.#typeCount / 8);
   }
+
+  /** Bytes of the literals' texts in JSON, of the record parsed last. */
+  literalTextSize = 0;
 
   /** Sizes of the parts of the record parsed last, in bytes. */
   readonly parts: RecordParts = {
@@ -84,7 +85,7 @@ export class RecordDecoder {
   /** Parses `bytes[start, end)`: a stored record without its check. Throws ImpossibleRecord. */
   parse(bytes: Uint8Array, start: number, end: number): void {
     if (start < 0 || end > bytes.length || start >= end) throw new ImpossibleRecord('it lies outside the payload');
-    this.#bytes = bytes;
+    this.bytes = bytes;
     let at = this.#parseDomain(start, end);
     this.parts.domain = at - start;
     const factsStart = at;
@@ -93,6 +94,7 @@ export class RecordDecoder {
     this.parts.facts = at - factsStart;
     this.parts.shapes = 0;
     this.parts.literals = 0;
+    this.literalTextSize = 0;
     this.#next = at;
     this.#parsePages(bitmap, end);
     this.parts.padding = end - this.#next;
@@ -100,7 +102,7 @@ export class RecordDecoder {
   }
 
   #parseDomain(start: number, end: number): number {
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     const { lengths, bytes: symbols } = this.#tables.dictionary.domainSymbols;
     const codesEnd = start + 1 + bytes[start]!;
     // After the domain come at least the facts, the bitmap, and three one-byte codes.
@@ -121,7 +123,7 @@ export class RecordDecoder {
   }
 
   #parseFacts(start: number, end: number): number {
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     const { dictionary } = this.#tables;
     const facts = bytes[start]! | (bytes[start + 1]! << 8);
     const hundredths = facts & FACTS.rankMask;
@@ -129,8 +131,8 @@ export class RecordDecoder {
     this.hundredths = hundredths === FACTS.rankAbsent ? -1 : hundredths;
     const rankBytes = (facts >>> FACTS.globalRankShift) & FACTS.globalRankMask;
     if (rankBytes > FACTS.globalRankMaxBytes) throw new ImpossibleRecord('its global rank is too long');
-    this.#origin = (facts >>> FACTS.originShift) & FACTS.originMask;
-    if (this.#origin >= dictionary.origins.length) throw new ImpossibleRecord('its origin is not in the dictionary');
+    this.origin = (facts >>> FACTS.originShift) & FACTS.originMask;
+    if (this.origin >= dictionary.origins.length) throw new ImpossibleRecord('its origin is not in the dictionary');
     this.#next = start + 2 + this.#bitmapSize;
     this.language = bytes[this.#next++]!;
     if (this.language > dictionary.languages.length)
@@ -154,12 +156,12 @@ export class RecordDecoder {
     if (code !== SET_CODE.literal) {
       const set = this.#tables.filteringSets[code - SET_CODE.firstTable];
       if (set === undefined) throw new ImpossibleRecord('its filtering categories are not in the dictionary');
-      this.#filtering = set;
-      this.#filteringStart = 0;
+      this.filtering = set;
+      this.filteringStart = 0;
       this.filteringCount = set.length;
       return;
     }
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     const count = this.#next < end ? bytes[this.#next++]! : 0;
     if (count === 0 || this.#next + count > end) throw new ImpossibleRecord('its filtering categories do not fit');
     let before = -1;
@@ -170,14 +172,14 @@ export class RecordDecoder {
       }
       before = ordinal;
     }
-    this.#filtering = bytes;
-    this.#filteringStart = this.#next;
+    this.filtering = bytes;
+    this.filteringStart = this.#next;
     this.filteringCount = count;
     this.#next += count;
   }
 
   #parsePages(bitmap: number, end: number): void {
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     let count = 0;
     for (let i = 0; i < this.#bitmapSize; i++) {
       let bits = bytes[bitmap + i]!;
@@ -186,10 +188,10 @@ export class RecordDecoder {
         bits &= bits - 1;
         const type = i * 8 + bit;
         if (type >= this.#typeCount) throw new ImpossibleRecord('it has a page type that the vocabulary has not');
-        this.#types[count] = type;
+        this.types[count] = type;
         const from = this.#next;
         const kind = this.#parseUrl(count, type, end);
-        if (kind === SHAPE) this.parts.shapes += this.#next - from;
+        if (kind === URL_KIND.shape) this.parts.shapes += this.#next - from;
         else this.parts.literals += this.#next - from;
         count++;
       }
@@ -199,34 +201,34 @@ export class RecordDecoder {
 
   #parseUrl(i: number, type: number, end: number): number {
     let code = this.#readOrdinal(end);
-    let origin = this.#origin;
+    let origin = this.origin;
     if (code === URL_CODE.otherOrigin) {
-      origin = this.#next < end ? this.#bytes[this.#next++]! : INHERITED_ORIGIN;
+      origin = this.#next < end ? this.bytes[this.#next++]! : INHERITED_ORIGIN;
       if (origin >= this.#tables.origins.length)
         throw new ImpossibleRecord('the origin of a page is not in the dictionary');
       code = this.#readOrdinal(end);
       if (code === URL_CODE.otherOrigin || code === URL_CODE.fullLiteral)
         throw new ImpossibleRecord('a page has two origins');
     }
-    let kind = SHAPE;
+    let kind: number = URL_KIND.shape;
     if (code < URL_CODE.firstShape) {
-      kind = code === URL_CODE.fullLiteral ? FULL : PATH;
+      kind = code === URL_CODE.fullLiteral ? URL_KIND.full : URL_KIND.path;
       this.#parseLiteral(i, end);
     } else {
       const shape = code - URL_CODE.firstShape;
       const own = this.#tables.shapeOrigins[type]![shape];
       if (own === undefined) throw new ImpossibleRecord('the shape of a page is not in the dictionary');
       if (own !== INHERITED_ORIGIN) origin = own;
-      this.#values[i] = shape;
+      this.values[i] = shape;
     }
-    this.#kinds[i] = kind;
-    this.#origins[i] = origin;
+    this.kinds[i] = kind;
+    this.origins[i] = origin;
     return kind;
   }
 
   /** Checks a literal's codes and that what it says is not too long. */
   #parseLiteral(i: number, end: number): void {
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     let size = this.#next < end ? bytes[this.#next++]! : 0;
     if (size >= 128) size = (size & 127) | ((this.#next < end ? bytes[this.#next++]! : 0) << 7);
     const to = this.#next + size;
@@ -242,6 +244,7 @@ export class RecordDecoder {
         const byte = at < to ? bytes[at]! : 0;
         if (byte <= 0x20 || byte >= 0x7f) throw new ImpossibleRecord('a literal has a character that no URL has');
         textSize += 1;
+        if (!isPlain(byte)) this.literalTextSize += 1;
       } else {
         const length = lengths[code]!;
         if (length === 0) throw new ImpossibleRecord('a literal has an unknown symbol');
@@ -249,149 +252,17 @@ export class RecordDecoder {
       }
     }
     if (textSize > MAX_URL_SIZE_BYTES) throw new ImpossibleRecord('a URL is too long');
-    this.#values[i] = this.#next;
-    this.#ends[i] = to;
+    this.literalTextSize += textSize;
+    this.values[i] = this.#next;
+    this.ends[i] = to;
     this.#next = to;
   }
 
   #readOrdinal(end: number): number {
     if (this.#next >= end) throw new ImpossibleRecord('it ends too early');
-    const first = this.#bytes[this.#next++]!;
+    const first = this.bytes[this.#next++]!;
     if (first < ORDINAL_WIDE) return first;
     if (this.#next >= end) throw new ImpossibleRecord('it ends too early');
-    return ORDINAL_WIDE + ((first - ORDINAL_WIDE) << 8) + this.#bytes[this.#next++]!;
+    return ORDINAL_WIDE + ((first - ORDINAL_WIDE) << 8) + this.bytes[this.#next++]!;
   }
-
-  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`; returns where it ends. */
-  writeHead(out: Uint8Array, start: number): number {
-    return this.#writeHead(FOUND, out, start);
-  }
-
-  /** The record as an entry of a drop, one line without its end: head and tail without `found`. */
-  writeEntry(out: Uint8Array, start: number): number {
-    return this.writeTail(out, this.#writeHead(DOMAIN_END, out, start));
-  }
-
-  #writeHead(afterDomain: Uint8Array, out: Uint8Array, start: number): number {
-    let at = copy(HEAD, out, start);
-    at = this.#writeDomain(out, at);
-    at = copy(afterDomain, out, at);
-    if (this.language !== 0) at = copy(this.#tables.languages[this.language - 1]!, out, at);
-    at = copy(PAGE_TYPES, out, at);
-    for (let i = 0; i < this.pageCount; i++) {
-      if (i > 0) out[at++] = COMMA;
-      at = copy(this.#tables.keys[this.#types[i]!]!, out, at);
-      at = this.#writeUrl(i, out, at);
-      out[at++] = QUOTE;
-    }
-    out[at++] = 0x7d;
-    return at;
-  }
-
-  /** `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}`; returns where it ends. */
-  writeTail(out: Uint8Array, start: number): number {
-    let at = start;
-    if (this.iab !== 0) at = copy(this.#tables.iab[this.iab - 1]!, out, at);
-    if (this.filteringCount > 0) {
-      at = copy(FILTERING, out, at);
-      for (let i = 0; i < this.filteringCount; i++) {
-        if (i > 0) out[at++] = COMMA;
-        at = copy(this.#tables.filtering[this.#filtering[this.#filteringStart + i]!]!, out, at);
-      }
-      out[at++] = 0x5d;
-    }
-    if (this.hundredths >= 0) {
-      at = copy(OPEN_PAGE_RANK, out, at);
-      at = writeHundredths(this.hundredths, out, at);
-    }
-    if (this.globalRank > 0) {
-      at = copy(GLOBAL_RANK, out, at);
-      at = writeDecimal(this.globalRank, out, at);
-    }
-    out[at++] = 0x7d;
-    return at;
-  }
-
-  #writeDomain(out: Uint8Array, start: number): number {
-    const { domain, domainSize } = this;
-    for (let i = 0; i < domainSize; i++) out[start + i] = domain[i]!;
-    return start + domainSize;
-  }
-
-  /** The URL as it stands in a JSON string. */
-  #writeUrl(i: number, out: Uint8Array, start: number): number {
-    const kind = this.#kinds[i]!;
-    let at = start;
-    if (kind !== FULL) {
-      at = copy(this.#tables.origins[this.#origins[i]!]!, out, at);
-      at = this.#writeDomain(out, at);
-      if (kind === SHAPE) return copy(this.#tables.paths[this.#types[i]!]![this.#values[i]!]!, out, at);
-    }
-    const bytes = this.#bytes;
-    const { lengths, bytes: symbols } = this.#tables.dictionary.textSymbols;
-    const end = this.#ends[i]!;
-    for (let read = this.#values[i]!; read < end; read++) {
-      const code = bytes[read]!;
-      if (code >= SYMBOL_CODE.first) {
-        const size = lengths[code]!;
-        for (let j = 0; j < size; j++) out[at++] = symbols[code * 8 + j]!;
-      } else if (code === SYMBOL_CODE.domain) {
-        at = this.#writeDomain(out, at);
-      } else {
-        const byte = bytes[++read]!;
-        if (!isPlain(byte)) out[at++] = BACKSLASH;
-        out[at++] = byte;
-      }
-    }
-    return at;
-  }
-
-  pageUrls(): PageUrl[] {
-    const pages: PageUrl[] = [];
-    const { pageTypes } = this.#tables.metadata.vocabulary;
-    const scratch = this.#urlScratch;
-    for (let i = 0; i < this.pageCount; i++) {
-      const text = latin1(scratch, 0, this.#writeUrl(i, scratch, 0));
-      pages.push({ type: pageTypes[this.#types[i]!]!, url: text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text });
-    }
-    return pages;
-  }
-
-  filteringOrdinals(): readonly number[] {
-    return Array.from(this.#filtering.subarray(this.#filteringStart, this.#filteringStart + this.filteringCount));
-  }
-
-  filteringCategories(): readonly string[] {
-    if (this.filteringCount === 0) return [];
-    return this.filteringOrdinals().map((ordinal) => this.#tables.metadata.filtering.names[ordinal]!);
-  }
-
-  domainText(): string {
-    return latin1(this.domain, 0, this.domainSize);
-  }
-
-  record(): DomainRecord {
-    const { dictionary, metadata } = this.#tables;
-    return {
-      domain: this.domainText(),
-      ...(this.language === 0 ? {} : { language: dictionary.languages[this.language - 1]! }),
-      pageTypes: this.pageUrls(),
-      ...(this.iab === 0 ? {} : { iabCategory: metadata.iab.names[dictionary.iabOrder[this.iab - 1]!]! }),
-      ...(this.filteringCount === 0 ? {} : { filteringCategories: this.filteringCategories() }),
-      ...(this.hundredths < 0 ? {} : { openPageRank: this.hundredths / 100 }),
-      ...(this.globalRank === 0 ? {} : { globalRank: this.globalRank }),
-    };
-  }
-}
-
-const HEAD = bytesOf('{"domain":"');
-const FOUND = bytesOf('","found":true');
-const DOMAIN_END = bytesOf('"');
-const PAGE_TYPES = bytesOf(',"page_types":{');
-const FILTERING = bytesOf(',"filtering_categories":[');
-const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
-const GLOBAL_RANK = bytesOf(',"global_rank":');
-
-function latin1(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);
 }

@@ -24,6 +24,7 @@ import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { PayloadWindows } from './payload-windows.ts';
 import { readTables } from './reader.ts';
 import { ImpossibleRecord, RecordDecoder } from './record-decoder.ts';
+import { RecordRenderer } from './record-renderer.ts';
 import type { RenderTables } from './render-tables.ts';
 
 /** One damaged range of bytes of the file. */
@@ -170,7 +171,7 @@ class RecordWalk {
   readonly #words: Uint32Array;
   readonly #payload: PayloadWindows;
   readonly #decoder: RecordDecoder;
-  readonly #out: Uint8Array;
+  readonly #renderer: RecordRenderer;
   readonly #decodeEveryNthLine: number;
   #expectedBase = 0;
   #hashA = -1;
@@ -186,7 +187,7 @@ class RecordWalk {
     this.#directory = bytes.view(directory.offset, directory.size);
     this.#words = new Uint32Array(this.#directory.buffer, directory.offset, header.lineCount * LINE_SIZE_WORDS);
     this.#decoder = new RecordDecoder(tables);
-    this.#out = new Uint8Array(Math.min(tables.metadata.maxAnswerSizeBytes, 2 ** 24));
+    this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
 
   /** Checks the next line and its records. */
@@ -267,9 +268,10 @@ class RecordWalk {
     if (hashA < this.#hashA || (hashA === this.#hashA && hashB < this.#hashB)) return 'it is not in hash order';
     this.#hashA = hashA;
     this.#hashB = hashB;
-    const end = decoder.writeTail(this.#out, decoder.writeHead(this.#out, 0));
-    if (end > this.#tables.metadata.maxAnswerSizeBytes)
-      return `its answer has ${end} bytes, more than the metadata allow`;
+    const answerSize = this.#renderer.answerSize();
+    if (answerSize > this.#tables.metadata.maxAnswerSizeBytes) {
+      return `its answer has ${answerSize} bytes, more than the metadata allow`;
+    }
     return undefined;
   }
 

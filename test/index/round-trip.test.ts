@@ -106,6 +106,7 @@ describe('any set of entries', () => {
             expect(index.decode(handle).openPageRank).toBe(
               entry.openPageRankHundredths === undefined ? undefined : entry.openPageRankHundredths / 100,
             );
+            expect(index.answerSizeOf(handle)).toBe(renderedBy(index, entry.domain).length);
             literals += index.partsOf(handle).literals;
             for (const other of [`${entry.domain}a`, entry.domain.slice(1), `a${entry.domain}`]) {
               if (!domainsOf.has(other)) expect(index.find(other)).toBe(NOT_FOUND);

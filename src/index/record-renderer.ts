@@ -1,0 +1,192 @@
+/** A parsed record → what people get: JSON bytes for an answer, or an object. */
+import type { DomainRecord, PageUrl } from '../record/types.ts';
+import { bytesOf, copy, writeDecimal, writeHundredths } from './json-bytes.ts';
+import { MAX_URL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
+import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
+import type { RenderTables } from './render-tables.ts';
+import { isPlain } from './symbols.ts';
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+
+/** Renders the record that its decoder holds. */
+export class RecordRenderer {
+  readonly #tables: RenderTables;
+  readonly #record: RecordDecoder;
+  readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
+
+  constructor(tables: RenderTables, record: RecordDecoder) {
+    this.#tables = tables;
+    this.#record = record;
+  }
+
+  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`; returns where it ends. */
+  writeHead(out: Uint8Array, start: number): number {
+    return this.#writeHead(FOUND, out, start);
+  }
+
+  /** Size of head and tail together, without writing them. */
+  answerSize(): number {
+    const record = this.#record;
+    const tables = this.#tables;
+    let size = HEAD.length + record.domainSize + FOUND.length + PAGE_TYPES.length + 2 + record.literalTextSize;
+    if (record.language !== 0) size += tables.languages[record.language - 1]!.length;
+    for (let i = 0; i < record.pageCount; i++) {
+      const type = record.types[i]!;
+      size += tables.keys[type]!.length + (i === 0 ? 1 : 2);
+      if (record.kinds[i] === URL_KIND.full) continue;
+      size += tables.origins[record.origins[i]!]!.length + record.domainSize;
+      if (record.kinds[i] === URL_KIND.shape) size += tables.paths[type]![record.values[i]!]!.length;
+    }
+    if (record.iab !== 0) size += tables.iab[record.iab - 1]!.length;
+    if (record.filteringCount > 0) size += FILTERING.length + record.filteringCount;
+    for (let i = 0; i < record.filteringCount; i++) {
+      size += tables.filtering[record.filtering[record.filteringStart + i]!]!.length;
+    }
+    if (record.hundredths >= 0) size += OPEN_PAGE_RANK.length + writeHundredths(record.hundredths, number, 0);
+    if (record.globalRank > 0) size += GLOBAL_RANK.length + writeDecimal(record.globalRank, number, 0);
+    return size;
+  }
+
+  /** The record as an entry of a drop, one line without its end: head and tail without `found`. */
+  writeEntry(out: Uint8Array, start: number): number {
+    return this.writeTail(out, this.#writeHead(DOMAIN_END, out, start));
+  }
+
+  #writeHead(afterDomain: Uint8Array, out: Uint8Array, start: number): number {
+    const record = this.#record;
+    let at = copy(HEAD, out, start);
+    at = this.#writeDomain(out, at);
+    at = copy(afterDomain, out, at);
+    if (record.language !== 0) at = copy(this.#tables.languages[record.language - 1]!, out, at);
+    at = copy(PAGE_TYPES, out, at);
+    for (let i = 0; i < record.pageCount; i++) {
+      if (i > 0) out[at++] = COMMA;
+      at = copy(this.#tables.keys[record.types[i]!]!, out, at);
+      at = this.#writeUrl(i, out, at);
+      out[at++] = QUOTE;
+    }
+    out[at++] = 0x7d;
+    return at;
+  }
+
+  /** `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}`; returns where it ends. */
+  writeTail(out: Uint8Array, start: number): number {
+    const record = this.#record;
+    let at = start;
+    if (record.iab !== 0) at = copy(this.#tables.iab[record.iab - 1]!, out, at);
+    if (record.filteringCount > 0) {
+      at = copy(FILTERING, out, at);
+      for (let i = 0; i < record.filteringCount; i++) {
+        if (i > 0) out[at++] = COMMA;
+        at = copy(this.#tables.filtering[record.filtering[record.filteringStart + i]!]!, out, at);
+      }
+      out[at++] = 0x5d;
+    }
+    if (record.hundredths >= 0) {
+      at = copy(OPEN_PAGE_RANK, out, at);
+      at = writeHundredths(record.hundredths, out, at);
+    }
+    if (record.globalRank > 0) {
+      at = copy(GLOBAL_RANK, out, at);
+      at = writeDecimal(record.globalRank, out, at);
+    }
+    out[at++] = 0x7d;
+    return at;
+  }
+
+  #writeDomain(out: Uint8Array, start: number): number {
+    const { domain, domainSize } = this.#record;
+    for (let i = 0; i < domainSize; i++) out[start + i] = domain[i]!;
+    return start + domainSize;
+  }
+
+  /** The URL as it stands in a JSON string. */
+  #writeUrl(i: number, out: Uint8Array, start: number): number {
+    const record = this.#record;
+    const kind = record.kinds[i]!;
+    let at = start;
+    if (kind !== URL_KIND.full) {
+      at = copy(this.#tables.origins[record.origins[i]!]!, out, at);
+      at = this.#writeDomain(out, at);
+      if (kind === URL_KIND.shape) return copy(this.#tables.paths[record.types[i]!]![record.values[i]!]!, out, at);
+    }
+    const bytes = record.bytes;
+    const { lengths, bytes: symbols } = this.#tables.dictionary.textSymbols;
+    const end = record.ends[i]!;
+    for (let read = record.values[i]!; read < end; read++) {
+      const code = bytes[read]!;
+      if (code >= SYMBOL_CODE.first) {
+        const size = lengths[code]!;
+        for (let j = 0; j < size; j++) out[at++] = symbols[code * 8 + j]!;
+      } else if (code === SYMBOL_CODE.domain) {
+        at = this.#writeDomain(out, at);
+      } else {
+        const byte = bytes[++read]!;
+        if (!isPlain(byte)) out[at++] = BACKSLASH;
+        out[at++] = byte;
+      }
+    }
+    return at;
+  }
+
+  pageUrls(): PageUrl[] {
+    const record = this.#record;
+    const pages: PageUrl[] = [];
+    const { pageTypes } = this.#tables.metadata.vocabulary;
+    const scratch = this.#urlScratch;
+    for (let i = 0; i < record.pageCount; i++) {
+      const text = latin1(scratch, 0, this.#writeUrl(i, scratch, 0));
+      pages.push({
+        type: pageTypes[record.types[i]!]!,
+        url: text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text,
+      });
+    }
+    return pages;
+  }
+
+  filteringOrdinals(): readonly number[] {
+    const record = this.#record;
+    return Array.from(record.filtering.subarray(record.filteringStart, record.filteringStart + record.filteringCount));
+  }
+
+  filteringCategories(): readonly string[] {
+    const record = this.#record;
+    if (record.filteringCount === 0) return [];
+    return this.filteringOrdinals().map((ordinal) => this.#tables.metadata.filtering.names[ordinal]!);
+  }
+
+  domainText(): string {
+    const record = this.#record;
+    return latin1(record.domain, 0, record.domainSize);
+  }
+
+  toObject(): DomainRecord {
+    const record = this.#record;
+    const { dictionary, metadata } = this.#tables;
+    return {
+      domain: this.domainText(),
+      ...(record.language === 0 ? {} : { language: dictionary.languages[record.language - 1]! }),
+      pageTypes: this.pageUrls(),
+      ...(record.iab === 0 ? {} : { iabCategory: metadata.iab.names[dictionary.iabOrder[record.iab - 1]!]! }),
+      ...(record.filteringCount === 0 ? {} : { filteringCategories: this.filteringCategories() }),
+      ...(record.hundredths < 0 ? {} : { openPageRank: record.hundredths / 100 }),
+      ...(record.globalRank === 0 ? {} : { globalRank: record.globalRank }),
+    };
+  }
+}
+
+/** Where a number is written to learn how long it is. */
+const number = new Uint8Array(16);
+const HEAD = bytesOf('{"domain":"');
+const FOUND = bytesOf('","found":true');
+const DOMAIN_END = bytesOf('"');
+const PAGE_TYPES = bytesOf(',"page_types":{');
+const FILTERING = bytesOf(',"filtering_categories":[');
+const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
+const GLOBAL_RANK = bytesOf(',"global_rank":');
+
+function latin1(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);
+}
