@@ -1,0 +1,223 @@
+/** Which layer speaks, in which order, and what it says. */
+import { describe, expect, it } from 'vitest';
+import { evaluate } from '../../src/policy/evaluate.ts';
+import { pageTypes } from '../../src/record/vocabulary.ts';
+import { judge, licenseePolicy, request, shipped } from './support.ts';
+
+describe('known answers', () => {
+  it.each([
+    ['https://stripe.com/login', { pages: { login: 'https://stripe.com/login' } }, 'GET', 'deny page_type_db/login'],
+    ['https://github.com/login', {}, 'GET', 'deny rules/login'],
+    ['https://example.org/settings/delete-account', {}, 'GET', 'deny rules/account'],
+    ['https://example.org/wiki/Foo?action=edit', {}, 'GET', 'deny rules/wiki_edit'],
+    [
+      'https://stripe.com/pricing',
+      { pages: { pricing: 'https://stripe.com/pricing' } },
+      'GET',
+      'allow page_type_db/pricing',
+    ],
+    [
+      'https://stripe.com/pricing',
+      { pages: { pricing: 'https://stripe.com/pricing' } },
+      'POST',
+      'deny default/unclassified_write',
+    ],
+    ['http://169.254.169.254/latest/meta-data/', { found: false }, 'GET', 'deny high_value_hosts/169.254.169.254'],
+    ['https://example.org/anything', { categories: ['Phishing'] }, 'GET', 'deny rules/category_threat'],
+    ['https://example.org/blog/login-tips', {}, 'GET', 'allow default/classified_read'],
+    ['https://example.org/docs/authentication', {}, 'GET', 'allow default/classified_read'],
+    ['stripe.com/login', {}, 'GET', 'deny rules/login'],
+    ['example.org', {}, 'POST', 'deny default/unclassified_write'],
+  ])('%s with %j and %s: %s, as the design says', (url, known, method, expected) => {
+    expect(judge(url, known, method)).toBe(expected);
+  });
+});
+
+describe('the default', () => {
+  it.each([
+    ['GET', {}, 'allow default/classified_read'],
+    ['HEAD', {}, 'allow default/classified_read'],
+    ['GET', { found: false, parentFound: true }, 'flag default/unclassified_subdomain'],
+    ['GET', { found: false }, 'flag default/unclassified_read'],
+    ['POST', {}, 'deny default/unclassified_write'],
+    ['PUT', { found: false }, 'deny default/unclassified_write'],
+    ['PROPFIND', {}, 'deny default/unclassified_write'],
+    ['OPTIONS', {}, 'flag rules/method_options'],
+    ['CONNECT', {}, 'deny rules/method'],
+    ['TRACE', {}, 'deny rules/method'],
+    ['BREW', {}, 'deny rules/method'],
+  ])('%s with %j: %s', (method, known, expected) => {
+    expect(judge('https://example.org/', known, method)).toBe(expected);
+  });
+
+  it.each([
+    ['strict', 'deny', 'deny', 0],
+    ['default', 'flag', 'flag', 0],
+    ['open', 'allow', 'allow', 2],
+  ])(
+    'the profile %s answers %s for an unclassified read and warns as often as it must',
+    (profile, read, subdomain, warnings) => {
+      const policy = licenseePolicy({}, profile);
+      expect(judge('https://example.org/', { found: false }, 'GET', policy)).toBe(`${read} default/unclassified_read`);
+      expect(judge('https://example.org/', { found: false, parentFound: true }, 'GET', policy)).toBe(
+        `${subdomain} default/unclassified_subdomain`,
+      );
+      expect(judge('https://example.org/', { found: false }, 'POST', policy)).toBe('deny default/unclassified_write');
+      expect(policy.warnings).toHaveLength(warnings);
+    },
+  );
+});
+
+describe('high-value hosts', () => {
+  it.each([
+    ['https://webhook.site/x', 'GET', 'deny high_value_hosts/webhook.site'],
+    ['https://a.b.webhook.site/x', 'GET', 'deny high_value_hosts/webhook.site'],
+    ['https://www.webhook.site/', 'GET', 'deny high_value_hosts/webhook.site'],
+    ['https://notwebhook.site/', 'GET', 'allow default/classified_read'],
+    ['https://accounts.google.com/', 'GET', 'deny high_value_hosts/accounts.google.com'],
+    ['https://pastebin.com/abc', 'GET', 'flag high_value_hosts/pastebin.com'],
+    ['https://pastebin.com/abc', 'POST', 'deny high_value_hosts/pastebin.com'],
+    ['https://acme.okta.com/', 'GET', 'deny high_value_hosts/okta.com'],
+    ['https://okta.com/', 'GET', 'allow default/classified_read'],
+    ['https://www.okta.com/', 'GET', 'allow default/classified_read'],
+    ['http://[fd00:ec2::254]/latest/', 'GET', 'deny high_value_hosts/[fd00:ec2::254]'],
+    ['http://0xA9FEA9FE/', 'GET', 'deny high_value_hosts/169.254.169.254'],
+    ['http://metadata.google.internal./', 'GET', 'deny high_value_hosts/metadata.google.internal'],
+    ['https://10-0-0-1.nip.io/', 'GET', 'deny high_value_hosts/nip.io'],
+  ])('%s with %s: %s', (url, method, expected) => {
+    expect(judge(url, {}, method)).toBe(expected);
+  });
+
+  it('give a floor that later layers raise, and never lower', () => {
+    expect(judge('https://pastebin.com/login')).toBe('deny rules/login');
+    expect(judge('https://pastebin.com/about', { pages: { about: 'https://pastebin.com/about' } })).toBe(
+      'flag high_value_hosts/pastebin.com',
+    );
+  });
+
+  it('are about sixty, each with an id of its own', () => {
+    expect(shipped.document.hosts.length).toBeGreaterThanOrEqual(55);
+    expect(shipped.document.hosts.length).toBeLessThanOrEqual(70);
+    expect(new Set(shipped.document.hosts.map((entry) => entry.id)).size).toBe(shipped.document.hosts.length);
+  });
+});
+
+describe('verified pages', () => {
+  const login = { login: 'https://example.org/sso-page' };
+
+  it.each([
+    ['https://example.org/sso-page', true],
+    ['https://example.org/sso-page/', true],
+    ['https://example.org/sso-page/step/2', true],
+    ['https://example.org/sso-page?next=/x', true],
+    ['https://example.org/sso-page#top', true],
+    ['http://example.org/sso-page', true],
+    ['https://EXAMPLE.org/sso-page', true],
+    ['https://www.example.org/sso-page', true],
+    ['https://example.org:443/sso-page', true],
+    ['https://example.org/SSO-Page', true],
+    ['https://example.org//sso-page', true],
+    ['https://example.org/sso%2Dpage', true],
+    ['https://example.org/%73so-page', true],
+    ['https://example.org/sso-page;jsessionid=1', true],
+    ['https://example.org/a/../sso-page', true],
+    ['https://example.org/sso-pages', false],
+    ['https://example.org/sso-page.html', false],
+    ['https://example.org/x/sso-page', false],
+    ['https://example.org/', false],
+    ['https://other.example.org/sso-page', false],
+    ['https://example.org.evil.com/sso-page', false],
+  ])('of a type to deny: %s is one: %s', (url, expected) => {
+    expect(judge(url, { pages: login })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it("count on the host that they name, through the parent's record", () => {
+    const pages = { login: 'https://dashboard.example.org/enter' };
+    expect(judge('https://dashboard.example.org/enter', { found: false, parentFound: true, pages })).toBe(
+      'deny page_type_db/login',
+    );
+    expect(judge('https://example.org/enter', { pages })).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    ['https://example.org/', true],
+    ['https://example.org', true],
+    ['https://example.org/#x', true],
+    ['https://example.org/?x=1', false],
+    ['https://example.org/about', false],
+  ])('at the root deny the root alone: %s: %s', (url, expected) => {
+    const pages = { login: 'https://example.org/' };
+    expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it.each([
+    ['https://example.org/index.php?p2=enter', true],
+    ['https://example.org/index.php?p2=enter&lang=de', true],
+    ['https://example.org/index.php?p2=home', false],
+    ['https://example.org/index.php', false],
+    ['https://example.org/index.php/x?p2=enter', false],
+  ])('told by the query alone deny that query: %s: %s', (url, expected) => {
+    const pages = { login: 'https://example.org/index.php?p2=enter&lang=en' };
+    expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it('told by the path too are denied whatever the query', () => {
+    const pages = { account: 'https://example.org/my-account/start.php?view=3' };
+    expect(judge('https://example.org/my-account/start.php', { pages })).toBe('deny page_type_db/account');
+  });
+
+  it.each([
+    ['https://example.org/help', 'GET', 'allow page_type_db/help'],
+    ['https://example.org/help/', 'HEAD', 'allow page_type_db/help'],
+    ['https://example.org/help?x=1', 'GET', 'allow page_type_db/help'],
+    ['https://example.org/help/login', 'GET', 'deny rules/login'],
+    ['https://example.org/Help', 'GET', 'allow default/classified_read'],
+    ['https://example.org/help', 'POST', 'deny default/unclassified_write'],
+    ['https://example.org/help?u=https://evil.internal/', 'GET', 'deny rules/nested_internal'],
+    ['https://example.org/help?u=https://evil.net/', 'GET', 'flag rules/open_redirect'],
+  ])('of a type to allow, exactly: %s with %s: %s', (url, method, expected) => {
+    expect(judge(url, { pages: { help: 'https://example.org/help' } }, method)).toBe(expected);
+  });
+
+  it('answer before the pattern rules do', () => {
+    expect(judge('https://example.org/account', {})).toBe('deny rules/account');
+    expect(judge('https://example.org/account', { pages: { help: 'https://example.org/account' } })).toBe(
+      'allow page_type_db/help',
+    );
+  });
+
+  it('deny before they allow; then the longest path, then vocabulary order decide', () => {
+    const both = { help: 'https://example.org/a/b', signup: 'https://example.org/a' };
+    expect(judge('https://example.org/a/b', { pages: both })).toBe('deny page_type_db/signup');
+    const nested = { signup: 'https://example.org/a', cart: 'https://example.org/a/b' };
+    expect(judge('https://example.org/a/b/c', { pages: nested })).toBe('deny page_type_db/cart');
+    const same = { cart: 'https://example.org/a', signup: 'https://example.org/a' };
+    expect(judge('https://example.org/a', { pages: same })).toBe('deny page_type_db/signup');
+  });
+
+  it('of a type to flag give a floor', () => {
+    const pages = { download: 'https://example.org/get-it' };
+    expect(judge('https://example.org/get-it', { pages })).toBe('flag page_type_db/download');
+    expect(judge('https://example.org/get-it/upload-file', { pages })).toBe('deny rules/upload');
+    expect(judge('https://example.org/get-it', { found: false, pages })).toBe('flag page_type_db/download');
+  });
+
+  it('know every type of the vocabulary, with its verdict', () => {
+    const types = new Map(shipped.document.pageTypes.map((entry) => [entry.type, entry.verdict]));
+    expect([...types]).toEqual(pageTypes('full').map((type) => [type.name, type.verdict]));
+  });
+
+  it('of a type that the policy does not know are passed over', () => {
+    expect(judge('https://example.org/x', { pages: { unheard_of: 'https://example.org/x' } })).toBe(
+      'allow default/classified_read',
+    );
+  });
+
+  it('are read from any iterable', () => {
+    function* pages() {
+      yield { type: 'login', url: 'https://example.org/enter' };
+    }
+    const known = { found: true, parentFound: false, pages, filteringCategories: () => [] };
+    expect(evaluate(shipped, request('https://example.org/enter'), known).id).toBe('login');
+  });
+});

@@ -1,0 +1,265 @@
+/** A licensee's own file: add, override, disable, allow entries, exceptions; and what is refused. */
+import { describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { checkPolicy } from '../../src/policy/check.ts';
+import { diffPolicies } from '../../src/policy/diff.ts';
+import { loadPolicy } from '../../src/policy/load.ts';
+import { judge, licenseePolicy, shipped, withFile } from './support.ts';
+
+const NOTE = 'A note that a person can act on.';
+
+describe("the licensee's file", () => {
+  it('adds hosts, rules and token lists', () => {
+    const policy = licenseePolicy({
+      add: {
+        hosts: [{ id: 'rival', host: 'rival.example.org', verdict: 'deny', note: NOTE }],
+        rules: [{ id: 'payroll', kind: 'pattern', verdict: 'deny', when: [{ segment: 'payroll' }], note: NOTE }],
+        tokens: { payroll: { meaning: 'Where salaries are.', phrases: { en: ['pay roll'], de: ['lohnabrechnung'] } } },
+      },
+    });
+    expect(judge('https://x.rival.example.org/', {}, 'GET', policy)).toBe('deny high_value_hosts/rival');
+    expect(judge('https://shop.org/hr/PayRoll.aspx', {}, 'GET', policy)).toBe('deny rules/payroll');
+    expect(judge('https://shop.org/lohn-abrechnung', {}, 'GET', policy)).toBe('deny rules/payroll');
+    expect(judge('https://shop.org/payrolls', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(policy.revision).not.toBe(shipped.revision);
+  });
+
+  it('overrides by id', () => {
+    const policy = licenseePolicy({
+      override: {
+        hosts: { 'pastebin.com': { verdict: 'deny' }, 'bit.ly': { note: NOTE } },
+        rules: { port: { allowed: [80, 443, 8443] }, category_flag: { categories: ['Gambling'] } },
+        page_types: { pricing: { verdict: 'flag' } },
+      },
+    });
+    expect(judge('https://pastebin.com/', {}, 'GET', policy)).toBe('deny high_value_hosts/pastebin.com');
+    expect(judge('https://example.org:8443/', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://example.org:8444/', {}, 'GET', policy)).toBe('deny rules/port');
+    expect(judge('https://example.org/', { categories: ['Gambling'] }, 'GET', policy)).toBe('flag rules/category_flag');
+    expect(judge('https://example.org/p', { pages: { pricing: 'https://example.org/p' } }, 'GET', policy)).toBe(
+      'flag page_type_db/pricing',
+    );
+  });
+
+  it('disables, and is warned when it takes a guard away', () => {
+    const policy = licenseePolicy({ disable: ['webhook.site', 'cart', 'port'] });
+    expect(judge('https://webhook.site/', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://shop.org/basket', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://shop.org:8080/', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(policy.warnings.filter((warning) => warning.includes('"port"'))).toHaveLength(1);
+  });
+
+  it('chooses the profile, which the one who starts the program stands above', () => {
+    expect(judge('https://a.org/', { found: false }, 'GET', licenseePolicy({ profile: 'strict' }))).toMatch(/^deny/);
+    expect(judge('https://a.org/', { found: false }, 'GET', licenseePolicy({ profile: 'strict' }, 'open'))).toMatch(
+      /^allow/,
+    );
+    const mixed = licenseePolicy({ profile: 'strict', unclassified_subdomain: 'allow' });
+    expect(judge('https://a.org/', { found: false, parentFound: true }, 'GET', mixed)).toMatch(/^allow/);
+    expect(judge('https://a.org/', { found: false }, 'GET', mixed)).toMatch(/^deny/);
+  });
+
+  describe('allow entries', () => {
+    const policy = licenseePolicy({
+      allow: [
+        { id: 'api', host: 'api.example.org', path: '/v1/', methods: ['POST', 'get'] },
+        { id: 'tree', host: '*.corp-tools.org', path: '/', methods: ['POST'] },
+        { id: 'shop', host: 'shop.org', path: '/checkout', methods: ['GET'] },
+        { id: 'paste', host: 'pastebin.com', path: '/', methods: ['GET'] },
+      ],
+    });
+
+    it.each([
+      ['https://api.example.org/v1/', 'POST', 'allow rules/api'],
+      ['https://api.example.org/v1', 'POST', 'allow rules/api'],
+      ['https://api.example.org/v1/login', 'GET', 'allow rules/api'],
+      ['https://api.example.org/v10/', 'POST', 'deny default/unclassified_write'],
+      ['https://api.example.org/v1/', 'PUT', 'deny default/unclassified_write'],
+      ['https://api.example.org/v1/../v2/', 'POST', 'deny default/unclassified_write'],
+      ['https://api.example.org/v1/%2e%2e/v2/', 'POST', 'deny default/unclassified_write'],
+      ['https://api.example.org/v1/..%2fv2/', 'POST', 'deny rules/encoded_traversal'],
+      ['https://api.example.org/v1/..;/v2/', 'POST', 'deny rules/encoded_traversal'],
+      ['https://x.api.example.org/v1/', 'POST', 'deny default/unclassified_write'],
+      ['https://a.b.corp-tools.org/x', 'POST', 'allow rules/tree'],
+      ['https://corp-tools.org/x', 'POST', 'deny default/unclassified_write'],
+      ['https://shop.org/checkout/2', 'GET', 'allow rules/shop'],
+      ['https://pastebin.com/x', 'GET', 'flag high_value_hosts/pastebin.com'],
+      ['https://api.example.org:8080/v1/', 'POST', 'deny rules/port'],
+    ])('%s with %s: %s', (url, method, expected) => {
+      expect(judge(url, {}, method, policy)).toBe(expected);
+    });
+  });
+
+  it('excuses addresses of its own networks, and nothing that hides one', () => {
+    const policy = licenseePolicy({
+      address_exceptions: [{ cidr: '10.1.0.0/16' }, { cidr: 'fd12::/16' }, { cidr: '127.0.0.1' }],
+      allow: [{ id: 'intern', host: '10.1.2.3', path: '/api/', methods: ['POST'] }],
+    });
+    const known = { found: false };
+    expect(judge('http://10.1.2.3/', known, 'GET', policy)).toBe('flag default/unclassified_read');
+    expect(judge('http://10.1.2.3/api/x', known, 'POST', policy)).toBe('allow rules/intern');
+    expect(judge('http://10.2.0.1/', known, 'GET', policy)).toBe('deny rules/private_network');
+    expect(judge('http://[fd12::1]/', known, 'GET', policy)).toBe('flag default/unclassified_read');
+    expect(judge('http://127.1/', known, 'GET', policy)).toBe('deny rules/obfuscated_address');
+    expect(judge('http://[::ffff:10.1.2.3]/', known, 'GET', policy)).toBe('deny rules/embedded_address');
+  });
+});
+
+const invalid = (document: Record<string, unknown>): PagegateError => {
+  try {
+    licenseePolicy(document);
+  } catch (error) {
+    if (error instanceof PagegateError) return error;
+    throw error;
+  }
+  throw new Error('the policy was accepted');
+};
+
+describe('a policy is refused', () => {
+  it.each([
+    ['an unknown field', { hosts: [] }, 'hosts'],
+    ['an unknown profile', { profile: 'lenient' }, 'lenient'],
+    ['an override of nothing', { override: { rules: { nothing: { verdict: 'deny' } } } }, 'nothing'],
+    ['a page type of nobody', { override: { page_types: { nothing: { verdict: 'deny' } } } }, 'nothing'],
+    ['a disabled id of nobody', { disable: ['nothing'] }, 'nothing'],
+    ['an id that ships', { add: { hosts: [{ id: 'bit.ly', host: 'x.org', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
+    ['a host that ships', { add: { hosts: [{ id: 'mine', host: 'bit.ly', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
+    ['a host that is none', { add: { hosts: [{ id: 'mine', host: 'a b', verdict: 'deny', note: NOTE }] } }, 'mine'],
+    ['an allowing host', { add: { hosts: [{ id: 'mine', host: 'x.org', verdict: 'allow', note: NOTE }] } }, 'mine'],
+    ['a host without a verdict', { add: { hosts: [{ id: 'mine', host: 'x.org', note: NOTE }] } }, 'mine'],
+    ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
+    ['an allow entry without methods', { allow: [{ id: 'a', host: 'x.org', path: '/', methods: [] }] }, '"a"'],
+    ['a range that is none', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
+    [
+      'a list that does not exist',
+      { add: { rules: [{ id: 'r', kind: 'pattern', verdict: 'deny', when: [{ segment: 'nolist' }], note: NOTE }] } },
+      'nolist',
+    ],
+    ['a guard without a check', { add: { rules: [{ id: 'r', kind: 'guard', verdict: 'deny', note: NOTE }] } }, '"r"'],
+    [
+      'a pattern check as a guard',
+      { add: { rules: [{ id: 'r', kind: 'guard', check: 'bulk_query', verdict: 'deny', note: NOTE }] } },
+      '"r"',
+    ],
+    ['a short note', { add: { hosts: [{ id: 'mine', host: 'x.org', verdict: 'deny', note: 'no' }] } }, 'mine'],
+    [
+      'a token list that ships',
+      { add: { tokens: { login: { meaning: 'Something else.', phrases: { en: ['x'] } } } } },
+      'login',
+    ],
+  ])('for %s, and says which', (_what, document, named) => {
+    const error = invalid(document);
+    expect(error.code).toBe('policy_invalid');
+    expect(error.message).toContain(named);
+  });
+
+  it('when it cannot be read, is no JSON, or has another format', () => {
+    const code = (task: () => unknown): string => {
+      try {
+        task();
+        return 'accepted';
+      } catch (error) {
+        return (error as PagegateError).code;
+      }
+    };
+    expect(code(() => loadPolicy({ file: '/nonexistent/policy.json' }))).toBe('policy_missing');
+    expect(code(() => withFile('{', (file) => loadPolicy({ file })))).toBe('policy_invalid');
+    expect(code(() => withFile('{"format":"pagegate-policy/2"}', (file) => loadPolicy({ file })))).toBe(
+      'policy_invalid',
+    );
+    expect(code(() => withFile('[]', (file) => loadPolicy({ file })))).toBe('policy_invalid');
+  });
+});
+
+describe('policy check', () => {
+  const found = (document: Record<string, unknown>): string[] =>
+    checkPolicy(licenseePolicy(document)).map(({ id, by }) => `${id} by ${by}`);
+
+  it('finds nothing in what ships', () => {
+    expect(checkPolicy(shipped)).toEqual([]);
+  });
+
+  it.each([
+    [
+      'a host below one with the same verdict',
+      { add: { hosts: [{ id: 'mine', host: 'x.webhook.site', verdict: 'deny', note: NOTE }] } },
+      ['mine by webhook.site'],
+    ],
+    [
+      'an allow entry on a denied host',
+      { allow: [{ id: 'a', host: 'webhook.site', path: '/', methods: ['POST'] }] },
+      ['a by webhook.site'],
+    ],
+    [
+      'an allow entry on a private address',
+      { allow: [{ id: 'a', host: '10.0.0.1', path: '/', methods: ['POST'] }] },
+      ['a by private_network'],
+    ],
+    [
+      'an allow entry on a local name',
+      { allow: [{ id: 'a', host: 'wiki.internal', path: '/', methods: ['POST'] }] },
+      ['a by special_name'],
+    ],
+    [
+      'an allow entry inside another',
+      {
+        allow: [
+          { id: 'a', host: 'x.org', path: '/v1/', methods: ['POST', 'GET'] },
+          { id: 'b', host: 'x.org', path: '/v1/things/', methods: ['POST'] },
+        ],
+      },
+      ['b by a'],
+    ],
+    [
+      'an exception that excuses nothing',
+      { address_exceptions: [{ cidr: '::ffff:0:0/96' }] },
+      ['::ffff:0:0/96 by undefined'],
+    ],
+    [
+      'a flag that a deny stands in front of',
+      { add: { rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'login' }], note: NOTE }] } },
+      ['soft by login'],
+    ],
+  ])('finds %s', (_what, document, expected) => {
+    expect(found(document)).toEqual(expected);
+  });
+
+  it.each([
+    [
+      'a host entry that says otherwise than the wider one',
+      { add: { hosts: [{ id: 'mine', host: 'x.webhook.site', verdict: 'flag', note: NOTE }] } },
+    ],
+    [
+      'an allow entry on a host that is denied for writes only',
+      { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['GET'] }] },
+    ],
+    [
+      'an allow entry on an address that is excused',
+      {
+        address_exceptions: [{ cidr: '10.0.0.0/8' }],
+        allow: [{ id: 'a', host: '10.0.0.1', path: '/', methods: ['POST'] }],
+      },
+    ],
+  ])('is content with %s', (_what, document) => {
+    expect(found(document)).toEqual([]);
+  });
+});
+
+describe('policy diff', () => {
+  it('names what was added, removed and changed', () => {
+    const after = licenseePolicy({
+      profile: 'strict',
+      add: { hosts: [{ id: 'mine', host: 'x.org', verdict: 'deny', note: NOTE }] },
+      disable: ['cart'],
+      override: { rules: { port: { allowed: [443] } } },
+    });
+    const changes = diffPolicies(shipped.document, after.document).map(({ kind, part, id }) => `${kind} ${part} ${id}`);
+    expect(changes.sort()).toEqual([
+      'added hosts mine',
+      'changed profile profile',
+      'changed rules port',
+      'removed rules cart',
+    ]);
+    expect(diffPolicies(shipped.document, loadPolicy().document)).toEqual([]);
+  });
+});
