@@ -54,8 +54,10 @@ const ask = async (url: string, value = SECRET_URL) =>
       headers: { 'x-api-key': installation.keys['pro']!, connection: 'close' },
     }),
   );
-const workerPids = (): number[] =>
-  JSON.parse(run('status', '--json').stdout).workers.map((worker: { pid: number }) => worker.pid);
+const workerPids = async (): Promise<number[]> => {
+  const status = (await askServer(installation.paths.socket, 'status')) as { workers: { pid: number }[] };
+  return status.workers.map((worker) => worker.pid);
+};
 const isAlive = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
