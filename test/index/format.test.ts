@@ -1,0 +1,157 @@
+/** FORMAT.md and layout.ts say the same, and the golden file is what both describe. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { decodeDictionary } from '../../src/index/dictionary.ts';
+import { decodeHeader } from '../../src/index/header.ts';
+import { HashedKey } from '../../src/index/key-hash.ts';
+import {
+  BLOCK_SIZE_BYTES,
+  type Field,
+  FORMAT_MAJOR,
+  FORMAT_MINOR,
+  HEADER,
+  HEADER_SIZE_BYTES,
+  LINE,
+  LINE_CHECK,
+  MAGIC,
+  MAX_LINES,
+  ORDINAL_WIDE,
+  RECORDS_PER_LINE,
+  SECTION_ALIGNMENT_BYTES,
+  SECTION_ENTRY,
+  SECTIONS,
+  SEED_A,
+  SEED_B,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_LINE,
+} from '../../src/index/layout.ts';
+import { bytesInMemory } from '../../src/index/mapped-file.ts';
+import { openIndexBytes } from '../../src/index/reader.ts';
+import type { Catalog } from '../../src/index/writer.ts';
+import { entryOf, tinyIndexBytes } from '../support/tiny-index.ts';
+
+const page = readFileSync(new URL('../../src/index/FORMAT.md', import.meta.url), 'utf8');
+const golden = Uint8Array.from(readFileSync(new URL('./golden/format-1.0.pgx', import.meta.url)));
+
+/** The rows of the table whose heading row begins so, after the given heading. */
+function tableAfter(heading: string, firstColumn: string): string[][] {
+  const from = page.indexOf(`\n${heading}\n`);
+  expect(from).toBeGreaterThan(-1);
+  const lines = page.slice(from).split('\n');
+  const start = lines.findIndex((line) => line.startsWith(`| ${firstColumn} `));
+  const rows: string[][] = [];
+  for (const line of lines.slice(start + 2)) {
+    if (!line.startsWith('|')) break;
+    rows.push(
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  }
+  return rows;
+}
+
+function fieldsOf(sequence: Readonly<Record<string, Field>>): (string | number)[][] {
+  return Object.entries(sequence).flatMap(([name, { offset, size }]) => (name === 'end' ? [] : [[name, offset, size]]));
+}
+
+const asFields = (rows: string[][]): (string | number)[][] =>
+  rows.map(([name = '', offset, size]) => [name, Number(offset), Number(size)]);
+
+describe('FORMAT.md', () => {
+  it('has the fields of layout.ts', () => {
+    expect(asFields(tableAfter('## Header', 'field'))).toEqual(fieldsOf(HEADER));
+    expect(asFields(tableAfter('An entry of the section table:', 'field'))).toEqual(fieldsOf(SECTION_ENTRY));
+    expect(asFields(tableAfter('## Line', 'field'))).toEqual(fieldsOf(LINE));
+    expect(tableAfter('## Overview', 'part').map(([name]) => name)).toEqual(['header', ...SECTIONS]);
+  });
+
+  it('has the numbers of layout.ts', () => {
+    const magic = MAGIC.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
+    const size = (code: number): string => `size(${code}) = ${SIZE_OF_LENGTH_CODE[code]}`;
+    for (const text of [
+      `# The index file, format ${FORMAT_MAJOR}.${FORMAT_MINOR}`,
+      `\`${magic}\``,
+      `| header | offset 0, ${HEADER_SIZE_BYTES} bytes |`,
+      `next multiple of ${SECTION_ALIGNMENT_BYTES}`,
+      `| blockSize | 44 | 4 | ${BLOCK_SIZE_BYTES} |`,
+      `XXH64 of each block of ${BLOCK_SIZE_BYTES.toLocaleString('en-US')} bytes`,
+      `${SEED_A} (0x${SEED_A.toString(16)})`,
+      `${SEED_B} (0x${SEED_B.toString(16)})`,
+      `1 to ${MAX_LINES.toLocaleString('en-US')} |`,
+      `for about ${RECORDS_PER_LINE} records`,
+      `\`extra = count - ${SLOTS_PER_LINE}\``,
+      `is 0x${LINE_CHECK.toString(16)}`,
+      `one byte when n is below ${ORDINAL_WIDE}`,
+      size(191),
+      size(192),
+      size(255),
+    ]) {
+      expect(page).toContain(text);
+    }
+  });
+});
+
+/** Two page types and few names, so that the file fits on a page. */
+const catalog: Catalog = {
+  vocabulary: { name: 'example', version: 1, pageTypes: ['login', 'pricing'] },
+  iab: { version: 'example-iab', names: ['Science', 'Sports'] },
+  filtering: { version: 'example-filtering', names: ['News', 'Games'] },
+};
+const entries = [
+  entryOf(
+    'example.com',
+    { login: 'https://example.com/login', pricing: 'https://www.example.com/p' },
+    { language: 'en', iabCategory: 1, filteringCategories: [0], openPageRankHundredths: 550, globalRank: 1000 },
+    catalog,
+  ),
+  entryOf('example.org', {}, {}, catalog),
+];
+
+const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
+
+describe('the golden file', () => {
+  it('is what the writer writes', () => {
+    const written = tinyIndexBytes(entries, { catalog, metadata: { unicodeVersion: '17.0' } });
+    const at = golden.findIndex((byte, i) => byte !== written[i]);
+    if (at >= 0 || written.length !== golden.length) {
+      expect.fail(`sizes ${golden.length} and ${written.length}; the first byte that differs is at offset ${at}`);
+    }
+  });
+
+  it('is the worked example of FORMAT.md', () => {
+    const { directory, payload } = decodeHeader(golden).sections;
+    const line = golden.subarray(directory.offset, directory.offset + directory.size);
+    for (const field of ['base', 'count', 'check'] as const) {
+      const { offset, size } = LINE[field];
+      expect(page).toContain(`| ${field} | \`${hex(line.subarray(offset, offset + size))}\` |`);
+    }
+    const records = golden.subarray(payload.offset, payload.offset + payload.size);
+    const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes.replaceAll('`', ''));
+    const first = SIZE_OF_LENGTH_CODE[line[LINE.lengths.offset]!]!;
+    expect(rows.join(' ')).toBe(hex(records.subarray(first)));
+    const hashed = new HashedKey();
+    hashed.set('example.com');
+    expect(page).toContain(`hashA is 0x${hashed.hashA.toString(16)} and hashB 0x${hashed.hashB.toString(16)}`);
+    const symbols = decodeDictionary(golden.subarray(256, 256 + decodeHeader(golden).sections.dictionary.size));
+    expect(symbols.origins[0]).toBe('https://');
+  });
+
+  it('answers', () => {
+    const index = openIndexBytes(bytesInMemory(golden));
+    expect(index.decode(index.find('example.com'))).toEqual({
+      domain: 'example.com',
+      language: 'en',
+      pageTypes: [
+        { type: 'login', url: 'https://example.com/login' },
+        { type: 'pricing', url: 'https://www.example.com/p' },
+      ],
+      iabCategory: 'Sports',
+      filteringCategories: ['News'],
+      openPageRank: 5.5,
+      globalRank: 1000,
+    });
+    expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
+  });
+});

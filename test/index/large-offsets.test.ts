@@ -1,0 +1,76 @@
+/** Beyond 4 GiB: a sparse file as large as 400 million records, with real records at its beginning and at its end. */
+import { chmodSync, closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { xxh64 } from '../../src/index/checksum.ts';
+import { blocksSize, decodeHeader, encodeHeader } from '../../src/index/header.ts';
+import { alignSection, LINE_SIZE_BYTES } from '../../src/index/layout.ts';
+import { readLineBase, sealLine } from '../../src/index/line.ts';
+import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
+import { entryOf, smallCatalog, tinyIndexBytes, withTempDirectory } from '../support/tiny-index.ts';
+
+const GIB = 2 ** 30;
+const entries = Array.from({ length: 12 }, (_, i) =>
+  entryOf(`far-${i}.example`, { login: `https://far-${i}.example/login` }, {}, smallCatalog),
+);
+
+/** Writes an index of two lines with a hole of `holeBytes` between the records of the first and of the second. */
+function writeWithHole(path: string, holeBytes: number): void {
+  const bytes = tinyIndexBytes(entries, { catalog: smallCatalog, lineCount: 2 });
+  const header = decodeHeader(bytes);
+  const { dictionary, directory, payload, metadata } = header.sections;
+  const second = directory.offset + LINE_SIZE_BYTES;
+  const split = readLineBase(bytes, second);
+  expect(split).toBeGreaterThan(0);
+  expect(split).toBeLessThan(payload.size);
+  sealLine(bytes, second, 1, split + holeBytes);
+  const payloadSize = payload.size + holeBytes;
+  const blocks = new Uint8Array(blocksSize(directory.size, payloadSize));
+  const blocksOffset = alignSection(payload.offset + payloadSize);
+  const metadataOffset = alignSection(blocksOffset + blocks.length);
+  const fileSizeBytes = metadataOffset + metadata.size;
+  const sections = {
+    dictionary,
+    directory,
+    payload: { ...payload, size: payloadSize },
+    blocks: { offset: blocksOffset, size: blocks.length, checksum: xxh64(blocks) },
+    metadata: { ...metadata, offset: metadataOffset },
+  };
+  const fd = openSync(path, 'wx');
+  ftruncateSync(fd, fileSizeBytes);
+  const write = (from: number, to: number, offset: number): void => void writeSync(fd, bytes, from, to - from, offset);
+  writeSync(fd, encodeHeader({ ...header, fileSizeBytes, sections }), 0, 256, 0);
+  write(256, payload.offset + split, 256);
+  write(payload.offset + split, payload.offset + payload.size, payload.offset + split + holeBytes);
+  write(metadata.offset, metadata.offset + metadata.size, metadataOffset);
+  closeSync(fd);
+  chmodSync(path, 0o444);
+}
+
+describe('offsets', () => {
+  // 24 GiB is what 400 million records of 60 bytes take; the others lie around powers of two.
+  it.each([GIB - 100, 2 * GIB - 100, 4 * GIB - 100, 5 * GIB, 24 * GIB])(
+    'work with %d bytes between two records',
+    (holeBytes) => {
+      withTempDirectory((directory) => {
+        const path = join(directory, 'large.pgx');
+        writeWithHole(path, holeBytes);
+        const index = openIndex(path);
+        expect(index.info.sizeBytes).toBeGreaterThan(holeBytes);
+        let far = 0;
+        for (const { domain, pageTypes } of entries) {
+          const handle = index.find(domain);
+          if (Math.floor(handle / 256) > holeBytes) far++;
+          expect(index.decode(handle)).toEqual({
+            domain,
+            pageTypes: pageTypes.map(({ type, url }) => ({ type, url })),
+          });
+        }
+        expect(far).toBeGreaterThan(0);
+        expect(far).toBeLessThan(entries.length);
+        expect(index.find('far-99.example')).toBe(NOT_FOUND);
+        index.close();
+      });
+    },
+  );
+});
