@@ -1,7 +1,8 @@
 /** What the Squid and nginx helpers make of lines and answers; the real proxies are in test/integrations. */
-import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -130,5 +131,44 @@ describe('a helper and a server', () => {
       .split('\n')
       .map((line) => line.split(' ').slice(0, 2).join(' '));
     expect({ code, answers: answers.sort() }).toEqual({ code: 0, answers: ['3 ERR', '4 ERR', '7 OK', '9 BH'] });
+  });
+});
+
+describe.runIf(spawnSync('openssl', ['version']).status === 0)('a server with TLS', () => {
+  let folder: string;
+  let server: Server;
+  let port: number;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'pagegate-helper-tls-'));
+    const names = ['-subj', '/CN=test', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2', '-nodes'];
+    const files = ['-keyout', join(folder, 'tls.key'), '-out', join(folder, 'tls.pem')];
+    const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', ...names, ...files]);
+    expect(made.status).toBe(0);
+    writeFileSync(join(folder, 'key'), 'pg_test\n', { mode: 0o600 });
+    const pair = { key: readFileSync(join(folder, 'tls.key')), cert: readFileSync(join(folder, 'tls.pem')) };
+    server = createTlsServer(pair, (_request, response) => response.end(JSON.stringify({ verdict: 'allow', matched })));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    port = (server.address() as AddressInfo).port;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each([
+    ['with a certificate that is trusted', '127.0.0.1', true, true],
+    ['with a certificate that is not', '127.0.0.1', false, false],
+    ['with a certificate for another name', 'localhost', true, false],
+  ])('%s', async (_name, host, trusts, allowed) => {
+    const caFile = trusts ? join(folder, 'tls.pem') : undefined;
+    const asker = createAsker({
+      server: `https://${host}:${port}`,
+      keyFile: join(folder, 'key'),
+      caFile,
+      timeoutMs: 2000,
+    });
+    expect((await asker.ask('https://a.example/', 'GET')).allowed).toBe(allowed);
+    asker.close();
   });
 });

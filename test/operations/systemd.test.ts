@@ -14,7 +14,10 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-units-'));
   for (const name of names) {
     // The program is not installed where the unit expects it; any executable of the machine will do for the check.
-    const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/pagegate/pagegate', '/bin/true');
+    const text = readFileSync(join(UNITS, name), 'utf8').replaceAll(
+      /\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node)(?= )/g,
+      '/bin/true',
+    );
     writeFileSync(join(folder, name), text);
   }
 });
@@ -22,8 +25,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 30_000 });
 
-test('the units are the server, the refresh and its timer', () => {
-  expect(names).toEqual(['pagegate-refresh.service', 'pagegate-refresh.timer', 'pagegate.service']);
+test('the units are the server, the refresh with its timer, and the adapter for nginx', () => {
+  const expected = ['nginx-auth.service', 'refresh.service', 'refresh.timer'].map((name) => `pagegate-${name}`);
+  expect(names).toEqual([...expected, 'pagegate.service']);
 });
 
 describe.runIf(present)('systemd-analyze', () => {
@@ -41,7 +45,7 @@ describe.runIf(present)('systemd-analyze', () => {
     expect(status).not.toBe(0);
   });
 
-  test.each(['pagegate.service', 'pagegate-refresh.service'])('finds %s well confined', (name) => {
+  test.each(names.filter((name) => name.endsWith('.service')))('finds %s well confined', (name) => {
     // Exposure 0 to 100, in tenths of its usual scale; 30 and less is what systemd calls OK.
     const { status, stdout, stderr } = analyze(
       'security',

@@ -1,13 +1,16 @@
 /** The real program with the real builder, verifier and license: what an operator meets. */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EXIT } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/reader.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
-import { createDeployment, type Deployment, domainOf, pageOf, type Report } from './deployment.ts';
+import { createDeployment, type Deployment, domainOf, PAGEGATE, pageOf, type Report } from './deployment.ts';
+
+const run = promisify(execFile);
 
 let place: Deployment;
 beforeAll(async () => {
@@ -184,6 +187,35 @@ describe('doctor', () => {
     bad.remove();
   });
 });
+
+test.runIf(spawnSync('openssl', ['version']).status === 0)(
+  'the vendor signs, and other tools can check it',
+  async () => {
+    const key = join(place.root, 'drops');
+    expect((await run(PAGEGATE, ['license', 'keygen', '--out', key])).stderr).toBe('');
+    const drop = place.drop('vendor', { revision: 50 });
+    const privateKey = `${key}.private.pem`;
+    await run(PAGEGATE, ['drop', 'sign', drop, '--key', privateKey]);
+    // It is not the key that the deployment trusts; added beside the other signature it does no harm.
+    expect((await place.pagegate('drop', 'verify', drop)).json.error).toBe('drop_signature_invalid');
+    const raw = join(place.root, 'signature');
+    writeFileSync(raw, Buffer.from(readFileSync(join(drop, 'manifest.json.sig'), 'latin1'), 'base64'));
+    const files = ['-in', join(drop, 'manifest.json'), '-sigfile', raw];
+    const checked = spawnSync('openssl', [
+      'pkeyutl',
+      '-verify',
+      '-pubin',
+      '-inkey',
+      `${key}.public.pem`,
+      '-rawin',
+      ...files,
+    ]);
+    expect(checked.stdout.toString()).toContain('Verified Successfully');
+    const damaged = place.drop('damaged', { revision: 51, damage: (part) => part.subarray(1) });
+    const refused = run(PAGEGATE, ['drop', 'sign', damaged, '--key', privateKey]);
+    await expect(refused).rejects.toMatchObject({ code: EXIT.bad_input });
+  },
+);
 
 test('prune removes what an interrupted refresh left, and old generations', async () => {
   execFileSync('mkdir', ['-p', join(place.store, 'generations/.building-99/temp')]);

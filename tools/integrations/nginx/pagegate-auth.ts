@@ -2,7 +2,7 @@
  * Adapter for nginx's `auth_request`, which looks at a status alone: 204 for a verdict of allow, 403 for every other and for
  * none. nginx sends the request to judge in the headers X-Original-URL and X-Original-Method. See docs/integrations.md.
  */
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { type Asker, createAsker, type Decision } from '../ask.ts';
@@ -64,6 +64,8 @@ function main(): void {
   const server = createAdapter(asker);
   const { listen } = values;
   if (listen.startsWith('/')) {
+    const existing = lstatSync(listen, { throwIfNoEntry: false });
+    if (existing !== undefined && !existing.isSocket()) throw new Error(`${listen} is in the way; it is no socket`);
     rmSync(listen, { force: true });
     server.listen(listen, () => chmodSync(listen, 0o660));
   } else {
