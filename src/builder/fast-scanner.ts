@@ -15,6 +15,7 @@ import { filteringTaxonomy, iabCategories } from '../record/taxonomy.ts';
 import { pageTypes, type VocabularyScope } from '../record/vocabulary.ts';
 
 const QUOTE = 0x22;
+const PERCENT = 0x25;
 const COMMA = 0x2c;
 const HYPHEN = 0x2d;
 const DOT = 0x2e;
@@ -38,18 +39,23 @@ const NO = -1;
 
 /** Host characters: 1 letter, 2 digit or underscore, 3 hyphen, 4 dot, 0 anything else. */
 const HOST_CLASS = new Uint8Array(256);
-/** Characters after the host that the URL parser leaves as they are: 1 anywhere, 2 slash, 3 percent, 0 anything else. */
+/**
+ * Characters after the host that the URL parser leaves as they are are not 0. What may begin a dot segment: of two neighbors, the upper
+ * half of the one and the lower half of the other have a bit in common (`/.` and `%2`).
+ */
 const TAIL_CLASS = new Uint8Array(256);
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code);
   if (/[a-z]/.test(character)) HOST_CLASS[code] = 1;
   if (/[0-9_]/.test(character)) HOST_CLASS[code] = 2;
-  if (/[A-Za-z0-9_.~!$&()*+,;:=@?#-]/.test(character)) TAIL_CLASS[code] = 1;
+  if (/[A-Za-z0-9_.~!$&()*+,;:=@?#-]/.test(character)) TAIL_CLASS[code] = 0x04;
 }
 HOST_CLASS[HYPHEN] = 3;
 HOST_CLASS[DOT] = 4;
-TAIL_CLASS[SLASH] = 2;
-TAIL_CLASS[0x25] = 3;
+TAIL_CLASS[SLASH] = 0x14;
+TAIL_CLASS[DOT] = 0x05;
+TAIL_CLASS[PERCENT] = 0x24;
+TAIL_CLASS[0x32] = 0x06;
 
 const LANGUAGES = new Uint8Array(0x1_0000);
 for (const code of languages) LANGUAGES[(code.charCodeAt(0) << 8) | code.charCodeAt(1)] = 1;
@@ -97,6 +103,8 @@ const HTTP = Buffer.from('http');
 /** Repairs of one line that are made here; more of them are left to the slow reader. */
 const REPAIRS_MAX = 64;
 const TYPE_SLOTS = 256;
+/** Origins of one line that are remembered. */
+const ORIGINS_MAX = 4;
 
 export class FastScanner {
   /** What was put right on the line scanned last. */
@@ -114,9 +122,10 @@ export class FastScanner {
   #viewOffset = 0;
   #hash = 0;
   #type = 0;
-  /** Scheme and host of the URL read last on this line; a size of 0 stands for none. */
-  #originStart = 0;
-  #originSize = 0;
+  /** Scheme and host of URLs of this line that were found to be on its domain. */
+  readonly #originStarts: Int32Array = new Int32Array(ORIGINS_MAX);
+  readonly #originSizes: Int32Array = new Int32Array(ORIGINS_MAX);
+  #originCount = 0;
   /** Where a URL lacks the slash behind its host; `NO` where none does. */
   #slashAt = NO;
 
@@ -170,7 +179,7 @@ export class FastScanner {
       this.#view = new DataView(buffer.buffer);
       this.#viewOffset = buffer.byteOffset;
     }
-    this.#originSize = 0;
+    this.#originCount = 0;
     this.#slashAt = NO;
     if (end - start < START.length + 4 || buffer[end - 1] !== BRACE_CLOSE || !this.#has(START, start)) return false;
     fields.clear();
@@ -434,30 +443,49 @@ export class FastScanner {
   /** A URL in the URL standard's own spelling, on the line's domain or below it: where its closing quote is. */
   #url(start: number, end: number): number {
     const buffer = this.#buffer;
-    let at = this.#originLikeBefore(start, end) ? start + this.#originSize : this.#origin(start, end);
+    let at = this.#knownOrigin(start, end);
+    if (at === NO) at = this.#origin(start, end);
     if (at === NO) return NO;
-    // Here is a slash. A segment that begins with a dot, plain or encoded, may be one of those that the URL parser resolves.
-    for (let kind = 2; kind !== 0; kind = TAIL_CLASS[buffer[at]!]!) {
+    // Here is a slash. One branch for each byte: what has to be looked at again is only noted.
+    const pathStart = at;
+    let before = TAIL_CLASS[SLASH]!;
+    let suspect = 0;
+    at += 1;
+    for (let kind = TAIL_CLASS[buffer[at]!]!; kind !== 0; kind = TAIL_CLASS[buffer[at]!]!) {
+      suspect |= (before >>> 4) & kind;
+      before = kind;
       at += 1;
-      if (kind === 2 ? buffer[at] === DOT : buffer[at] === 0x32 && (buffer[at + 1]! | 0x20) === 0x65) return NO;
-      while (TAIL_CLASS[buffer[at]!] === 1) at += 1;
     }
+    if (suspect !== 0 && this.#hasDotSegment(pathStart, at)) return NO;
     return at < end && buffer[at] === QUOTE && at - start <= PAGE_URL_MAX_BYTES ? at : NO;
   }
 
-  /** True where a URL begins as the one before: scheme and host, a slash. Most pages of a site do. Four bytes at a time. */
-  #originLikeBefore(start: number, end: number): boolean {
-    const size = this.#originSize;
-    if (size === 0 || start + size >= end) return false;
+  /** True where a segment begins with a dot, plain or encoded: it may be one of those that the URL parser resolves. */
+  #hasDotSegment(start: number, end: number): boolean {
+    const buffer = this.#buffer;
+    for (let at = start; at < end; at++) {
+      if (buffer[at] === SLASH && buffer[at + 1] === DOT) return true;
+      if (buffer[at] === PERCENT && buffer[at + 1] === 0x32 && (buffer[at + 2]! | 0x20) === 0x65) return true;
+    }
+    return false;
+  }
+
+  /** Where the slash behind scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
+  #knownOrigin(start: number, end: number): number {
     const view = this.#view;
     const offset = this.#viewOffset;
-    // Size and slash are at least 8 bytes; the last four overlap the ones before.
-    const last = start + size - 3 + offset;
-    const distance = this.#originStart - start;
-    for (let at = start + offset; at < last; at += 4) {
-      if (view.getInt32(at, true) !== view.getInt32(at + distance, true)) return false;
+    for (let i = 0; i < this.#originCount; i++) {
+      const size = this.#originSizes[i]!;
+      if (start + size >= end) continue;
+      // Size and slash are at least 8 bytes. Four at a time; the last four, which differ most, overlap the ones before.
+      const last = start + size - 3 + offset;
+      const distance = this.#originStarts[i]! - start;
+      if (view.getInt32(last, true) !== view.getInt32(last + distance, true)) continue;
+      let at = start + offset;
+      while (at < last && view.getInt32(at, true) === view.getInt32(at + distance, true)) at += 4;
+      if (at >= last) return start + size;
     }
-    return view.getInt32(last, true) === view.getInt32(last + distance, true);
+    return NO;
   }
 
   /** Scheme and host of a URL that may be on the line's domain: where the slash behind them is. */
@@ -474,8 +502,11 @@ export class FastScanner {
       if (next === QUOTE || next === 0x3f || next === 0x23) this.#slashAt = hostEnd;
       return NO;
     }
-    this.#originStart = start;
-    this.#originSize = hostEnd - start;
+    if (this.#originCount < ORIGINS_MAX) {
+      this.#originStarts[this.#originCount] = start;
+      this.#originSizes[this.#originCount] = hostEnd - start;
+      this.#originCount += 1;
+    }
     return hostEnd;
   }
 
