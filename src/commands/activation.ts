@@ -66,8 +66,9 @@ async function notifyServer(socket: string): Promise<ServerNotice> {
   }
 }
 
-/** A sentence about what the running server made of it. */
+/** A sentence about what the running server made of it; empty where there is nothing to say. */
 export function describeNotice(notice: ServerNotice): string {
+  if (notice.server === 'not_needed') return '';
   if (notice.server === 'told') return 'The running server has taken it into use.';
   if (notice.server === 'not_running') return 'No server is running; the next one starts with it.';
   return `The running server did not take it into use: ${notice.reason}`;

@@ -57,7 +57,7 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
   ).finally(() => progress.done());
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) printJson(reportJson(report));
-  else for (const line of [...describe(report), describeNotice(report.notice)]) printLine(line);
+  else for (const line of [...describe(report), describeNotice(report.notice)]) if (line !== '') printLine(line);
 }
 
 function reportJson(report: RefreshReport): Record<string, unknown> {

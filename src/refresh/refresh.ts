@@ -66,6 +66,7 @@ export interface RefreshSteps {
 }
 
 export type ServerNotice =
+  | { readonly server: 'not_needed' }
   | { readonly server: 'told' }
   | { readonly server: 'not_running' }
   | { readonly server: 'failed'; readonly reason: string };
@@ -231,7 +232,8 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     previousGeneration: served?.generation ?? null,
     recordCount: report.recordCount,
     sizeBytes: report.sizeBytes,
-    notice: await steps.notifyServer(report.generation),
+    // A server that missed an earlier switch finds it by itself; loading what it has already would be work for nothing.
+    notice: outcome === 'unchanged' ? ({ server: 'not_needed' } as const) : await steps.notifyServer(report.generation),
     prunedGenerations: await pruneGenerations(store, options.keep),
     durationMs: Math.round(performance.now() - startedMs),
   });

@@ -52,10 +52,9 @@ describe('a refresh', () => {
   test('of the served drop changes nothing', async () => {
     const drop = bench.drop('a');
     await refresh(bench.options(drop), fakeSteps());
-    const again = await refresh(
-      bench.options(drop),
-      fakeSteps({ build: () => Promise.reject(new Error('built twice')) }),
-    );
+    const steps = fakeSteps({ build: () => Promise.reject(new Error('built twice')) });
+    const again = await refresh(bench.options(drop), steps);
+    expect(steps.notified).toEqual([]);
     expect(again).toMatchObject({ outcome: 'unchanged', generation: 1 });
   });
 
