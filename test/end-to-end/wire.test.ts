@@ -36,6 +36,33 @@ describe('the wire', () => {
     return responses;
   }
 
+  /**
+   * Sends requests that do not wait for their answers. A busy server may cut such a connection (docs/api.md); a client then asks
+   * again. What was cut off cost at most one lookup.
+   */
+  async function sendPipelined(
+    chunks: readonly string[],
+    count: number,
+    charged: number,
+  ): Promise<readonly RawResponse[]> {
+    const from = nextClient();
+    for (let tries = 0; tries < 10; tries += 1) {
+      const { responses, closed } = await exchange(port, chunks, { from, count });
+      const now = await sane(port, key);
+      const cost = left - now - 1;
+      left = now;
+      if (responses.length === count) {
+        expect(cost, 'lookups charged').toBe(charged);
+        return responses;
+      }
+      const served = responses.filter((response) => response.status === 200).length;
+      expect(closed).toBe(true);
+      expect(cost - served, 'lookups charged that nobody saw').toBeGreaterThanOrEqual(0);
+      expect(cost - served, 'lookups charged that nobody saw').toBeLessThanOrEqual(1);
+    }
+    throw new Error('the connection was cut ten times');
+  }
+
   const withKey = (target = TARGET, headers: readonly (readonly [string, string])[] = [], method = 'GET'): string =>
     requestText(target, [['X-API-Key', key], ...headers], method);
 
@@ -244,7 +271,7 @@ describe('the wire', () => {
     it('pipelined requests are answered in order', async () => {
       const paths = ['/pricing', '/login', '/', '/pricing'];
       const text = paths.map((path) => withKey(`/api/check?url=https://stripe.com${path}`)).join('');
-      const responses = await send([text], 4, { count: 4 });
+      const responses = await sendPipelined([text], 4, 4);
       const verdicts = ['allow page_type_db/pricing', 'deny page_type_db/login', 'allow default/classified_read'];
       for (const [i, response] of responses.entries()) {
         expectAnswer(response, found('stripe.com', verdicts[i % 3] as string));
@@ -253,14 +280,14 @@ describe('the wire', () => {
 
     it('contract errors: only a 200 consumes a lookup: pipelined requests of which some are refused', async () => {
       const text = [withKey('/api/check?foo=1'), withKey(), requestText(TARGET), withKey('/x'), withKey()].join('');
-      const responses = await send([text], 2, { count: 5 });
+      const responses = await sendPipelined([text], 5, 2);
       expect(responses.map((response) => response.status)).toEqual([400, 200, 401, 404, 200]);
     });
 
     it('fifty pipelined requests, cut into segments of 37 bytes', async () => {
       const text = withKey().repeat(50);
       const chunks = Array.from({ length: Math.ceil(text.length / 37) }, (_, i) => text.slice(i * 37, i * 37 + 37));
-      const responses = await send(chunks, 50, { count: 50 });
+      const responses = await sendPipelined(chunks, 50, 50);
       for (const response of responses) expectAnswer(response, PRICING);
       const numbers = responses.map((response) => Number(/"quota_remaining":(\d+)/.exec(response.body)?.[1]));
       expect(numbers).toEqual(numbers.map((_, i) => numbers[0]! - i));
