@@ -11,6 +11,7 @@ interface RefreshFlags extends ConfigFlags {
   readonly unsigned?: true;
   readonly rollback?: true;
   readonly otherDataset?: true;
+  readonly rebuild?: true;
   readonly workers?: number;
   readonly json?: true;
 }
@@ -21,6 +22,7 @@ export function registerRefresh(program: Command): void {
     .option('--unsigned', 'accept a drop that has no signature')
     .option('--rollback', 'accept a drop that is older than what is served, or was rolled back here')
     .option('--other-dataset', 'accept a drop of another dataset than what is served')
+    .option('--rebuild', 'build again what is served already, after an upgrade of the program')
     .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
     .option('--workers <n>', 'threads that build (else one for each processor)', parsePositive)
     .option('--json', 'print the report as JSON')
@@ -50,6 +52,7 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
         unsigned: options.unsigned === true,
         rollback: options.rollback === true,
         otherDataset: options.otherDataset === true,
+        rebuild: options.rebuild === true,
         signal,
       },
       steps,

@@ -80,6 +80,8 @@ export interface RefreshOptions {
   readonly unsigned?: boolean;
   readonly rollback?: boolean;
   readonly otherDataset?: boolean;
+  /** Builds anew also what is served already, or was built before: another version of the program makes another index. */
+  readonly rebuild?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -239,9 +241,10 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   });
   if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${manifest.kind}".`);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
-  if (served?.report?.manifestSha256 === manifestSha256) return finish(served.report, 'unchanged', true);
-  checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
-  const finished = await findFinished(drop, generations, options, steps);
+  if (served?.report?.manifestSha256 !== manifestSha256) {
+    checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
+  } else if (options.rebuild !== true) return finish(served.report, 'unchanged', true);
+  const finished = options.rebuild === true ? undefined : await findFinished(drop, generations, options, steps);
   const next = 1 + Math.max(0, ...generations.map((one) => one.generation));
   const report = finished ?? (await buildGeneration(next, drop, options, steps));
   steps.onStep?.('switch');

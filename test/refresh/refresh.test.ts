@@ -58,6 +58,14 @@ describe('a refresh', () => {
     expect(again).toMatchObject({ outcome: 'unchanged', generation: 1 });
   });
 
+  test('of the served drop builds again where that is asked for', async () => {
+    const drop = bench.drop('a');
+    await refresh(bench.options(drop), fakeSteps());
+    const again = await refresh(bench.options(drop, { rebuild: true }), fakeSteps());
+    expect(again).toMatchObject({ outcome: 'activated', generation: 2, reused: false, previousGeneration: 1 });
+    expect(currentGeneration(bench.store)).toBe(2);
+  });
+
   test('keeps the last N generations, the served one among them', async () => {
     for (const revision of [1, 2, 3, 4, 5]) {
       await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 3 }), fakeSteps());

@@ -111,12 +111,12 @@ async function checkUnicode(config: Config): Promise<Finding> {
   if (info === undefined) return skipped('no index');
   if (info.vocabulary.version !== VOCABULARY_VERSION) {
     const found = `the index has page-type vocabulary ${info.vocabulary.version}, the program ${VOCABULARY_VERSION}`;
-    return problem(found, 'Build the index again from its drop with this program: pagegate refresh DROP --rollback');
+    return problem(found, 'Build the index again from its drop with this program: pagegate refresh DROP --rebuild');
   }
   const found = `the index was normalized with Unicode ${info.unicodeVersion}, the program has ${UNICODE_VERSION}`;
   if (info.unicodeVersion === UNICODE_VERSION)
     return ok(`Unicode ${UNICODE_VERSION}, vocabulary ${VOCABULARY_VERSION}`);
-  return warning(found, 'A few international names may not be found: build the index again with this program.');
+  return warning(found, 'A few international names may not be found: pagegate refresh DROP --rebuild');
 }
 
 /** Free space that the next build will ask for, in bytes, if the next drop is like the served one. */
