@@ -1,7 +1,7 @@
 /**
  * The C library's calls that Node lacks: memory mapping, advice about it, and advisory file locks. The only import of koffi.
- * A mapping becomes an ArrayBuffer without a copy; once unmapped, touching that buffer ends the process, so its owner must
- * drop every view of it first.
+ * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
+ * owner is an empty one and not the end of the process.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync } from 'node:fs';
 import koffi from 'koffi';
@@ -35,7 +35,7 @@ const MS_SYNC = 4;
 
 /** A mapped range of a file. */
 export interface Mapping {
-  /** The bytes themselves; not to be touched after `unmap`. */
+  /** The bytes themselves; detached (of length 0) after `unmap`. */
   readonly buffer: ArrayBuffer;
   readonly sizeBytes: number;
   /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
@@ -107,6 +107,7 @@ class LibcMapping implements Mapping {
 
   unmap(): void {
     if (this.#buffer === undefined) return;
+    this.#buffer.transfer();
     this.#buffer = undefined;
     munmap(this.#address, this.sizeBytes);
   }
