@@ -33,8 +33,11 @@ export interface Deployment {
   revokeFirstKey(name: string): void;
   /** Runs a command of the program on this installation; throws where it fails. */
   pagegate(...args: string[]): string;
-  /** Builds and activates the drop. */
+  /** Puts a new drop in the place of the one before. */
+  deliver(revision: number, created: Date): void;
+  /** Builds and activates the drop; throws where it is refused. */
   refresh(): void;
+  removeLicense(): void;
   /** The end of what the server printed. */
   log(): string;
   /** Stops the server and starts it again; `port` is another one then. */
@@ -50,15 +53,15 @@ function run(args: readonly string[], cwd: string): string {
   return result.stdout;
 }
 
-function writeDrop(folder: string): void {
-  mkdirSync(folder);
+function writeDrop(folder: string, revision: number, created: Date): void {
+  mkdirSync(folder, { recursive: true });
   const part = Buffer.from(DROP_ENTRIES.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
   writeFileSync(join(folder, 'part-00.ndjson'), part, { mode: 0o644 });
   const manifest = {
     format: 'pagegate-drop/1',
     dataset: 'contract-test',
-    revision: 1,
-    created: new Date().toISOString(),
+    revision,
+    created: created.toISOString(),
     kind: 'full',
     vocabulary: { name: 'page-types', version: 1 },
     page_types: 'complete',
@@ -81,6 +84,10 @@ export interface DeployOptions {
   readonly workers?: number;
   /** Further settings, by section. */
   readonly config?: Readonly<Record<string, object>>;
+  /** The day up to which the license lets new data in; tomorrow unless told. */
+  readonly licensedUntil?: Date;
+  /** When the drop was made; now unless told. */
+  readonly dropCreated?: Date;
   /** Serves TLS with a certificate for `localhost`. */
   readonly withTls?: boolean;
 }
@@ -113,7 +120,9 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
       rotateKey: (name, overlapSeconds) => accounts.ledger.rotateKey(name, overlapSeconds).key,
       revokeFirstKey: (name) => accounts.revokeFirst(name),
       pagegate,
+      deliver: (revision, created) => deliverDrop(folder, revision, created),
       refresh,
+      removeLicense: () => rmSync(join(stateDir, 'license/license.json')),
       log: () => running.output(),
       restart: async () => {
         await stopServer(running.server);
@@ -131,10 +140,19 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
   }
 }
 
+/** What the vendor does for each delivery. */
+function deliverDrop(folder: string, revision: number, created: Date): void {
+  const drop = join(folder, 'drop');
+  rmSync(drop, { recursive: true, force: true });
+  writeDrop(drop, revision, created);
+  run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
+}
+
 /** What the vendor and the installer do. */
-function prepare(folder: string, { workers = 1, config = {}, withTls = false }: DeployOptions): void {
-  writeDrop(join(folder, 'drop'));
+function prepare(folder: string, options: DeployOptions): void {
+  const { workers = 1, config = {}, withTls = false, licensedUntil = new Date(Date.now() + 86_400_000) } = options;
   run(['license', 'keygen', '--out', 'vendor'], folder);
+  deliverDrop(folder, 1, options.dropCreated ?? new Date());
   const trusted = { vendor: 'vendor.public.pem' };
   const settings = {
     state_dir: 'state',
@@ -146,8 +164,7 @@ function prepare(folder: string, { workers = 1, config = {}, withTls = false }: 
     ...config,
   };
   writeFileSync(join(folder, 'pagegate.json'), JSON.stringify(settings));
-  run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
-  const until = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+  const until = licensedUntil.toISOString().slice(0, 10);
   const terms = [
     '--key-name',
     'vendor',
