@@ -44,8 +44,6 @@ export class CanonicalUrl {
   readonly spelling: number;
   /** The whole URL as the standard writes it, userinfo and fragment included. */
   readonly href: string;
-  /** Length of the value as it was sent, in UTF-16 units. */
-  readonly sentLength: number;
 
   /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
@@ -62,7 +60,6 @@ export class CanonicalUrl {
     decodedPath: string,
     spelling: number,
     href: string,
-    sentLength: number,
     isPlain: boolean,
   ) {
     this.scheme = scheme;
@@ -76,7 +73,6 @@ export class CanonicalUrl {
     this.decodedPath = decodedPath;
     this.spelling = spelling;
     this.href = href;
-    this.sentLength = sentLength;
     this.isPlain = isPlain;
   }
 }
@@ -135,7 +131,6 @@ function parsePlainUrl(value: string): CanonicalUrl | undefined {
     path,
     0,
     slash < 0 ? `${value}/` : value,
-    value.length,
     true,
   );
 }
@@ -165,7 +160,6 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
     decodedPath,
     spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
     url.href,
-    value.length,
     false,
   );
 }

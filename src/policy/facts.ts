@@ -164,18 +164,38 @@ export function fragmentRoute(url: CanonicalUrl): string | undefined {
   return decodeOnce(query < 0 ? fragment : fragment.slice(0, query));
 }
 
-/** Calls back for every parameter of a query, name and value decoded once. */
-export function eachParameter(query: string, visit: (name: string, value: string) => void): void {
+interface Parameters {
+  readonly query: string;
+  readonly names: readonly string[];
+  readonly values: readonly string[];
+}
+
+// Several rules read the same query one after the other; it is taken apart once.
+let latest: Parameters = { query: '', names: [], values: [] };
+
+function parametersOf(query: string): Parameters {
+  if (latest.query === query) return latest;
+  const names: string[] = [];
+  const values: string[] = [];
   for (let start = 0; start < query.length; ) {
     let end = query.indexOf('&', start);
     if (end < 0) end = query.length;
     if (end > start) {
       const equals = query.indexOf('=', start);
       const split = equals < 0 || equals > end ? end : equals;
-      visit(decodeForm(query.slice(start, split)), split < end ? decodeForm(query.slice(split + 1, end)) : '');
+      names.push(decodeForm(query.slice(start, split)));
+      values.push(split < end ? decodeForm(query.slice(split + 1, end)) : '');
     }
     start = end + 1;
   }
+  latest = { query, names, values };
+  return latest;
+}
+
+/** Calls back for every parameter of a query, name and value decoded once. */
+export function eachParameter(query: string, visit: (name: string, value: string) => void): void {
+  const { names, values } = parametersOf(query);
+  for (let at = 0; at < names.length; at++) visit(names[at]!, values[at]!);
 }
 
 /** Decodes a form field: `+` is a space, percent escapes are UTF-8. */

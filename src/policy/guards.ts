@@ -79,7 +79,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   },
   length: (rule) => {
     const limit = rule.max_length ?? 4096;
-    return ({ url }) => url.sentLength > limit;
+    return ({ url }) => url.href.length > limit;
   },
   method: (rule) => {
     const allowed = new Set<string | number>(rule.allowed ?? []);

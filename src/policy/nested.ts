@@ -5,6 +5,8 @@ import { decodeForm, eachParameter } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 
 const MAX_SCHEME_LENGTH = 16;
+// With or without slashes: clients take both for an absolute URL.
+const STARTS_AS_URL = /^\s{0,16}https?:/i;
 
 /** How a host that a nested URL names is judged. */
 export interface InternalPlaces {
@@ -26,6 +28,7 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
   eachParameter(url.query, (name, value) => {
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
+    else if (STARTS_AS_URL.test(value)) found = isInternalText(value, places);
     else if (
       !value.includes(':/') &&
       isPlace(value) &&
@@ -102,7 +105,7 @@ export function hasOpenRedirect(url: CanonicalUrl): boolean {
   eachParameter(url.query, (_name, value) => {
     if (found) return;
     const text = startsLikeHost(value) ? `http:${value}` : value;
-    if (!/^\s*https?:[/\\]/i.test(text.slice(0, 64))) return;
+    if (!STARTS_AS_URL.test(text.slice(0, 64))) return;
     const other = left-- > 0 ? parseUrl(text) : undefined;
     own ??= registrableDomain(url.host) ?? url.host;
     found = other === undefined ? left < 0 : (registrableDomain(other.host) ?? other.host) !== own;

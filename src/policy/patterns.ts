@@ -26,6 +26,13 @@ export interface PatternRule {
   readonly check: ((url: CanonicalUrl) => boolean) | undefined;
 }
 
+/** What a rule asks of a query parameter; -1 where any value will do. */
+interface QueryCondition {
+  readonly rule: number;
+  readonly value: number;
+  readonly minValueLength: number;
+}
+
 export type ListLookup = (name: string) => number;
 
 export function compileCondition(condition: Condition, list: ListLookup): CompiledCondition {
@@ -52,8 +59,8 @@ export class PatternMatcher {
   readonly rules: readonly PatternRule[];
   private readonly tokens: TokenIndex;
   private readonly facts: Facts;
-  /** For each token list whether a query condition asks for it as a name. */
-  private readonly isQueryName: Uint8Array;
+  /** For each token list the conditions that ask for it as the name of a query parameter. */
+  private readonly byName: (QueryCondition[] | undefined)[];
   /** For each rule whether its file or query conditions hold. */
   private readonly hits: Uint8Array;
   private hasHits = false;
@@ -65,13 +72,20 @@ export class PatternMatcher {
       ...rules.filter((r) => r.verdict.verdict !== 'deny'),
     ];
     this.tokens = tokens;
-    this.isQueryName = new Uint8Array(tokens.names.length);
+    this.byName = new Array(tokens.names.length).fill(undefined);
     this.hits = new Uint8Array(this.rules.length);
     this.checks = this.rules.filter((rule) => rule.check !== undefined);
     const relevant = new Uint8Array(tokens.names.length);
-    for (const condition of this.rules.flatMap((rule) => rule.when)) {
-      if (condition.queryName >= 0) this.isQueryName[condition.queryName] = 1;
-      for (const list of [condition.segment, condition.hostLabel]) if (list >= 0) relevant[list] = 1;
+    for (const [rule, { when }] of this.rules.entries()) {
+      for (const condition of when) {
+        const { queryName, queryValue, minValueLength } = condition;
+        if (queryName >= 0) {
+          const conditions = this.byName[queryName] ?? [];
+          this.byName[queryName] = conditions;
+          conditions.push({ rule, value: queryValue, minValueLength });
+        }
+        for (const list of [condition.segment, condition.hostLabel]) if (list >= 0) relevant[list] = 1;
+      }
     }
     this.facts = new Facts(tokens, lists, relevant);
   }
@@ -148,37 +162,46 @@ export class PatternMatcher {
   private readQuery(query: string): void {
     eachParameter(query, (name, value) => {
       for (const list of this.tokens.find(name, 0, name.length)) {
-        if (this.isQueryName[list] === 1) this.readParameter(list, value);
+        const conditions = this.byName[list];
+        if (conditions !== undefined) this.readParameter(conditions, value);
       }
     });
   }
 
-  private readParameter(name: number, value: string): void {
-    let lists: ReadonlySet<number> | undefined;
-    for (const [at, rule] of this.rules.entries()) {
-      if (this.hits[at] === 1) continue;
-      for (const condition of rule.when) {
-        if (condition.queryName !== name || value.length < condition.minValueLength) continue;
-        if (condition.queryValue >= 0) {
-          lists ??= this.listsOfValue(value);
-          if (!lists.has(condition.queryValue)) continue;
-        }
-        this.hit(at);
-        break;
+  private readParameter(conditions: readonly QueryCondition[], value: string): void {
+    let lists: readonly number[] | undefined;
+    for (const condition of conditions) {
+      if (this.hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
+      if (condition.value >= 0) {
+        lists ??= this.listsOfValue(value);
+        if (!lists.includes(condition.value)) continue;
       }
+      this.hit(condition.rule);
     }
   }
 
   /** Token lists that a value, or one of its parts between slashes, colons and dots, is in. */
-  private listsOfValue(value: string): Set<number> {
-    const lists = new Set(this.tokens.find(value, 0, nameEnd(value, 0, value.length)));
+  private listsOfValue(value: string): readonly number[] {
+    const whole = this.tokens.find(value, 0, nameEnd(value, 0, value.length));
+    let all: Set<number> | undefined;
     for (let start = 0, at = 0; at <= value.length; at++) {
-      if (at < value.length && !'/\\:.|,'.includes(value[at]!)) continue;
-      if (at > start) for (const list of this.tokens.find(value, start, at)) lists.add(list);
+      if (at < value.length && !isSeparator(value.charCodeAt(at))) continue;
+      if (at > start && at - start < value.length) {
+        const part = this.tokens.find(value, start, at);
+        if (part.length > 0) {
+          all ??= new Set(whole);
+          for (const list of part) all.add(list);
+        }
+      }
       start = at + 1;
     }
-    return lists;
+    return all === undefined ? whole : [...all];
   }
+}
+
+/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma. */
+function isSeparator(code: number): boolean {
+  return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
 }
 
 /** Where a segment's extension ends: before its parameters. */

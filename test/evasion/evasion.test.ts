@@ -1,0 +1,42 @@
+/** No hostile form gets an allow: not under the most open profile, and not on a domain that is classified. */
+import { describe, expect, it } from 'vitest';
+import { judge, licenseePolicy } from '../policy/support.ts';
+import { hostileForms } from './forms.ts';
+
+const open = licenseePolicy({}, 'open');
+const { addresses, all } = hostileForms();
+
+describe('evasion', () => {
+  it('has at least three hundred forms, none twice', () => {
+    expect(all.length).toBeGreaterThan(300);
+    expect(new Set(all).size).toBe(all.length);
+  });
+
+  it('would be seen: what is harmless is allowed', () => {
+    expect(judge('https://example.org/', { found: false }, 'GET', open)).toMatch(/^allow/);
+    expect(judge('https://example.org/?url=/local/path&q=10.0', { found: true }, 'GET', open)).toMatch(/^allow/);
+  });
+
+  it.each(['GET', 'HEAD', 'POST'])('never gets an allow with %s, classified or not', (method) => {
+    const allowed = all.filter((value) =>
+      [true, false].some((found) => judge(value, { found }, method, open).startsWith('allow')),
+    );
+    expect(allowed).toEqual([]);
+  });
+
+  it('is denied or refused wherever it leads to an internal place', () => {
+    const soft = addresses.filter((value) => !/^(deny|refused)/.test(judge(value, { found: true }, 'GET', open)));
+    expect(soft).toEqual([]);
+  });
+
+  it('gets nothing from a page that is verified, or from an entry for another host', () => {
+    const policy = licenseePolicy(
+      { allow: [{ id: 'all', host: '*.org', path: '/', methods: ['GET', 'POST'] }] },
+      'open',
+    );
+    const soft = addresses.filter(
+      (value) => !/^(deny|refused)/.test(judge(value, { pages: { docs: value } }, 'GET', policy)),
+    );
+    expect(soft).toEqual([]);
+  });
+});

@@ -1,0 +1,49 @@
+/** A short run of the fuzzer; `make fuzz` is the long one, and measures. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { longValues } from '../../tools/fuzz/urls.ts';
+import { fuzzVerdicts, verdictOf } from '../../tools/fuzz/verdict.ts';
+import { shipped } from './support.ts';
+
+describe('the fuzzer', () => {
+  it.each([1, 2])('with seed %d finds no crash, and one verdict for every spelling', (seed) => {
+    const report = fuzzVerdicts(shipped, seed, 8000);
+    expect(report.failures).toEqual([]);
+    expect(report.judged).toBeGreaterThan(3000);
+    expect(report.pairs).toBeGreaterThan(1500);
+    expect(report.harder).toBeLessThan(report.pairs / 2);
+  });
+
+  it('judges the longest hostile values', () => {
+    const values = Object.entries(longValues(8000));
+    expect(values.length).toBeGreaterThan(20);
+    for (const [name, value] of values)
+      if (name !== 'dot segments') expect([name, verdictOf(shipped, value, 'GET')?.verdict]).not.toContain('allow');
+  });
+});
+
+/** Repetitions of repetitions that cannot go wrong: each round needs a character that the inner one does not take. */
+const BOUNDED = new Set<string>([]);
+
+describe('linear time', () => {
+  const files = ['domain', 'policy'].flatMap((room) => {
+    const dir = new URL(`../../src/${room}/`, import.meta.url);
+    return readdirSync(dir).map((name) => [`${room}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
+  });
+
+  /** Bodies of the regular expressions of a source text: after what cannot end a value, up to the next slash of its own. */
+  const expressions = (text: string): string[] =>
+    [...text.matchAll(/(?<=[=(,:?!&|]\s*)\/((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/[a-z]*(?=[.,;)\s])/g)].map(
+      (match) => match[1] ?? '',
+    );
+
+  it('is not put at risk by a pattern that repeats a repetition', () => {
+    const all = files.flatMap(([name, text]) => expressions(text).map((body) => [name, body] as const));
+    expect(all.length).toBeGreaterThan(15);
+    // A group that repeats something and is itself repeated without an end: the classic way to exponential time.
+    const risky = all
+      .filter(([, body]) => /[+*}]\)(?:[+*]|\{\d+,\})/.test(body))
+      .map(([name, body]) => `${name}: ${body}`);
+    expect(risky.filter((text) => !BOUNDED.has(text))).toEqual([]);
+  });
+});

@@ -1,0 +1,63 @@
+/** `make fuzz`: the fuzzer of the verdict for as long as wanted, and what long hostile values cost by their length. */
+import { parseArgs } from 'node:util';
+import { printLine, printTable } from '../../src/commands/output.ts';
+import { loadPolicy } from '../../src/policy/load.ts';
+import { longValues } from './urls.ts';
+import { fuzzVerdicts, verdictOf } from './verdict.ts';
+
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '30' }, seed: { type: 'string', default: '1' } },
+});
+
+/** No answer may take longer. */
+const MAX_ANSWER_MS = 1;
+/** A value eight times as long may cost this many times as much: linear, with room for what a small machine adds. */
+const MAX_GROWTH = 16;
+/** What any answer costs: a smaller cost is not worth a ratio. */
+const FLOOR_MS = 0.005;
+
+const policy = loadPolicy();
+
+/** The shortest of several runs, in milliseconds: the others were disturbed. */
+function cost(value: string): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 30; run++) {
+    const start = process.hrtime.bigint();
+    verdictOf(policy, value, 'GET');
+    best = Math.min(best, Number(process.hrtime.bigint() - start) / 1e6);
+  }
+  return best;
+}
+
+let failed = false;
+const end = Date.now() + Number(values.seconds) * 1000;
+let [seed, judged, pairs, harder] = [Number(values.seed), 0, 0, 0];
+do {
+  const report = fuzzVerdicts(policy, seed++, 20_000);
+  judged += report.judged;
+  pairs += report.pairs;
+  harder += report.harder;
+  for (const failure of report.failures) printLine(`FAILED (seed ${seed - 1}): ${failure}`);
+  failed ||= report.failures.length > 0;
+} while (Date.now() < end && !failed);
+printLine(
+  `${judged.toLocaleString('en-US')} values judged, ${pairs.toLocaleString('en-US')} pairs of spellings compared, ` +
+    `${harder.toLocaleString('en-US')} judged harder for their spelling, last seed ${seed - 1}`,
+);
+
+const rows: (string | number)[][] = [['long value', 'µs at 500', 'µs at 4,000', 'growth', 'µs at 8,000']];
+const long = longValues(4000);
+const longest = longValues(8000);
+for (const [name, short] of Object.entries(longValues(500))) {
+  const [low, high, top] = [cost(short), cost(long[name]!), cost(longest[name]!)];
+  const growth = high / Math.max(low, FLOOR_MS);
+  rows.push([name, Math.round(low * 1000), Math.round(high * 1000), growth.toFixed(1), Math.round(top * 1000)]);
+  if (Math.max(high, top) > MAX_ANSWER_MS || growth > MAX_GROWTH) {
+    failed = true;
+    printLine(
+      `FAILED: ${name}: ${top.toFixed(3)} ms at 8,000 characters, ${growth.toFixed(1)} times the cost at eight times the length`,
+    );
+  }
+}
+printTable(rows);
+process.exitCode = failed ? 1 : 0;

@@ -1,0 +1,89 @@
+/** The fuzzer of the verdict: nothing may throw, and two spellings of one URL never get different verdicts. */
+import { parseTarget } from '../../src/domain/target.ts';
+import { evaluate } from '../../src/policy/evaluate.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { Evidence, Verdict } from '../../src/policy/types.ts';
+import { Random } from './random.ts';
+import { mutate, randomUrl, respell } from './urls.ts';
+
+/** Rules about the spelling itself: the one way in which a spelling may be judged harder than the URL that it stands for. */
+export const SPELLING_RULES: ReadonlySet<string> = new Set([
+  'control_characters',
+  'backslash',
+  'host_escape',
+  'obfuscated_address',
+  'userinfo',
+]);
+
+export const METHODS = ['GET', 'HEAD', 'POST', 'OPTIONS', 'TRACE', 'X'];
+
+const EVIDENCE: Evidence = {
+  found: true,
+  parentFound: true,
+  pages: () => [
+    { type: 'login', url: 'https://example.org/a' },
+    { type: 'account', url: 'https://example.org/index.php?page=account' },
+    { type: 'docs', url: 'https://docs.example.com/' },
+    { type: 'help', url: 'https://www.example.co.uk/help' },
+    { type: 'download', url: 'https://example.org/blog/' },
+  ],
+  filteringCategories: () => [],
+};
+
+export function verdictOf(policy: Policy, value: string, method: string): Verdict | undefined {
+  const target = parseTarget(value);
+  return 'problem' in target ? undefined : evaluate(policy, { url: target.url, method }, EVIDENCE);
+}
+
+export interface FuzzReport {
+  readonly values: number;
+  readonly judged: number;
+  /** Pairs of different spellings of one URL that were compared. */
+  readonly pairs: number;
+  /** Pairs of which one was judged harder by a rule about its spelling. */
+  readonly harder: number;
+  readonly failures: readonly string[];
+}
+
+/** Runs the fuzzer; stops at the first ten failures. */
+export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzReport {
+  const random = new Random(seed);
+  const failures: string[] = [];
+  let judged = 0;
+  let pairs = 0;
+  let harder = 0;
+  for (let at = 0; at < count && failures.length < 10; at++) {
+    const base = random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random));
+    const method = random.pick(METHODS);
+    try {
+      const verdict = verdictOf(policy, base, method);
+      if (verdict !== undefined) judged++;
+      const other = respell(random, base);
+      if (other === base || !isSameUrl(base, other)) continue;
+      pairs++;
+      const again = verdictOf(policy, other, method);
+      if (again === verdict) continue;
+      if (isHarder(verdict, again)) harder++;
+      else failures.push(`${JSON.stringify(base)} gets ${text(verdict)}, ${JSON.stringify(other)} gets ${text(again)}`);
+    } catch (error) {
+      failures.push(`${JSON.stringify(base)} with ${method}: ${error instanceof Error ? error.stack : String(error)}`);
+    }
+  }
+  return { values: count, judged, pairs, harder, failures };
+}
+
+function text(verdict: Verdict | undefined): string {
+  return verdict === undefined ? 'refused' : `${verdict.verdict} ${verdict.layer}/${verdict.id}`;
+}
+
+/** Whether a browser takes two values for one URL: both absolute, and the same when written out. */
+function isSameUrl(one: string, other: string): boolean {
+  if (!/^\s*[a-z]+:\/\//i.test(one) || !/^\s*[a-z]+:\/\//i.test(other)) return false;
+  const left = URL.parse(one)?.href;
+  return left !== undefined && left === URL.parse(other)?.href;
+}
+
+/** Whether two verdicts differ only because a rule about the spelling denied one of the two. */
+function isHarder(one: Verdict | undefined, other: Verdict | undefined): boolean {
+  return [one, other].some((verdict) => verdict?.verdict === 'deny' && SPELLING_RULES.has(verdict.id));
+}
