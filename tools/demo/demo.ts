@@ -136,9 +136,10 @@ async function ask(origin: string, question: Question, accountKey: string): Prom
   heading(question.title);
   say(paint(36, `GET ${target}`));
   const response = await fetch(origin + target, { headers: { 'X-API-Key': question.key ?? accountKey } });
-  const body: unknown = await response.json();
-  const good = response.status === question.status;
-  say(`${paint(good ? 32 : 31, `HTTP ${response.status}`)}${good ? '' : ` — expected ${question.status}`}`);
+  const body = (await response.json()) as { readonly verdict?: string };
+  const good = response.status === question.status && body.verdict === question.verdict;
+  const expected = good ? '' : ` — expected ${question.status} ${question.verdict ?? ''}`;
+  say(`${paint(good ? 32 : 31, `HTTP ${response.status}`)}${expected}`);
   for (const line of JSON.stringify(body, null, 2).split('\n')) say(`  ${line}`);
   return good;
 }
@@ -146,8 +147,10 @@ async function ask(origin: string, question: Question, accountKey: string): Prom
 function sayHowToGoOn(key: string): void {
   heading('How to go on');
   say('make serve                      serve this index and this account on http://127.0.0.1:8080 until Ctrl-C, then:');
-  say(`curl -sG -H 'X-API-Key: ${key}' http://127.0.0.1:8080/api/check --data-urlencode 'url=https://zoom.us/pricing'`);
-  say('npx pagegate explain --config var/demo/pagegate.json https://zoom.us/oauth/authorize      what each layer said');
+  say(
+    `curl -sG -H 'X-API-Key: ${key}' http://127.0.0.1:8080/api/check --data-urlencode 'url=https://www.netlify.com/pricing/'`,
+  );
+  say('npx pagegate explain --config var/demo/pagegate.json https://www.twitch.tv/login      what each layer said');
   say('npx pagegate inspect var/demo/state/index/current/index.pgx                              what the file holds');
   say('npx pagegate --help             everything else; README.md and docs/ say more');
 }
@@ -176,7 +179,7 @@ async function main(): Promise<void> {
   } finally {
     await stopServer(server);
   }
-  if (wrong > 0) throw new Error(`${wrong} of ${QUESTIONS.length} answers had another status than expected`);
+  if (wrong > 0) throw new Error(`${wrong} of ${QUESTIONS.length} answers are not the ones expected`);
   sayHowToGoOn(key);
 }
 
