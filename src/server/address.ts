@@ -14,18 +14,23 @@ const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 /** X-Forwarded-For beyond this is not read: a chain of proxies is a handful of addresses. */
 const FORWARDED_MAX_LENGTH = 2_048;
 
-/** From the 4 or 16 bytes that the transport gives. */
-export function addressFromBytes(bytes: ArrayBuffer): Address {
+/** From the 4 or 16 bytes that the transport gives; written into `address`, which is returned. */
+export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint8Array(16)): Address {
   const raw = new Uint8Array(bytes);
-  if (raw.length === 16) return raw.slice();
-  const address = new Uint8Array(16);
-  address.set(MAPPED_PREFIX);
-  if (raw.length === 4) address.set(raw, 12);
+  if (raw.length === 16) {
+    address.set(raw);
+    return address;
+  }
+  address.fill(0, 0, 10);
+  address[10] = 0xff;
+  address[11] = 0xff;
+  for (let i = 0; i < 4; i++) address[12 + i] = raw[i] ?? 0;
   return address;
 }
 
 export function isIpv4Address(address: Address): boolean {
-  return MAPPED_PREFIX.every((byte, i) => address[i] === byte);
+  for (let i = 0; i < 10; i++) if (address[i] !== 0) return false;
+  return address[10] === 0xff && address[11] === 0xff;
 }
 
 /** From text: IPv4 in four decimal numbers, IPv6 in any spelling without a zone; undefined for anything else. */

@@ -87,11 +87,10 @@ export class BurstGuard {
 
   /** Counts a request. Returns 0 when it may pass, otherwise how many seconds the client must wait (at least 1). */
   admit(client: Address): number {
-    const view = new DataView(client.buffer, client.byteOffset, 16);
     const isV4 = isIpv4Address(client);
     const kind = isV4 ? 1 : 2;
-    const high = isV4 ? view.getUint32(12) : view.getUint32(0);
-    const low = isV4 ? 0 : view.getUint32(4);
+    const high = wordAt(client, isV4 ? 12 : 0);
+    const low = isV4 ? 0 : wordAt(client, 4);
     const set = HEADER_WORDS + (this.#hash(kind, high, low) & this.#setMask) * this.#setWords;
     const now = Math.floor(this.#clockMs() / TICK_MS) >>> 0;
     this.#lock(set);
@@ -168,6 +167,9 @@ function ticksSince(then: number, now: number): number {
   const ticks = (now - then) >>> 0;
   return ticks > 0xffffffff - AHEAD_MAX_TICKS ? 0 : ticks;
 }
+
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0;
 
 function mix(value: number): number {
   let h = value | 0;

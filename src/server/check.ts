@@ -15,7 +15,7 @@ import type { BurstGuard } from './burst.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { RecordEvidence } from './evidence.ts';
 import { failureFields, type Log } from './log.ts';
-import type { WorkerMetrics } from './metrics.ts';
+import type { Counter, WorkerMetrics } from './metrics.ts';
 import { PipeliningGuard } from './pipelining.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
@@ -76,6 +76,10 @@ export class CheckHandler {
   readonly #proxies: readonly Network[];
   readonly #subdomains: 'exact' | 'parent';
   readonly #writer = new AnswerWriter();
+  /** The peer of the request at hand; overwritten by the next. */
+  readonly #peer: Address = new Uint8Array(16);
+  readonly #answered: Counter;
+  readonly #verdicts = new WeakMap<Verdict, Counter>();
   readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
   readonly #readHeader: (name: string, value: string) => void;
   readonly #pipelining = new PipeliningGuard();
@@ -83,6 +87,7 @@ export class CheckHandler {
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
+    this.#answered = parts.metrics.counter('requests_total{status="200"}');
     this.#exempt = parts.config.burst.exempt.map(parseNetwork);
     this.#proxies = parts.config.burst.trusted_proxies.map(parseNetwork);
     this.#subdomains = parts.config.index.subdomains;
@@ -130,7 +135,7 @@ export class CheckHandler {
     headers.hasBody = false;
     headers.forwarded = '';
     req.forEach(this.#readHeader);
-    const peer = addressFromBytes(res.getRemoteAddress());
+    const peer = addressFromBytes(res.getRemoteAddress(), this.#peer);
     const client = clientAddress(peer, headers.forwarded, this.#proxies);
     headers.client = client;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
@@ -215,13 +220,14 @@ export class CheckHandler {
       throw error;
     }
     if (pending.done) return;
+    const seen = client.slice();
     pending.draft = keepDraft(pending.draft);
     pending.served.take();
     this.#inFlight += 1;
     const { turn } = this.#pipelining;
     pending.res.onAborted(() => {
       pending.aborted = true;
-      if (turn === this.#pipelining.turn) this.#pipelining.remember(client);
+      if (turn === this.#pipelining.turn) this.#pipelining.remember(seen);
       this.#parts.metrics.count('aborted_total');
     });
     pending.waiting = true;
@@ -248,14 +254,14 @@ export class CheckHandler {
   #send(pending: Pending, outcome: ChargeOutcome): void {
     const { res, served, draft } = pending;
     if (outcome.charged) {
-      this.#parts.metrics.count('requests_total{status="200"}');
+      this.#answered.value += 1;
       res.writeHeader('content-type', served.headers);
       res.end(finishDraft(draft, outcome.remaining), this.#parts.isDraining());
     } else this.#refuse(res, 'GET', outcome.error, outcome.quota === undefined ? {} : { fields: { ...outcome.quota } });
   }
 
   #record({ account, method, target, evidence, verdict, served, startedMs }: Pending): void {
-    this.#parts.metrics.count(`verdicts_total{verdict="${verdict.verdict}",layer="${verdict.layer}"}`);
+    this.#counterOf(verdict).value += 1;
     this.#parts.decisions?.record({
       account: account.id,
       method,
@@ -266,6 +272,16 @@ export class CheckHandler {
       data: served.tag,
       latencyMs: performance.now() - startedMs,
     });
+  }
+
+  #counterOf(verdict: Verdict): Counter {
+    let counter = this.#verdicts.get(verdict);
+    if (counter === undefined) {
+      const name = `verdicts_total{verdict="${verdict.verdict}",layer="${verdict.layer}"}`;
+      counter = this.#parts.metrics.counter(name);
+      this.#verdicts.set(verdict, counter);
+    }
+    return counter;
   }
 
   #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): void {
