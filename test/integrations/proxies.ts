@@ -4,7 +4,12 @@ import { chmodSync, chownSync, readFileSync } from 'node:fs';
 import { freePort, NODE, put, TOOLS, untilListening, type World } from './world.ts';
 
 /** Squid with its helper; returns the port. Names are found at an address of loopback. */
-export async function startSquid(world: World, server: string, hosts: Record<string, string>): Promise<number> {
+export async function startSquid(
+  world: World,
+  server: string,
+  hosts: Record<string, string>,
+  allowInside = true,
+): Promise<number> {
   const proxy = await freePort();
   const lines = Object.entries(hosts).map(([name, address]) => `${address} ${name}\n`);
   const hostsFile = put(world, 'hosts', lines.join(''));
@@ -17,7 +22,7 @@ export async function startSquid(world: World, server: string, hosts: Record<str
     .replace('/etc/squid/pagegate.key', world.keyFile)
     .replace('ttl=60', 'ttl=0')
     // The origin of a test is on loopback, where the shipped file lets nobody go.
-    .replace('http_access deny to_inside\n', '');
+    .replace('http_access deny to_inside\n', allowInside ? '' : 'http_access deny to_inside\n');
   const rest = [
     `pid_filename ${world.folder}/squid.pid`,
     `cache_log ${world.folder}/cache.log`,

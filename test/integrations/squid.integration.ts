@@ -70,3 +70,21 @@ test('without pagegate nothing passes, and with it again everything is as before
   judge = await createJudge(() => verdict('allow'), port);
   expect((await through(proxy, 'GET', at('allowed.example'))).status).toBe(200);
 });
+
+test('as shipped, a name that leads inside is refused whatever the verdict', async () => {
+  const inside = await createWorld();
+  const hosts = { 'allowed.example': '127.0.0.1', 'rebound.example': '169.254.169.254', 'six.example': '::1' };
+  put(inside, 'api.key', 'pg_test\n', 0o600);
+  const yes = await createJudge(() => verdict('allow'));
+  try {
+    const guarded = await startSquid(inside, `http://127.0.0.1:${yes.port}`, hosts, false);
+    for (const host of Object.keys(hosts)) {
+      expect((await through(guarded, 'GET', `http://${host}:${inside.originPort}/`)).status).toBe(403);
+    }
+    expect((await through(guarded, 'GET', `http://127.0.0.1:${inside.originPort}/`)).status).toBe(403);
+    expect(inside.reached).toEqual([]);
+  } finally {
+    await yes.close();
+    await inside.close();
+  }
+});
