@@ -13,6 +13,8 @@ interface Job {
 export interface LoadReport {
   readonly answered: number;
   readonly others: number;
+  /** The last of the others. */
+  readonly example: string;
   readonly elapsedMs: number;
   readonly p50Us: number;
   readonly p99Us: number;
@@ -25,13 +27,15 @@ async function run({ port, key, domains, connections, durationMs }: Job): Promis
   const latencies: number[] = [];
   let answered = 0;
   let others = 0;
+  let example = '';
   let at = 0;
   const startedMs = performance.now();
   const endMs = startedMs + durationMs;
   const connection = (): Promise<void> =>
     new Promise((resolve, reject) => {
       let sentMs = 0;
-      // Answers are small and arrive in one piece; one that does not begin with a status line belongs to the one before it.
+      // The first byte of the status; an answer may arrive in pieces, and ends with the brace of its body.
+      let status = 0;
       const buffer = Buffer.alloc(65_536);
       const socket = connect({
         port,
@@ -40,9 +44,14 @@ async function run({ port, key, domains, connections, durationMs }: Job): Promis
         onread: {
           buffer,
           callback: (size) => {
+            if (status === 0) status = buffer[9]!;
             if (buffer[size - 1] !== 0x7d) return true;
-            if (buffer[9] === 0x32) answered += 1;
-            else others += 1;
+            if (status === 0x32) answered += 1;
+            else {
+              others += 1;
+              example = buffer.toString('latin1', 0, Math.min(size, 400));
+            }
+            status = 0;
             const nowMs = performance.now();
             latencies.push(nowMs - sentMs);
             if (nowMs > endMs) socket.destroy();
@@ -63,7 +72,14 @@ async function run({ port, key, domains, connections, durationMs }: Job): Promis
   await Promise.all(Array.from({ length: connections }, connection));
   const sorted = Float64Array.from(latencies).sort();
   const quantile = (share: number): number => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 1000);
-  return { answered, others, elapsedMs: performance.now() - startedMs, p50Us: quantile(0.5), p99Us: quantile(0.99) };
+  return {
+    answered,
+    others,
+    example,
+    elapsedMs: performance.now() - startedMs,
+    p50Us: quantile(0.5),
+    p99Us: quantile(0.99),
+  };
 }
 
 process.on('message', (job: Job) => {

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { domainOf, freePort, Installation } from '../../tools/chaos/installation.ts';
 import type { LoadReport } from '../metering/load.ts';
 import { MODES, type Mode } from '../metering/meters.ts';
+import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
 const RECORDS = 10_000;
 const CLOCK_TICKS = 100;
@@ -44,9 +45,6 @@ interface Sample {
   readonly cpuUs: number;
   readonly keeperCpuUs: number;
 }
-
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 /** Keeps a process on one core, where the system has the tool for it. */
 function pin(pid: number, core: number): void {
@@ -181,13 +179,20 @@ function summarize(mode: Mode, connections: number, own: readonly Sample[], off:
   };
 }
 
-if (import.meta.main) {
-  const [rounds = '5', seconds = '2', connections = '1,64,256'] = process.argv.slice(2);
-  const rows = await measureMetering({
-    rounds: Number(rounds),
-    durationMs: Number(seconds) * 1000,
-    connections: connections.split(',').map(Number),
-    modes: MODES,
-  });
-  console.table(rows);
-}
+export const workload: Workload = {
+  name: 'metering',
+  description: 'the server with metering off, relaxed, full, and two simpler designs, at 1, 64 and 256 connections',
+  async run({ log }: BenchOptions): Promise<BenchReport> {
+    log('five servers in turn, three times two seconds at 1, 64 and 256 connections');
+    const rows = await measureMetering({ rounds: 3, durationMs: 2_000, connections: [1, 64, 256], modes: MODES });
+    return {
+      rows: rows.map((row) => ({ ...row })),
+      notes: [
+        'One worker and its keeper share core 0; the load generator has core 1. Medians of interleaved rounds.',
+        'off charges nothing. relaxed: shared counters only. full: the default, on disk before the answer leaves.',
+        'turn: one SQLite transaction for each event-loop turn, in the worker. request: one for each request.',
+        'cpuUsPerLookup counts user and system time of worker and keeper; ratio is to off in the same round.',
+      ],
+    };
+  },
+};

@@ -41,6 +41,8 @@ interface Opened {
   readonly inode: bigint;
   readonly saveMeter: (accountId: number, row: Row) => void;
   readonly closeDay: (accountId: number, row: Row) => void;
+  readonly begin: () => void;
+  readonly end: () => void;
 }
 
 /** One for each ledger on a host. All methods are synchronous; a failure becomes the state `failed` with its reason. */
@@ -62,6 +64,7 @@ export class Committer {
   /** Opens the ledger (again) and brings both sides to the greater of their counters. Reports `ready` or `failed`. */
   open(): boolean {
     this.#release();
+    this.counters.heartbeatMs = this.#now();
     try {
       this.#opened = this.#connect();
       this.#reconcile(this.#opened);
@@ -75,6 +78,7 @@ export class Committer {
 
   close(): void {
     this.#release();
+    this.counters.heartbeatMs = 0;
     this.counters.close();
   }
 
@@ -149,8 +153,12 @@ export class Committer {
     const closeDay = database.prepare(
       'INSERT INTO usage_days VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET lookups = max(lookups, excluded.lookups)',
     );
+    const begin = database.prepare('BEGIN IMMEDIATE');
+    const end = database.prepare('COMMIT');
     return {
       database,
+      begin: () => begin.run(),
+      end: () => end.run(),
       read: createReader(database),
       inode: statSync(file, { bigint: true }).ino,
       saveMeter: (id, row) => save.run(row.cycle, row.used, row.total, row.day, row.day_used, id),
@@ -210,7 +218,7 @@ export class Committer {
       if (after !== undefined) changed.push([id, after]);
     }
     if (changed.length === 0 && !isRecovering && !isMinuteOver) return;
-    opened.database.exec('BEGIN IMMEDIATE');
+    opened.begin();
     try {
       for (const [id, row] of changed) {
         const before = this.#rows.get(id)!;
@@ -219,7 +227,7 @@ export class Committer {
       }
       // Writing anything at all is also how a recovery is proved.
       if (isRecovering || isMinuteOver) this.#saveSeen(opened, seconds);
-      opened.database.exec('COMMIT');
+      opened.end();
     } catch (error) {
       if (opened.database.inTransaction) opened.database.exec('ROLLBACK');
       // Whether a failed commit reached the disk is not known: ask the file next time.

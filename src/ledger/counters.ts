@@ -18,6 +18,9 @@ const HEADER_SIZE_BYTES = 4096;
 const SLOT_SIZE_BYTES = 64;
 const DIRTY_OFFSET = HEADER_SIZE_BYTES;
 const DIRTY_SIZE_BYTES = SLOT_COUNT / 8;
+/** One word for each 32 words of marks: whether any of them may be set. */
+const DIRTY_GROUPS = DIRTY_SIZE_BYTES / 4 / 32;
+const GROUPS_OFFSET = 2048;
 const SLOTS_OFFSET = DIRTY_OFFSET + DIRTY_SIZE_BYTES;
 export const COUNTERS_SIZE_BYTES = SLOTS_OFFSET + SLOT_COUNT * SLOT_SIZE_BYTES;
 const REASON_OFFSET = 1024;
@@ -55,6 +58,9 @@ export function unpackWord(word: bigint): { cycle: number; used: number } {
 /** More commits than a host can make in a thousand years; a number as a float holds it exactly. */
 const MAX_COMMIT = 1n << 50n;
 
+/** A keeper that has shown no life for so long is none; one that lives tells the workers of a change in less. */
+const PUBLISHED_WITHIN_MS = 5_000;
+
 /** Where the counters of a ledger file lie. */
 export const countersFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'counters.map');
 
@@ -78,6 +84,7 @@ export class Counters {
   readonly #bytes: Uint8Array;
   readonly #narrow: Int32Array;
   readonly #dirty: Int32Array;
+  readonly #groups: Int32Array;
   readonly #wide: BigInt64Array;
 
   constructor(mapping: Mapping) {
@@ -86,6 +93,7 @@ export class Counters {
     this.#bytes = new Uint8Array(buffer, 0, HEADER_SIZE_BYTES);
     this.#narrow = new Int32Array(buffer, 0, HEADER_SIZE_BYTES / 4);
     this.#dirty = new Int32Array(buffer, DIRTY_OFFSET, DIRTY_SIZE_BYTES / 4);
+    this.#groups = new Int32Array(buffer, GROUPS_OFFSET, DIRTY_GROUPS);
     this.#wide = new BigInt64Array(buffer, 0, COUNTERS_SIZE_BYTES / 8);
   }
 
@@ -103,6 +111,7 @@ export class Counters {
   reset(ledgerId: string): void {
     this.state = STATE.starting;
     this.#dirty.fill(0);
+    this.#groups.fill(0);
     // Workers may be waiting for a commit of the numbers as they stand; only what no counting can have reached begins anew.
     const numbers = [WIDE.started, WIDE.done, WIDE.failed, WIDE.commits];
     if (numbers.some((at) => this.#wide[at]! < 0n || this.#wide[at]! > MAX_COMMIT))
@@ -282,15 +291,21 @@ export class Counters {
     const bit = 1 << (accountId & 31);
     const at = accountId >> 5;
     if ((Atomics.load(this.#dirty, at) & bit) === 0) Atomics.or(this.#dirty, at, bit);
+    // After the mark, and even where the mark was there: whoever set it may have been killed in between.
+    if (Atomics.load(this.#groups, at >> 5) === 0) Atomics.store(this.#groups, at >> 5, 1);
   }
 
   /** Takes the list of accounts that were charged since it was last taken. */
   takeDirty(): number[] {
     const accounts: number[] = [];
-    for (let at = 0; at < this.#dirty.length; at += 1) {
-      if (this.#dirty[at] === 0) continue;
-      const bits = Atomics.exchange(this.#dirty, at, 0);
-      for (let bit = 0; bit < 32; bit += 1) if ((bits & (1 << bit)) !== 0) accounts.push(at * 32 + bit);
+    for (let group = 0; group < DIRTY_GROUPS; group += 1) {
+      if (Atomics.load(this.#groups, group) === 0) continue;
+      Atomics.store(this.#groups, group, 0);
+      for (let at = group * 32; at < group * 32 + 32; at += 1) {
+        if (Atomics.load(this.#dirty, at) === 0) continue;
+        const bits = Atomics.exchange(this.#dirty, at, 0);
+        for (let bit = 0; bit < 32; bit += 1) if ((bits & (1 << bit)) !== 0) accounts.push(at * 32 + bit);
+      }
     }
     return accounts;
   }
@@ -331,7 +346,7 @@ export function peekCounter(
 }
 
 /**
- * Waits, for a second at most, until a running keeper has told the workers of this revision; returns at once when there is none.
+ * Waits, for some seconds at most, until a running keeper has told the workers of this revision; returns at once when there is none.
  * It blocks: for administration only.
  */
 export function awaitPublished(ledgerFile: string, revision: number): void {
@@ -344,9 +359,10 @@ export function awaitPublished(ledgerFile: string, revision: number): void {
   try {
     const head = Buffer.alloc(WIDE.heartbeatMs * 8 + 8);
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    for (let waitedMs = 0; waitedMs < 1_000; waitedMs += 5) {
+    const untilMs = performance.now() + PUBLISHED_WITHIN_MS;
+    while (performance.now() < untilMs) {
       if (readSync(fd, head, 0, head.length, 0) < head.length) return;
-      const isRunning = Math.abs(Date.now() - Number(head.readBigInt64LE(WIDE.heartbeatMs * 8))) < 1_000;
+      const isRunning = Math.abs(Date.now() - Number(head.readBigInt64LE(WIDE.heartbeatMs * 8))) < PUBLISHED_WITHIN_MS;
       if (!isRunning || head.readInt32LE(FIELD.revision * 4) >= revision) return;
       Atomics.wait(pause, 0, 0, 5);
     }

@@ -13,7 +13,10 @@ import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 
 /** An account as a worker holds it between authentication and charge. */
-export type AccountRef = Account;
+export interface AccountRef extends Account {
+  /** Kept by the meter: between which counters the current cycle moves. */
+  window?: CycleWindow;
+}
 
 export type AuthResult =
   | { readonly kind: 'unknown' }
@@ -88,7 +91,7 @@ interface Waiting {
 }
 
 /** The words between which a cycle's counter moves, and until when the clock agrees. */
-interface CycleWindow {
+export interface CycleWindow {
   readonly first: bigint;
   readonly last: bigint;
   /** The first word of the next cycle. */
@@ -98,10 +101,10 @@ interface CycleWindow {
 
 const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable' };
 const UNKNOWN: AuthResult = { kind: 'unknown' };
-const PATIENCE_MS = 2_000;
+const PATIENCE_MS = 5_000;
 const TICK_MS = 100;
 /** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
-const SETTLE_MS = 50;
+const SETTLE_MS = 250;
 const SETTLE_STEP_MS = 0.05;
 const SLEEP = new Int32Array(new SharedArrayBuffer(4));
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
@@ -136,7 +139,6 @@ class WorkerMeter implements Meter {
   readonly #link: KeeperLink;
   readonly #timer: NodeJS.Timeout;
   readonly #known = new Map<string, KnownAccount>();
-  readonly #windows = new WeakMap<AccountRef, CycleWindow>();
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
@@ -188,7 +190,7 @@ class WorkerMeter implements Meter {
       done(outcome);
       return;
     }
-    const remaining = Number(this.#windows.get(account)!.last - outcome);
+    const remaining = Number(account.window!.last - outcome);
     if (!this.#waits) {
       done({ charged: true, remaining });
       return;
@@ -321,7 +323,7 @@ class WorkerMeter implements Meter {
   /** The cycle that counts now: the clock's, but never an earlier one than was charged in. */
   #window(account: AccountRef, seconds: number): CycleWindow | undefined {
     if (account.anchor === null) return undefined;
-    let window = this.#windows.get(account);
+    let { window } = account;
     if (window === undefined || seconds >= window.endsAt || this.#counters.word(account.id) >= window.beyond) {
       const seen = unpackWord(this.#counters.word(account.id));
       const cycle = Math.max(seen.cycle, cycleAt(account.anchor, seconds));
@@ -334,7 +336,7 @@ class WorkerMeter implements Meter {
         beyond: packWord(cycle + 1, 0),
         endsAt,
       };
-      this.#windows.set(account, window);
+      account.window = window;
     }
     return window;
   }

@@ -8,7 +8,7 @@ import type { ChargeOutcome, Durability, Meter } from '../../src/ledger/meter.ts
 import { DAY_MS, TestLink, TestRoom } from './support.ts';
 
 const CYCLE_MS = 30 * DAY_MS;
-const STEPS = 10_000;
+const STEPS = 6_000;
 
 /** A small generator with a printed seed (mulberry32). */
 function createRandom(seed: number): (below: number) => number {

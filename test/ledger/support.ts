@@ -66,6 +66,7 @@ export class TestRoom {
 /** The keeper's end, in this process; cut, it is a keeper that does not answer. */
 export class TestLink {
   isCut = false;
+  #isClosed = false;
   readonly #committer: Committer;
 
   constructor(committer: Committer) {
@@ -75,12 +76,14 @@ export class TestLink {
   readonly connect = (_file: string, onAnswer: () => void): KeeperLink => ({
     ask: () => {
       setImmediate(() => {
-        if (this.isCut) return;
+        if (this.isCut || this.#isClosed) return;
         this.#committer.commit();
         onAnswer();
       });
     },
-    close: () => {},
+    close: () => {
+      this.#isClosed = true;
+    },
   });
 }
 

@@ -1,0 +1,129 @@
+/** The keeper as a process of its own, with meters in this one. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Keeper, type KeeperHealth, startKeeper } from '../../src/ledger/keeper.ts';
+import { type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { accountOf, chargeOnce, TestRoom } from './support.ts';
+
+let room: TestRoom;
+let keepers: Keeper[];
+let meters: Meter[];
+beforeEach(() => {
+  room = new TestRoom();
+  room.nowMs = Date.now();
+  keepers = [];
+  meters = [];
+});
+afterEach(async () => {
+  for (const meter of meters) await meter.close();
+  for (const keeper of keepers) await keeper.close();
+  await room.remove();
+});
+
+function subscribe(name: string, limit: number): string {
+  const ledger = room.ledger();
+  ledger.createAccount(name);
+  return ledger.subscribe(name, 'custom', `PAY-${name}`, limit).issued!.key;
+}
+
+async function start(durability: Durability = 'full', onHealth?: (health: KeeperHealth) => void): Promise<Keeper> {
+  const keeper = await startKeeper({ file: room.file, durability }, onHealth === undefined ? {} : { onHealth });
+  keepers.push(keeper);
+  return keeper;
+}
+
+async function open(durability: Durability = 'full', file = room.file): Promise<Meter> {
+  const meter = await openMeter({ file, durability });
+  meters.push(meter);
+  return meter;
+}
+
+const usedInFile = (): unknown => room.ledger().database.prepare('SELECT used FROM meters').pluck().get();
+
+describe('the keeper', () => {
+  it('makes charges durable before they are answered', async () => {
+    const key = subscribe('acme', 1000);
+    await start();
+    const meter = await open();
+    for (let i = 0; i < 20; i += 1) {
+      expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 999 - i });
+      expect(usedInFile()).toBe(i + 1);
+    }
+  });
+
+  it('carries relaxed charges over within moments, and at its end', async () => {
+    const key = subscribe('acme', 1000);
+    const keeper = await start('relaxed');
+    const meter = await open('relaxed');
+    for (let i = 0; i < 20; i += 1) await chargeOnce(meter, accountOf(meter, key));
+    await expect.poll(usedInFile).toBe(20);
+    await chargeOnce(meter, accountOf(meter, key));
+    await keeper.close();
+    expect(usedInFile()).toBe(21);
+  });
+
+  it('is started again when it is killed, and the charges that waited are answered', async () => {
+    const key = subscribe('acme', 1000);
+    const seen: boolean[] = [];
+    const keeper = await start('full', ({ ready }) => seen.push(ready));
+    const meter = await open();
+    await chargeOnce(meter, accountOf(meter, key));
+    const { pid } = keeper;
+    process.kill(pid!, 'SIGSTOP');
+    const waiting = chargeOnce(meter, accountOf(meter, key));
+    process.kill(pid!, 'SIGKILL');
+    expect(await waiting).toEqual({ charged: true, remaining: 998 });
+    expect(keeper.pid).not.toBe(pid);
+    expect(keeper.health).toEqual({ ready: true });
+    expect(seen).toEqual([true, false, true]);
+    expect(usedInFile()).toBe(2);
+  });
+
+  it('tells running workers of a change before the command ends', async () => {
+    const key = subscribe('acme', 1);
+    await start();
+    const meter = await open();
+    await chargeOnce(meter, accountOf(meter, key));
+    expect(await chargeOnce(meter, accountOf(meter, key))).toMatchObject({ error: 'quota_exhausted' });
+    const ledger = room.ledger();
+    for (let i = 2; i < 8; i += 1) {
+      ledger.subscribe('acme', 'custom', `PAY-${i}`, i);
+      expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 0 });
+    }
+    ledger.closeAccount('acme');
+    expect(meter.authenticate(key).kind).toBe('unknown');
+  });
+
+  it('is the only one for its ledger', async () => {
+    subscribe('acme', 1);
+    await start();
+    await expect(startKeeper({ file: room.file })).rejects.toMatchObject({ code: 'ledger_in_use' });
+  }, 20_000);
+
+  it('starts over a damaged file, says why nothing is charged, and goes on when the file is replaced', async () => {
+    mkdirSync(dirname(room.file), { recursive: true });
+    writeFileSync(room.file, 'this is not a database, and long enough to be read as one. '.repeat(80));
+    const keeper = await start();
+    expect(keeper.health).toMatchObject({ ready: false, reason: expect.stringContaining('SQLITE_NOTADB') });
+    const { rmSync } = await import('node:fs');
+    rmSync(room.file);
+    const key = subscribe('acme', 5);
+    await expect.poll(() => keeper.health.ready, { timeout: 5_000 }).toBe(true);
+    const meter = await open();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 4 });
+  });
+
+  it('works where the path is longer than a socket may be', async () => {
+    const deep = join(room.dir, 'a-rather-long-name-of-a-directory'.repeat(3), 'and-another-one'.repeat(4));
+    const file = join(deep, 'ledger', 'ledger.sqlite');
+    const { openLedger } = await import('../../src/ledger/ledger.ts');
+    const ledger = openLedger({ file, keyFile: join(deep, 'keys', 'k') });
+    ledger.createAccount('acme');
+    const { key } = ledger.subscribe('acme', 'custom', 'PAY-1', 5).issued!;
+    ledger.close();
+    keepers.push(await startKeeper({ file }));
+    const meter = await open('full', file);
+    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 4 });
+  });
+});
