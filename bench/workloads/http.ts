@@ -5,10 +5,12 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { domainOf, freePort, Installation } from '../../tools/chaos/installation.ts';
 import { HTTP_MODES, type HttpMode } from '../http/server.ts';
 import type { LoadReport } from '../metering/load.ts';
+import { type BenchReport, median, type Workload } from '../workload.ts';
 
 const RECORDS = 10_000;
 const DOMAINS = 1_000;
@@ -39,9 +41,6 @@ interface Sample {
   readonly p50Us: number;
   readonly p99Us: number;
 }
-
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 class Subject {
   readonly mode: HttpMode;
@@ -129,13 +128,77 @@ function summarize(mode: HttpMode, connections: number, own: readonly Sample[], 
   };
 }
 
-if (import.meta.main) {
-  const [rounds = '5', seconds = '2', connections = '1,64'] = process.argv.slice(2);
-  const rows = await measureHttp({
-    rounds: Number(rounds),
-    durationMs: Number(seconds) * 1_000,
-    connections: connections.split(',').map(Number),
-    modes: HTTP_MODES,
-  });
-  console.table(rows);
+const CLOCK_TICKS = 100;
+
+/** User and system time of a process so far, in microseconds. */
+function cpuUsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS;
 }
+
+/** Memory of processes in megabytes, what they share counted once among those that share it. */
+function memoryMb(pids: readonly number[]): number {
+  const sizes = pids.map((pid) =>
+    Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0),
+  );
+  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1_024);
+}
+
+interface WorkersRow {
+  readonly workers: number;
+  readonly requestsPerSecond: number;
+  readonly cpuUsPerRequest: number;
+  readonly memoryMb: number;
+}
+
+/** The program as it is served, with so many worker processes: CPU time of the workers for each request, and their memory. */
+async function measureWorkers(workers: number, durationMs: number): Promise<WorkersRow> {
+  const installation = new Installation({ workers, durability: 'relaxed', records: RECORDS });
+  const load = fork(new URL('../metering/load.ts', import.meta.url).pathname);
+  try {
+    const key = installation.createAccount('bench', 1_000_000_000_000);
+    await installation.start();
+    const pids = installation.workers;
+    const cpu = (): number => pids.reduce((sum, pid) => sum + cpuUsOf(pid), 0);
+    const domains = Array.from({ length: DOMAINS }, (_, i) => domainOf((i * 37) % RECORDS));
+    const job = { port: installation.port, key, domains, connections: 64 };
+    load.send({ ...job, durationMs: 500 });
+    await once(load, 'message');
+    const before = cpu();
+    load.send({ ...job, durationMs });
+    const [report] = (await once(load, 'message')) as [LoadReport];
+    return {
+      workers,
+      requestsPerSecond: Math.round(report.answered / (report.elapsedMs / 1_000)),
+      cpuUsPerRequest: Number(((cpu() - before) / report.answered).toFixed(1)),
+      memoryMb: memoryMb(pids),
+    };
+  } finally {
+    load.disconnect();
+    await installation.remove();
+  }
+}
+
+async function run(options: { readonly log: (line: string) => void }): Promise<BenchReport> {
+  options.log('the steps of a request, 5 rounds of 1 s, 1 and 64 connections');
+  const rows = await measureHttp({ rounds: 5, durationMs: 1_000, connections: [1, 64], modes: HTTP_MODES });
+  options.log('the program with 1 and 2 workers');
+  const served = [await measureWorkers(1, 3_000), await measureWorkers(2, 3_000)];
+  const perWorker = served.map(
+    ({ workers, requestsPerSecond, cpuUsPerRequest, memoryMb: size }) =>
+      `pagegate serve --workers ${workers} --durability relaxed: ${requestsPerSecond} requests a second, ${cpuUsPerRequest} µs of worker CPU a request, ${size} MB of worker memory (shared pages counted once)`,
+  );
+  return {
+    rows: rows.map((row) => ({ ...row })),
+    notes: [
+      'Ratios are to the transport answering 600 fixed bytes in the same round; rates depend on the load generator, which shares the cores, CPU time a request does not.',
+      ...perWorker,
+    ],
+  };
+}
+
+export const workload: Workload = {
+  name: 'http',
+  description: 'what each step of a request costs, beside the transport answering fixed bytes',
+  run,
+};

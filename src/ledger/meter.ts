@@ -105,7 +105,9 @@ const PATIENCE_MS = 5_000;
 const TICK_MS = 100;
 /** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
 const SETTLE_MS = 250;
+/** A look at the counters costs 10 µs; each wait is longer than the one before, so that a slow disk does not cost a core. */
 const SETTLE_STEP_MS = 0.05;
+const SETTLE_STEP_GROWTH = 1.5;
 const SLEEP = new Int32Array(new SharedArrayBuffer(4));
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
 const MEMORY_MAX_KEYS = 10_000;
@@ -230,8 +232,10 @@ class WorkerMeter implements Meter {
     if (last === undefined) return;
     this.#ask();
     const until = performance.now() + SETTLE_MS;
+    let stepMs = SETTLE_STEP_MS;
     while (Math.max(this.#counters.done, this.#counters.failed) < last.commit && performance.now() < until) {
-      Atomics.wait(SLEEP, 0, 0, SETTLE_STEP_MS);
+      Atomics.wait(SLEEP, 0, 0, stepMs);
+      stepMs *= SETTLE_STEP_GROWTH;
     }
     this.#settle();
   }
