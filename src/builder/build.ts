@@ -3,11 +3,12 @@
  * → rename → report. The same drop gives the same bytes, however many workers there are.
  */
 import { closeSync, fsyncSync, lstatSync, mkdirSync, mkdtempSync, openSync, renameSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
-import { encodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
+import { decodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import { PROGRAM_VERSION } from '../version.ts';
 import type { BuildWorker } from './build-worker.ts';
@@ -18,11 +19,10 @@ import { type OnProgress, ProgressMeter } from './progress.ts';
 import { RankSet } from './rank-set.ts';
 import { gatherRejects } from './rejects.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
-import { trainDictionary } from './sample.ts';
 import { PartitionSorter } from './sort-partition.ts';
 import { checkSpace } from './space.ts';
 import { partitionSize, type SpillFile } from './spill.ts';
-import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
+import { abortable, runInOrder, startWorkers, trainDictionaryBytes } from './worker-pool.ts';
 
 export interface BuildOptions {
   /** The folder that holds manifest.json. */
@@ -73,7 +73,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   const tempParent = resolve(options.tempDir ?? dirname(options.out));
   mkdirSync(tempParent, { recursive: true });
   mkdirSync(dirname(resolve(options.out)), { recursive: true });
-  const partitionBits = planPartitionBits(manifest.files.reduce((sum, part) => sum + part.records, 0));
+  const partitionBits = planPartitionBits(countRecords(manifest));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(resolve(options.out)));
   const tempDir = mkdtempSync(join(tempParent, '.pagegate-build-'));
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
@@ -81,7 +81,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   try {
     return await run(build);
   } finally {
-    build.meter.stop();
+    build.meter.close();
     rmSync(tempDir, { recursive: true, force: true });
   }
 }
@@ -89,19 +89,22 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
 async function run(build: Build): Promise<BuildReport> {
   const { options, manifest, draft, tempDir } = build;
   const scope = options.vocabulary ?? 'full';
-  const sample = await draft.time('sample', () => trainDictionary(options.drop, manifest, scope));
-  options.signal?.throwIfAborted();
-  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
-  const workerCount = options.workers ?? (await defaultWorkers());
+  const { drop, signal } = options;
+  const parts = manifest.files;
+  const workerCount = options.workers ?? availableParallelism();
+  const dictionary = await draft.time('sample', () =>
+    trainDictionaryBytes({ drop, parts, scope }, workerCount > 0, signal),
+  );
+  signal?.throwIfAborted();
   const progress = new SharedArrayBuffer(8 * Math.max(1, workerCount));
-  const workers = startWorkers(workerCount, {
-    drop: options.drop,
+  const workers = await startWorkers(workerCount, {
+    drop,
     tempDir,
     scope,
-    parts: manifest.files,
-    dictionary: encodeDictionary(sample.dictionary),
+    parts,
+    dictionary,
     partitionBits: build.partitionBits,
-    ranks: RankSet.allocate(records),
+    ranks: RankSet.allocate(countRecords(manifest)),
     progress,
   });
   draft.workers = workerCount;
@@ -112,14 +115,15 @@ async function run(build: Build): Promise<BuildReport> {
       scan(build, workers, new Float64Array(progress)),
     );
     const lineCount = planLineCount(estimateRecords(files, build.partitionBits, draft.entries));
-    writer = new IndexWriter(building, sample.dictionary, lineCount);
+    writer = new IndexWriter(building, decodeDictionary(dictionary), lineCount);
     await draft.time('encode', () => encode(build, workers, files, lineCount, writer!));
     draft.sizeBytes = writer.finish(metadataOf(build, maxAnswerSizeBytes));
     draft.recordCount = writer.recordCount;
     await Promise.all(workers.map((worker) => worker.close()));
     await draft.time('verify', () => verify(build, building));
-    gatherRejects(build.tempDir, manifest.files.length, options.rejectsFile, draft);
+    gatherRejects(tempDir, parts.length, options.rejectsFile, draft);
     publish(building, resolve(options.out));
+    draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
     await Promise.all(workers.map((worker) => worker.close()));
@@ -129,10 +133,7 @@ async function run(build: Build): Promise<BuildReport> {
   }
 }
 
-async function defaultWorkers(): Promise<number> {
-  const { availableParallelism } = await import('node:os');
-  return availableParallelism();
-}
+const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
 function checkOutput(out: string): void {
   const stats = lstatSync(out, { throwIfNoEntry: false });
@@ -208,6 +209,8 @@ async function encode(
     (worker, unit) => worker.encodeUnit(unit),
     ({ partition, duplicates }) => {
       writer.appendPartition(partition);
+      // Given back now, the memory does not wait for the garbage collector.
+      for (const { buffer } of [partition.lines, partition.payload]) (buffer as ArrayBuffer).transfer(0);
       build.draft.duplicates += duplicates;
       done += 1;
     },

@@ -1,8 +1,9 @@
 /** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
-import { createHash, type Hash } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Transform, type TransformCallback } from 'node:stream';
+import type { Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { PagegateError } from '../errors.ts';
 import type { DropPart } from './manifest.ts';
@@ -12,63 +13,99 @@ const UNPACKED_PER_RECORD_MAX_BYTES = 16_384;
 const UNPACKED_FLOOR_BYTES = 65_536;
 const CHUNK_BYTES = 1 << 18;
 
-/** Lets bytes through and takes their checksum. */
-class HashingPassage extends Transform {
-  readonly hash: Hash = createHash('sha256');
-  sizeBytes = 0;
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    this.hash.update(chunk);
-    this.sizeBytes += chunk.length;
-    done(null, chunk);
-  }
-}
-
 /** Progress of one part: bytes of the file as delivered. */
 export type OnBytes = (sizeBytes: number) => void;
 
+/** Reads a file through one buffer, and takes its checksum on the way. */
+class PartSource {
+  readonly #handle: FileHandle;
+  readonly #buffer: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  readonly #hash = createHash('sha256');
+  readonly #onBytes: OnBytes | undefined;
+
+  constructor(handle: FileHandle, onBytes: OnBytes | undefined) {
+    this.#handle = handle;
+    this.#onBytes = onBytes;
+  }
+
+  /** The next bytes, valid until the call after; undefined at the end. */
+  async next(): Promise<Buffer | undefined> {
+    const { bytesRead } = await this.#handle.read(this.#buffer, 0, CHUNK_BYTES);
+    if (bytesRead === 0) return undefined;
+    const chunk = this.#buffer.subarray(0, bytesRead);
+    this.#hash.update(chunk);
+    this.#onBytes?.(bytesRead);
+    return chunk;
+  }
+
+  digest(): string {
+    return this.#hash.digest('hex');
+  }
+}
+
 /**
- * Yields the unpacked bytes of a part in chunks. Throws `drop_part_truncated` where it cannot be unpacked to its end,
- * `drop_too_large` where it unpacks to more than its records can need, and, at its end, `drop_part_checksum`.
+ * Yields the unpacked bytes of a part in chunks; each is valid until the next one is asked for. Throws `drop_part_truncated` where it
+ * cannot be unpacked to its end, `drop_too_large` where it unpacks to more than its records can need, and, at its end,
+ * `drop_part_checksum`.
  */
 export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes): AsyncGenerator<Buffer> {
   const cap = UNPACKED_FLOOR_BYTES + part.records * UNPACKED_PER_RECORD_MAX_BYTES;
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW;
-  const source = createReadStream(join(drop, part.name), {
-    flags: flags as unknown as string,
-    highWaterMark: CHUNK_BYTES,
-  });
-  const passage = new HashingPassage({ highWaterMark: CHUNK_BYTES });
   const unpack = createUnpacker(part.name);
-  source.on('error', (error) => passage.destroy(error));
-  source.pipe(passage);
-  if (unpack !== undefined) {
-    passage.on('error', (error) => unpack.destroy(error));
-    passage.pipe(unpack);
-  }
+  let handle: FileHandle | undefined;
   let sizeBytes = 0;
-  let reported = 0;
+  let got = '';
   try {
-    for await (const chunk of unpack ?? passage) {
+    handle = await open(join(drop, part.name), constants.O_RDONLY | constants.O_NOFOLLOW);
+    const source = new PartSource(handle, onBytes);
+    const chunks = unpack === undefined ? plainChunks(source) : unpackedChunks(source, unpack);
+    for await (const chunk of chunks) {
       sizeBytes += chunk.length;
       if (sizeBytes > cap) {
         const what = `${part.name} unpacks to more than ${cap} bytes for the ${part.records} records of its manifest.`;
         throw new PagegateError('drop_too_large', what, { part: part.name });
       }
       yield chunk;
-      onBytes?.(passage.sizeBytes - reported);
-      reported = passage.sizeBytes;
     }
+    got = source.digest();
   } catch (error) {
     if (error instanceof PagegateError) throw error;
     throw unreadable(part, error);
   } finally {
-    source.destroy();
-    passage.destroy();
     unpack?.destroy();
+    await handle?.close();
   }
-  onBytes?.(passage.sizeBytes - reported);
-  checkSum(part, passage);
+  checkSum(part, got);
+}
+
+async function* plainChunks(source: PartSource): AsyncGenerator<Buffer> {
+  for (let chunk = await source.next(); chunk !== undefined; chunk = await source.next()) yield chunk;
+}
+
+async function* unpackedChunks(source: PartSource, unpack: Transform): AsyncGenerator<Buffer> {
+  const fed = feed(source, unpack);
+  for await (const chunk of unpack as AsyncIterable<Buffer>) {
+    yield chunk;
+    // The unpacker takes new memory where this was the last of the old; given back now, it does not wait for the garbage collector.
+    const { buffer, byteOffset, length } = chunk;
+    if (length > 0 && byteOffset + length === buffer.byteLength) (buffer as ArrayBuffer).transfer(0);
+  }
+  await fed;
+}
+
+/** Gives the source's bytes to the unpacker, one chunk after the other: each is used up when its callback comes. */
+async function feed(source: PartSource, unpack: Transform): Promise<void> {
+  try {
+    for (let chunk = await source.next(); chunk !== undefined; chunk = await source.next()) {
+      const bytes = chunk;
+      const failure = await new Promise<Error | null | undefined>((resolve) => {
+        unpack.write(bytes, resolve);
+      });
+      if (failure) return;
+    }
+    unpack.end();
+  } catch (error) {
+    unpack.destroy(error instanceof Error ? error : new Error(String(error)));
+  }
 }
 
 function createUnpacker(name: string): Transform | undefined {
@@ -86,8 +123,7 @@ function unreadable(part: DropPart, error: unknown): unknown {
   return new PagegateError('drop_part_missing', `${part.name}: ${reason}.`, { part: part.name }, { cause: error });
 }
 
-function checkSum(part: DropPart, passage: HashingPassage): void {
-  const got = passage.hash.digest('hex');
+function checkSum(part: DropPart, got: string): void {
   if (got === part.sha256) return;
   const what = `${part.name}: the manifest says ${part.sha256}, the file has ${got}.`;
   throw new PagegateError('drop_part_checksum', what, { part: part.name, expected: part.sha256, got });

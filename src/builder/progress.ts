@@ -1,4 +1,5 @@
 /** Says now and then how far a build is. */
+import { readFileSync } from 'node:fs';
 
 export type BuildStep = 'scan' | 'encode' | 'verify';
 
@@ -19,13 +20,37 @@ export type OnProgress = (progress: BuildProgress) => void;
 
 const INTERVAL_MS = 200;
 
-/** Asks a counter at regular times and hands on what it says. */
+/** Memory of this process that is not a file's, in bytes; 0 where the system does not tell. */
+function readMemory(): number {
+  try {
+    const kilobytes = /^RssAnon:\s+([0-9]+) kB/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
+    return kilobytes === undefined ? 0 : Number(kilobytes) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
+/** Asks a counter at regular times and hands on what it says; watches memory. */
 export class ProgressMeter {
+  peakMemoryBytes = 0;
   readonly #onProgress: OnProgress | undefined;
+  readonly #watch: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(onProgress: OnProgress | undefined) {
     this.#onProgress = onProgress;
+    const watch = (): void => {
+      this.peakMemoryBytes = Math.max(this.peakMemoryBytes, readMemory());
+    };
+    watch();
+    this.#watch = setInterval(watch, INTERVAL_MS);
+    this.#watch.unref();
+  }
+
+  /** Ends all of it. */
+  close(): void {
+    this.stop();
+    clearInterval(this.#watch);
   }
 
   /** Begins a step; the one before ends. */

@@ -39,10 +39,12 @@ export interface BuildReport {
   readonly workers: number;
   readonly durationMs: number;
   readonly stepsMs: Readonly<Record<TimedStep, number>>;
+  /** Processor time of all threads. */
+  readonly stepsCpuMs: Readonly<Record<TimedStep, number>>;
   /** What the temporary files could take at most, and what they took. */
   readonly tempEstimateBytes: number;
   readonly tempUsedBytes: number;
-  /** Largest resident size of this process so far. */
+  /** Largest memory of this process, all threads, as far as it was seen five times a second; without what is cached of files. */
   readonly peakMemoryBytes: number;
 }
 
@@ -54,6 +56,7 @@ export class ReportDraft {
   recordCount = 0;
   sizeBytes = 0;
   tempUsedBytes = 0;
+  peakMemoryBytes = 0;
   rejectsFile: string | null = null;
   rejectsWritten = 0;
   readonly manifestSha256: string;
@@ -62,6 +65,7 @@ export class ReportDraft {
   readonly #tempEstimateBytes: number;
   readonly #begun = performance.now();
   readonly #stepsMs: Record<TimedStep, number> = { sample: 0, scan: 0, encode: 0, verify: 0 };
+  readonly #stepsCpuMs: Record<TimedStep, number> = { sample: 0, scan: 0, encode: 0, verify: 0 };
   readonly #rejects: Counts = {};
   readonly #repairs: Counts = {};
   #lines = 0;
@@ -78,10 +82,13 @@ export class ReportDraft {
   /** Runs a step and keeps how long it took. */
   async time<T>(step: TimedStep, run: () => Promise<T>): Promise<T> {
     const begun = performance.now();
+    const cpuBegun = process.cpuUsage();
     try {
       return await run();
     } finally {
       this.#stepsMs[step] = Math.round(performance.now() - begun);
+      const { user, system } = process.cpuUsage(cpuBegun);
+      this.#stepsCpuMs[step] = Math.round((user + system) / 1000);
     }
   }
 
@@ -120,9 +127,10 @@ export class ReportDraft {
       workers: this.workers,
       durationMs: Math.round(performance.now() - this.#begun),
       stepsMs: this.#stepsMs,
+      stepsCpuMs: this.#stepsCpuMs,
       tempEstimateBytes: this.#tempEstimateBytes,
       tempUsedBytes: this.tempUsedBytes,
-      peakMemoryBytes: process.resourceUsage().maxRSS * 1024,
+      peakMemoryBytes: this.peakMemoryBytes,
     };
   }
 }

@@ -1,27 +1,28 @@
 /** The dictionary comes from a sample of the drop: the same drop gives the same sample, whatever machine builds. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Dictionary, DictionaryTrainer, fieldsFromEntry, RecordFields } from '../index/writer.ts';
+import { DictionaryTrainer, encodeDictionary, fieldsFromEntry, RecordFields } from '../index/writer.ts';
 import { parseEntry } from '../record/entry.ts';
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import { catalogOf } from './catalog.ts';
 import { FastScanner } from './fast-scanner.ts';
 import { type LineSink, LineSplitter } from './line-splitter.ts';
-import type { DropPart, Manifest } from './manifest.ts';
+import type { DropPart } from './manifest.ts';
 import { readPart } from './part-reader.ts';
 
 /** Entries to learn from, over all parts. */
-const SAMPLE_ENTRIES_MAX = 200_000;
+const SAMPLE_ENTRIES_MAX = 80_000;
 /** Parts that are looked into. */
 const SAMPLE_PARTS_MAX = 64;
 /** Places in a plain part: an alphabetical one is not the same throughout. */
 const PLACES_PER_PART = 8;
 const PLACE_BYTES_MAX = 8 << 20;
 
-/** What the sample tells beside the dictionary. */
-export interface Sample {
-  readonly dictionary: Dictionary;
-  readonly entries: number;
+/** What to sample; plain data, so that it can cross to a thread. */
+export interface SampleSetup {
+  readonly drop: string;
+  readonly parts: readonly DropPart[];
+  readonly scope: VocabularyScope;
 }
 
 class TrainingSink implements LineSink {
@@ -52,17 +53,17 @@ class TrainingSink implements LineSink {
   repair(): void {}
 }
 
-/** Reads the sample and trains the dictionary. Throws what reading a part throws. */
-export async function trainDictionary(drop: string, manifest: Manifest, scope: VocabularyScope): Promise<Sample> {
+/** Reads the sample and trains the dictionary; returns its bytes. Throws what reading a part throws. */
+export async function trainDictionary({ drop, parts: all, scope }: SampleSetup): Promise<Uint8Array> {
   const trainer = new DictionaryTrainer(catalogOf(scope));
   const sink = new TrainingSink(trainer, scope);
-  const parts = spread(manifest.files, SAMPLE_PARTS_MAX);
+  const parts = spread(all, SAMPLE_PARTS_MAX);
   const perPart = Math.ceil(SAMPLE_ENTRIES_MAX / parts.length);
   for (const part of parts) {
     if (isPacked(part.name)) await samplePacked(drop, part, sink, perPart);
     else samplePlain(drop, part, sink, perPart);
   }
-  return { dictionary: trainer.train(), entries: sink.entries };
+  return encodeDictionary(trainer.train());
 }
 
 const isPacked = (name: string): boolean => name.endsWith('.gz') || name.endsWith('.zst');

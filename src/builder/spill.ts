@@ -41,7 +41,7 @@ export class SpillWriter {
     this.#path = path;
     this.#partitionBits = partitionBits;
     this.#blockBytes = Math.min(1 << 16, BLOCKS_TOTAL_BYTES / count);
-    this.#bytes = Buffer.allocUnsafe(this.#blockBytes * count);
+    this.#bytes = Buffer.allocUnsafeSlow(this.#blockBytes * count);
     this.#filled = new Uint32Array(count);
     this.#blocks = Array.from({ length: count }, () => []);
     this.#descriptor = openSync(path, 'wx', 0o600);
@@ -78,6 +78,8 @@ export class SpillWriter {
   finish(): SpillFile {
     for (let partition = 0; partition < this.#blocks.length; partition++) this.#flush(partition);
     closeSync(this.#descriptor);
+    // Given back now, the memory does not wait for the garbage collector.
+    (this.#bytes.buffer as ArrayBuffer).transfer(0);
     return { path: this.#path, blocks: this.#blocks };
   }
 

@@ -1,8 +1,9 @@
 /** Workers of a build: threads, or none of them. */
 import { Worker } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
-import { type BuildWorker, type EncodePlan, LocalWorker, type ScanResult, type WorkerSetup } from './build-worker.ts';
+import type { BuildWorker, EncodePlan, ScanResult, WorkerSetup } from './build-worker.ts';
 import type { EncodedUnit } from './encode-unit.ts';
+import type { SampleSetup } from './sample.ts';
 import type { PartOutcome } from './scan-part.ts';
 
 export interface WorkerCall {
@@ -19,8 +20,8 @@ export interface PackedFailure {
 
 export type WorkerReply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
-/** Young objects die within a line: a small nursery keeps memory low and costs nothing. In MB. */
-const YOUNG_GENERATION_MB = 4;
+/** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 };
 
 export function packFailure(error: unknown): PackedFailure {
   if (!(error instanceof PagegateError)) {
@@ -43,7 +44,7 @@ class ThreadWorker implements BuildWorker {
   constructor(setup: WorkerSetup) {
     this.#thread = new Worker(new URL('./worker-thread.ts', import.meta.url), {
       workerData: setup,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+      resourceLimits: THREAD_LIMITS,
     });
     this.#thread.on('message', (reply: WorkerReply) => {
       const pending = this.#pending;
@@ -90,10 +91,43 @@ class ThreadWorker implements BuildWorker {
   }
 }
 
-/** Starts that many threads; with 0 the one worker is in the caller's thread. */
-export function startWorkers(count: number, setup: Omit<WorkerSetup, 'number'>): BuildWorker[] {
-  if (count === 0) return [new LocalWorker({ ...setup, number: 0 })];
+/** Starts that many threads; with 0 the one worker is in the caller's thread, which otherwise does not load what workers need. */
+export async function startWorkers(count: number, setup: Omit<WorkerSetup, 'number'>): Promise<BuildWorker[]> {
+  if (count === 0) {
+    const { LocalWorker } = await import('./build-worker.ts');
+    return [new LocalWorker({ ...setup, number: 0 })];
+  }
   return Array.from({ length: count }, (_, number) => new ThreadWorker({ ...setup, number }));
+}
+
+/**
+ * Trains the dictionary, and returns its bytes: in a thread of its own, whose memory is given back when it ends; with `inThread` false in
+ * the caller's.
+ */
+export async function trainDictionaryBytes(
+  setup: SampleSetup,
+  inThread: boolean,
+  signal?: AbortSignal,
+): Promise<Uint8Array> {
+  if (!inThread) {
+    const { trainDictionary } = await import('./sample.ts');
+    return await trainDictionary(setup);
+  }
+  const thread = new Worker(new URL('./sample-thread.ts', import.meta.url), { workerData: setup });
+  try {
+    const reply = await abortable(
+      new Promise<WorkerReply>((resolve, reject) => {
+        thread.once('message', resolve);
+        thread.once('error', reject);
+        thread.once('exit', () => reject(new Error('the thread that trains the dictionary ended')));
+      }),
+      signal,
+    );
+    if ('failure' in reply) throw unpackFailure(reply.failure);
+    return reply.value as Uint8Array;
+  } finally {
+    await thread.terminate();
+  }
 }
 
 /**
