@@ -28,11 +28,11 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
   eachParameter(url.query, (name, value) => {
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
-    else if (STARTS_AS_URL.test(value)) found = isInternalText(value, places);
+    else if (isHttpLike(value)) found = isInternalText(value, places);
     else if (
       !value.includes(':/') &&
-      isPlace(value) &&
-      places.tokens.find(name, 0, name.length).includes(places.names)
+      places.tokens.find(name, 0, name.length).includes(places.names) &&
+      isPlace(value)
     ) {
       found = isInternalText(`http://${value}`, places);
     }
@@ -40,8 +40,13 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
   return found;
 }
 
+function isHttpLike(value: string): boolean {
+  const first = value.charCodeAt(0);
+  return (first <= 0x20 || (first | 0x20) === 0x68) && STARTS_AS_URL.test(value);
+}
+
 function mayHoldUrl(query: string): boolean {
-  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || /%25/.test(query);
+  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || query.includes('%25');
 }
 
 function startsLikeHost(value: string): boolean {
@@ -105,7 +110,7 @@ export function hasOpenRedirect(url: CanonicalUrl): boolean {
   eachParameter(url.query, (_name, value) => {
     if (found) return;
     const text = startsLikeHost(value) ? `http:${value}` : value;
-    if (!STARTS_AS_URL.test(text.slice(0, 64))) return;
+    if (!isHttpLike(text)) return;
     const other = left-- > 0 ? parseUrl(text) : undefined;
     own ??= registrableDomain(url.host) ?? url.host;
     found = other === undefined ? left < 0 : (registrableDomain(other.host) ?? other.host) !== own;

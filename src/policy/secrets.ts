@@ -33,6 +33,8 @@ function tableOf(characters: string): Uint8Array {
 }
 
 export class SecretScanner {
+  /** For each ASCII code: 2 = a prefix starts with it and it is a letter or digit, 1 = letter or digit, 3 = a prefix starts with it, 0 = neither. */
+  private readonly kinds = new Uint8Array(128);
   private readonly byFirst: (readonly Prefix[] | undefined)[] = new Array(128).fill(undefined);
   private readonly alphabets: Uint8Array[] = [];
   private readonly minLength: number;
@@ -51,6 +53,10 @@ export class SecretScanner {
         shortest = Math.min(shortest, text.length + token.min_length);
       }
     }
+    for (let code = 0; code < 128; code++) {
+      const starts = this.byFirst[code] !== undefined;
+      this.kinds[code] = IS_ALNUM[code] === 1 ? (starts ? 2 : 1) : starts ? 3 : 0;
+    }
     this.minLength = shortest;
   }
 
@@ -58,16 +64,16 @@ export class SecretScanner {
   find(text: string): string | undefined {
     if (text.length < this.minLength) return undefined;
     // Where the run of an alphabet that was measured last ends: a run is measured once, however many prefixes start in it.
-    const runEnds = new Int32Array(this.alphabets.length);
-    for (let at = 0, inWord = false; at < text.length; at++) {
+    let runEnds: Int32Array | undefined;
+    let inWord = false;
+    for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
-      if (!inWord && code < 128) {
-        const prefixes = this.byFirst[code];
-        if (prefixes !== undefined) {
-          for (const prefix of prefixes) if (this.matches(prefix, text, at, runEnds)) return prefix.name;
-        }
+      const kind = code < 128 ? this.kinds[code]! : 0;
+      if (kind >= 2 && !inWord) {
+        runEnds ??= new Int32Array(this.alphabets.length);
+        for (const prefix of this.byFirst[code]!) if (this.matches(prefix, text, at, runEnds)) return prefix.name;
       }
-      inWord = code < 128 && IS_ALNUM[code] === 1;
+      inWord = kind === 1 || kind === 2;
     }
     return undefined;
   }
