@@ -1,0 +1,33 @@
+/** `make bench`, `make bench-40m`: the benches in a row, a JSON file for each. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { printReport, runBench } from './run.ts';
+
+const INDEX_BENCHES = ['size', 'lookup', 'open', 'cold', 'build'];
+const OTHER_BENCHES = ['http', 'metering'];
+/** From this size on the index benches alone are run, at several sizes: does the cost of a record grow? */
+const LARGE = 40_000_000;
+const SIZES = [1_000_000, 5_000_000];
+
+const { values } = parseArgs({
+  options: {
+    records: { type: 'string', default: '5000000' },
+    out: { type: 'string', default: 'var/bench' },
+    dir: { type: 'string', default: 'var/bench-data' },
+  },
+});
+const records = Number(values.records.replaceAll('_', ''));
+const dir = resolve(values.dir);
+const out = resolve(values.out);
+mkdirSync(dir, { recursive: true });
+mkdirSync(out, { recursive: true });
+const isLarge = records >= LARGE;
+for (const size of isLarge ? [...SIZES, records] : [records]) {
+  for (const name of isLarge ? INDEX_BENCHES : [...INDEX_BENCHES, ...OTHER_BENCHES]) {
+    if (!existsSync(new URL(`./workloads/${name}.ts`, import.meta.url))) continue;
+    const report = await runBench(name, size, dir);
+    printReport(report);
+    writeFileSync(join(out, `${name}-${size}.json`), `${JSON.stringify(report, null, 2)}\n`);
+  }
+}

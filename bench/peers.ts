@@ -1,0 +1,160 @@
+/** The stores that people would use instead, behind one interface: key → record as MessagePack, without the key. */
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Packr } from 'msgpackr';
+import { datasetOf } from './data.ts';
+
+export const PEERS = ['lmdb', 'sqlite', 'level', 'map'] as const;
+export type PeerName = (typeof PEERS)[number];
+
+export interface Peer {
+  /** The stored bytes, or undefined. */
+  get(key: string): Uint8Array | undefined;
+  close(): Promise<void> | void;
+}
+
+const packr = new Packr({ useRecords: false });
+const require = createRequire(import.meta.url);
+const BATCH = 50_000;
+/** The JavaScript map is in memory: with more records it does not fit. */
+export const MAP_MAX_RECORDS = 1_000_000;
+
+interface LmdbStore {
+  putSync(key: string, value: Uint8Array): void;
+  transactionSync(task: () => void): void;
+  getBinary(key: string): Uint8Array | undefined;
+  close(): Promise<void>;
+}
+interface LmdbModule {
+  open(options: Readonly<Record<string, unknown>>): LmdbStore;
+}
+interface LevelStore {
+  open(): Promise<void>;
+  batch(operations: readonly { type: 'put'; key: string; value: Uint8Array }[]): Promise<void>;
+  getSync(key: string): Uint8Array | undefined;
+  close(): Promise<void>;
+}
+interface LevelModule {
+  ClassicLevel: new (path: string, options: Readonly<Record<string, unknown>>) => LevelStore;
+}
+
+/** The peers are packages of this folder alone: without them (`make bench` installs them) the benches cannot run. */
+async function load<T>(name: string): Promise<T> {
+  return (await import(require.resolve(name))) as T;
+}
+
+/** Key and packed record of each line of the dataset; a later record of a name replaces the earlier one. */
+export function* records(count: number): Generator<{ readonly key: string; readonly value: Uint8Array }> {
+  for (const chunk of datasetOf(count).chunks(0, count)) {
+    for (const line of chunk.toString('utf8').split('\n')) {
+      if (line === '') continue;
+      const { domain, ...rest } = JSON.parse(line) as { domain: string };
+      yield { key: domain, value: packr.pack(rest) };
+    }
+  }
+}
+
+/** A packed record as an answer's bytes. */
+export function renderPacked(key: string, value: Uint8Array): Buffer {
+  return Buffer.from(JSON.stringify({ domain: key, found: true, ...(packr.unpack(value) as object) }));
+}
+
+function pathOf(dir: string, name: PeerName, count: number): string {
+  return join(dir, `${name}-${count}`);
+}
+
+/** Fills a peer's store if it is not there; returns the seconds it took, or null. */
+export async function ensurePeer(dir: string, name: PeerName, count: number): Promise<number | null> {
+  const path = pathOf(dir, name, count);
+  if (name === 'map' || existsSync(join(path, 'loaded'))) return null;
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true });
+  const started = performance.now();
+  const put = await writerOf(name, path);
+  let batch: { key: string; value: Uint8Array }[] = [];
+  for (const record of records(count)) {
+    batch.push(record);
+    if (batch.length < BATCH) continue;
+    await put.batch(batch);
+    batch = [];
+  }
+  await put.batch(batch);
+  await put.close();
+  mkdirSync(join(path, 'loaded'));
+  return (performance.now() - started) / 1000;
+}
+
+export interface Writer {
+  batch(records: readonly { key: string; value: Uint8Array }[]): Promise<void> | void;
+  close(): Promise<void> | void;
+}
+
+export async function writerOf(name: PeerName, path: string): Promise<Writer> {
+  if (name === 'lmdb') {
+    const store = await openLmdb(path);
+    return {
+      batch: (batch) => store.transactionSync(() => batch.forEach(({ key, value }) => store.putSync(key, value))),
+      close: () => store.close(),
+    };
+  }
+  if (name === 'level') {
+    const store = await openLevel(path);
+    return {
+      batch: (batch) => store.batch(batch.map(({ key, value }) => ({ type: 'put', key, value }))),
+      close: () => store.close(),
+    };
+  }
+  const db = new Database(join(path, 'peer.sqlite'));
+  db.pragma('journal_mode = OFF');
+  db.pragma('synchronous = OFF');
+  db.exec('CREATE TABLE records (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID');
+  const insert = db.prepare('INSERT OR REPLACE INTO records VALUES (?, ?)');
+  const all = db.transaction((batch: readonly { key: string; value: Uint8Array }[]) => {
+    for (const { key, value } of batch) insert.run(key, value);
+  });
+  return { batch: (batch) => all(batch), close: () => void db.close() };
+}
+
+async function openLmdb(path: string): Promise<LmdbStore> {
+  const { open } = await load<LmdbModule>('lmdb');
+  return open({ path, encoding: 'binary', noSync: true, compression: false });
+}
+
+async function openLevel(path: string): Promise<LevelStore> {
+  const { ClassicLevel } = await load<LevelModule>('classic-level');
+  const store = new ClassicLevel(path, { valueEncoding: 'buffer' });
+  await store.open();
+  return store;
+}
+
+/** Opens a filled store for reading. */
+export async function openPeer(dir: string, name: PeerName, count: number): Promise<Peer> {
+  const path = pathOf(dir, name, count);
+  if (name === 'lmdb') {
+    const store = await openLmdb(path);
+    return { get: (key) => store.getBinary(key), close: () => store.close() };
+  }
+  if (name === 'level') {
+    const store = await openLevel(path);
+    return { get: (key) => store.getSync(key), close: () => store.close() };
+  }
+  if (name === 'map') {
+    const map = new Map<string, Uint8Array>();
+    for (const { key, value } of records(count)) map.set(key, Uint8Array.from(value));
+    return { get: (key) => map.get(key), close: () => map.clear() };
+  }
+  const db = new Database(join(path, 'peer.sqlite'), { readonly: true });
+  db.pragma('mmap_size = 1000000000000');
+  const select = db.prepare('SELECT value FROM records WHERE key = ?').pluck();
+  return { get: (key) => select.get(key) as Uint8Array | undefined, close: () => void db.close() };
+}
+
+/** Bytes of a peer's files. */
+export function peerSize(dir: string, name: PeerName, count: number): number {
+  const path = pathOf(dir, name, count);
+  return readdirSync(path)
+    .filter((file) => file !== 'loaded')
+    .reduce((sum, file) => sum + statSync(join(path, file)).size, 0);
+}

@@ -1,0 +1,38 @@
+/**
+ * A trial: look-ups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
+ * Prints one JSON document.
+ */
+import { readFileSync } from 'node:fs';
+import { openMappedFile } from '../../src/index/mapped-file.ts';
+import { openIndexBytes } from '../../src/index/reader.ts';
+import { datasetOf, randomBelow } from '../data.ts';
+import { median } from '../workload.ts';
+
+const [recordsText = '', path = '', advice = '', countText = ''] = process.argv.slice(2);
+const records = Number(recordsText);
+const dataset = datasetOf(records);
+const below = randomBelow(7);
+const keys = Array.from({ length: Number(countText) }, () => dataset.nameOf(below(records)));
+
+function bytesRead(): number {
+  return Number(/^read_bytes: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+}
+
+const bytes = openMappedFile(path);
+if (advice === 'random') bytes.adviseRandom();
+const index = openIndexBytes(bytes);
+const readBefore = bytesRead();
+const faultsBefore = process.resourceUsage().majorPageFault;
+const times = keys.map((key) => {
+  const started = performance.now();
+  index.decode(index.find(key));
+  return (performance.now() - started) * 1000;
+});
+const result = {
+  medianUs: median(times),
+  meanUs: times.reduce((sum, time) => sum + time, 0) / times.length,
+  faults: (process.resourceUsage().majorPageFault - faultsBefore) / times.length,
+  bytes: (bytesRead() - readBefore) / times.length,
+};
+index.close();
+process.stdout.write(JSON.stringify(result));

@@ -1,0 +1,114 @@
+/** A trial: look-ups in one store, in a process of its own. Arguments: subject, records, folder. Prints one JSON document. */
+import { openSync } from 'node:fs';
+import { join } from 'node:path';
+import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
+import { ADVICE, mapFile } from '../../src/platform/libc.ts';
+import { datasetOf, randomBelow } from '../data.ts';
+import { openPeer, type PeerName, renderPacked } from '../peers.ts';
+import { median } from '../workload.ts';
+
+const KEYS = 200_000;
+const HOT_KEYS = 1000;
+const ROUNDS = 7;
+
+export interface LookupTimes {
+  readonly hitNs: number;
+  readonly missNs: number;
+  readonly hotNs: number;
+  readonly answerNs: number;
+  /** One dependent read of the same mapping; null for peers, which have none of ours. */
+  readonly readNs: number | null;
+}
+
+/** What is timed: each takes a key and returns something that depends on the answer. */
+interface Subject {
+  find(key: string): number;
+  answer(key: string): number;
+  read?: (count: number) => number;
+  close(): Promise<void> | void;
+}
+
+async function subjectOf(name: string, records: number, dir: string): Promise<Subject> {
+  if (name !== 'pagegate') {
+    const peer = await openPeer(dir, name as PeerName, records);
+    return {
+      find: (key) => (peer.get(key) === undefined ? 0 : 1),
+      answer: (key) => renderPacked(key, peer.get(key)!).length,
+      close: () => peer.close(),
+    };
+  }
+  const path = join(dir, `index-${records}.pgx`);
+  const index = openIndex(path);
+  await index.warm();
+  const out = Buffer.alloc(index.info.maxAnswerSizeBytes);
+  return {
+    find: (key) => (index.find(key) === NOT_FOUND ? 0 : 1),
+    answer: (key) => {
+      const handle = index.find(key);
+      return index.writeTail(handle, out, index.writeHead(handle, out, 0));
+    },
+    read: dependentReads(path, index.info.sizeBytes),
+    close: () => index.close(),
+  };
+}
+
+/** Reads of words at places that depend on the word before: what memory alone costs. */
+function dependentReads(path: string, sizeBytes: number): (count: number) => number {
+  const mapping = mapFile(openSync(path, 'r'), sizeBytes);
+  mapping.advise(ADVICE.random);
+  const words = new Uint32Array(mapping.buffer, 0, Math.min(Math.floor(sizeBytes / 4), 2 ** 30));
+  const { length } = words;
+  for (let i = 0; i < length; i += 1024) if (words[i] === 1) continue;
+  return (count) => {
+    let state = 1;
+    for (let i = 0; i < count; i++) {
+      const word = words[Math.floor(((state >>> 0) / 2 ** 32) * length)]!;
+      state = (Math.imul(state, 1664525) + 1013904223 + (word & 1)) | 0;
+    }
+    return state;
+  };
+}
+
+/** Nanoseconds for each key. */
+function time(keys: readonly string[], task: (key: string) => number, expected: number | undefined): number {
+  const started = performance.now();
+  let sum = 0;
+  for (const key of keys) sum += task(key);
+  const elapsed = performance.now() - started;
+  if (expected !== undefined && sum !== expected)
+    throw new Error(`found ${sum} of ${keys.length}, expected ${expected}`);
+  return (elapsed / keys.length) * 1e6;
+}
+
+const [name = '', recordsText = '', dir = ''] = process.argv.slice(2);
+const records = Number(recordsText);
+const dataset = datasetOf(records);
+const below = randomBelow(42);
+const places = Array.from({ length: KEYS }, () => below(records));
+const hits = places.map((place) => dataset.nameOf(place));
+const misses = places.map((place) => dataset.absentNameOf(place));
+// A Zipf-like hot set: key k is asked for in proportion to 1 / k.
+const hot = Array.from({ length: KEYS }, () => hits[Math.floor(HOT_KEYS ** (below(2 ** 30) / 2 ** 30)) - 1]!);
+const subject = await subjectOf(name, records, dir);
+const rounds = Array.from({ length: ROUNDS }, () => {
+  const started = performance.now();
+  if (subject.read !== undefined && subject.read(KEYS) === 0.5) throw new Error('unreachable');
+  const readNs = ((performance.now() - started) / KEYS) * 1e6;
+  return {
+    readNs,
+    hitNs: time(hits, subject.find, KEYS),
+    missNs: time(misses, subject.find, 0),
+    hotNs: time(hot, subject.find, KEYS),
+    answerNs: time(hits, subject.answer, undefined),
+  };
+}).slice(1);
+await subject.close();
+const of = (pick: (round: (typeof rounds)[number]) => number): number => Math.round(median(rounds.map(pick)));
+const times: LookupTimes = {
+  hitNs: of((round) => round.hitNs),
+  missNs: of((round) => round.missNs),
+  hotNs: of((round) => round.hotNs),
+  answerNs: of((round) => round.answerNs),
+  readNs: subject.read === undefined ? null : of((round) => round.readNs),
+};
+process.stdout.write(JSON.stringify(times));

@@ -1,0 +1,49 @@
+/** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, beside the peers. */
+import { ensureIndex, trial } from '../data.ts';
+import { ensurePeer, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
+import type { LookupTimes } from '../trials/lookup.ts';
+import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
+
+/** With more records the peers take too long to fill. */
+export const PEERS_MAX_RECORDS = 5_000_000;
+
+async function run(options: BenchOptions): Promise<BenchReport> {
+  const { records, dir, log } = options;
+  ensureIndex(options);
+  const peers = records > PEERS_MAX_RECORDS ? [] : PEERS.filter((name) => name !== 'map' || records <= MAP_MAX_RECORDS);
+  for (const peer of peers) {
+    log(`filling ${peer}`);
+    await ensurePeer(dir, peer, records);
+  }
+  const rows: Record<string, Cell>[] = [];
+  let unit: number | undefined;
+  let hit: number | undefined;
+  for (const subject of ['pagegate', ...peers]) {
+    log(`asking ${subject}`);
+    const times = trial<LookupTimes>('lookup', [subject, records, dir], ['--max-old-space-size=12000']);
+    unit ??= times.readNs ?? undefined;
+    hit ??= times.hitNs;
+    rows.push({
+      store: subject,
+      'hit ns': times.hitNs,
+      'miss ns': times.missNs,
+      'hot ns': times.hotNs,
+      'answer ns': times.answerNs,
+      'read ns (M)': times.readNs,
+      'hit / M': unit === undefined ? null : Number((times.hitNs / unit).toFixed(2)),
+      'miss / M': unit === undefined ? null : Number((times.missNs / unit).toFixed(2)),
+      'hit / ours': Number((times.hitNs / hit).toFixed(1)),
+    });
+  }
+  return {
+    rows,
+    notes: [
+      'A fresh process for each store; medians of 6 rounds of 200,000 random keys after one round that is not counted; everything in the page cache.',
+      'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
+      'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
+      'hot: 1,000 keys, the k-th asked for in proportion to 1 / k. lmdb and sqlite without fsync, sqlite WITHOUT ROWID and memory-mapped.',
+    ],
+  };
+}
+
+export const workload: Workload = { name: 'lookup', description: 'look-ups in nanoseconds, in one process', run };

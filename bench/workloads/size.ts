@@ -1,0 +1,80 @@
+/** `npm run bench -- size`: bytes a record, beside the peers and the compressed drop. */
+import { createReadStream, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createZstdCompress } from 'node:zlib';
+import { openIndex } from '../../src/index/reader.ts';
+import { readStatistics } from '../../src/index/statistics.ts';
+import { ensureDrop, ensureIndex, ndjsonSize } from '../data.ts';
+import { ensurePeer, PEERS, peerSize } from '../peers.ts';
+import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
+import { PEERS_MAX_RECORDS } from './lookup.ts';
+
+/** zstd -19 is slow: only up to so many records. */
+const BEST_MAX_RECORDS = 1_000_000;
+
+/** Bytes of a drop's parts, each compressed on its own as a drop is delivered. */
+async function compressedSize(drop: string, level: number): Promise<number> {
+  let size = 0;
+  const count = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      done();
+    },
+    final: (done) => done(),
+  });
+  for (const name of readdirSync(drop).filter((file) => file.endsWith('.ndjson'))) {
+    const compress = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: level } });
+    await pipeline(createReadStream(join(drop, name), { highWaterMark: 1 << 20 }), compress, count, { end: false });
+  }
+  return size;
+}
+
+async function run(options: BenchOptions): Promise<BenchReport> {
+  const { records, dir, log } = options;
+  const drop = ensureDrop(options);
+  const path = ensureIndex(options);
+  const index = openIndex(path);
+  const { bytesPerRecord: parts, pagesPerRecord } = await readStatistics(index);
+  const sections = index.sections();
+  const count = index.info.recordCount;
+  index.close();
+  log('zstd -3');
+  const fast = await compressedSize(drop, 3);
+  const rows: Record<string, Cell>[] = [];
+  const add = (what: string, size: number): void => {
+    rows.push({
+      what,
+      'bytes a record': Number((size / count).toFixed(2)),
+      'of zstd -3': Number((size / fast).toFixed(3)),
+    });
+  };
+  add('pagegate index, the whole file', statSync(path).size);
+  add('  directory', sections.directory.size);
+  add('  payload', sections.payload.size);
+  for (const name of ['domain', 'facts', 'shapes', 'literals', 'padding', 'check'] as const)
+    add(`    ${name}`, parts[name] * count);
+  add('  dictionary, blocks, metadata', sections.dictionary.size + sections.blocks.size + sections.metadata.size);
+  add('NDJSON', ndjsonSize(drop));
+  add('NDJSON, zstd -3', fast);
+  if (records <= BEST_MAX_RECORDS) {
+    log('zstd -19');
+    add('NDJSON, zstd -19', await compressedSize(drop, 19));
+  }
+  for (const peer of records > PEERS_MAX_RECORDS ? [] : PEERS) {
+    if (peer === 'map') continue;
+    log(`filling ${peer}`);
+    await ensurePeer(dir, peer, records);
+    add(peer, peerSize(dir, peer, records));
+  }
+  return {
+    rows,
+    notes: [
+      `${count.toLocaleString('en-US')} records with ${pagesPerRecord.toFixed(2)} page URLs each.`,
+      'Parts are compressed one by one, as they are delivered. Peers hold MessagePack values, uncompressed.',
+    ],
+  };
+}
+
+export const workload: Workload = { name: 'size', description: 'bytes a record, on the disk', run };
