@@ -124,7 +124,13 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   checkTransport(config);
   mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
   const port = await findPort(config.server.host, config.server.port);
-  const keeper = await startKeeper({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
+  const keeper = await startKeeper(
+    { file: statePaths(config).ledgerFile, durability: config.ledger.durability },
+    {
+      onHealth: (health) =>
+        health.ready ? log('info', 'ledger_ready') : log('error', 'ledger_unavailable', { reason: health.reason }),
+    },
+  );
   const workers = options.inProcess === true ? 1 : workerCount(config);
   const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
   const start = async (number: number): Promise<WorkerLink> => {
