@@ -1,0 +1,146 @@
+/** `npm run bench -- build`: a drop becomes an index; beside it JSON.parse alone, and peers that load the same lines. */
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BuildReport } from '../../src/builder/report.ts';
+import { node, SEED, trial } from '../data.ts';
+import { partsOf } from '../lines.ts';
+import type { PeerName } from '../peers.ts';
+import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
+
+/** Of the lines, this share is made bad or a duplicate. */
+const DIRT = 0.01;
+/** Smaller sizes that stand beside the one asked for: does the cost of a record grow? */
+const SIZES = [1_000_000, 5_000_000];
+/** Up to here everything is run three times, interleaved, and the middle one counts. */
+const REPEATED_MAX_RECORDS = 5_000_000;
+const ROUNDS = 3;
+/** Peers are loaded up to here. */
+const PEERS_MAX_RECORDS = 5_000_000;
+/** JSON.parse alone reads all parts up to here, and a quarter of them above. */
+const PARSED_WHOLE_MAX_RECORDS = 5_000_000;
+const LOADED_PEERS: readonly PeerName[] = ['lmdb', 'sqlite'];
+
+interface Parsed {
+  readonly seconds: number;
+  readonly lines: number;
+  readonly bytes: number;
+}
+
+/** A drop with duplicates and bad lines in it. */
+function ensureDirtyDrop({ dir, log }: BenchOptions, records: number): string {
+  const drop = join(dir, `dirty-drop-${records}`);
+  if (existsSync(drop)) return drop;
+  log(`generating ${records.toLocaleString('en-US')} records`);
+  const unfinished = `${drop}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  const args = ['--records', String(records), '--seed', String(SEED), '--dirt', String(DIRT), '--out', unfinished];
+  node('tools/dataset/generate.ts', args);
+  renameSync(unfinished, drop);
+  return drop;
+}
+
+/** The middle of several values, by what `of` says. */
+const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
+  const value = median(items.map(of));
+  return items.find((item) => of(item) === value)!;
+};
+
+interface Measured {
+  readonly records: number;
+  readonly built: BuildReport;
+  /** Of the whole input. */
+  readonly parseSeconds: number;
+}
+
+function measure(options: BenchOptions, records: number): Measured {
+  const drop = ensureDirtyDrop(options, records);
+  const all = partsOf(drop);
+  const parsed = records > PARSED_WHOLE_MAX_RECORDS ? all.filter((_, i) => i % 4 === 0) : all;
+  const out = join(options.dir, `built-${records}.pgx`);
+  const parses: Parsed[] = [];
+  const builds: BuildReport[] = [];
+  for (let round = 0; round < (records > REPEATED_MAX_RECORDS ? 1 : ROUNDS); round++) {
+    options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: JSON.parse`);
+    parses.push(trial<Parsed>('parse', parsed));
+    options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: build`);
+    builds.push(JSON.parse(node('src/cli.ts', ['build', drop, '--out', out, '--no-rejects', '--json'])) as BuildReport);
+  }
+  rmSync(out, { force: true });
+  const built = middle(builds, ({ durationMs }) => durationMs);
+  const parse = middle(parses, ({ seconds }) => seconds);
+  return { records, built, parseSeconds: (parse.seconds * built.lines) / parse.lines };
+}
+
+function rowsOf({ records, built, parseSeconds }: Measured): Record<string, Cell>[] {
+  const row = (
+    what: string,
+    seconds: number,
+    cpuSeconds: number | null,
+    memoryBytes: number | null,
+  ): Record<string, Cell> => ({
+    records,
+    what,
+    seconds: Number(seconds.toFixed(2)),
+    'us a record': Number(((seconds * 1e6) / records).toFixed(3)),
+    'of JSON.parse': Number((seconds / parseSeconds).toFixed(3)),
+    'cpu us a record': cpuSeconds === null ? null : Number(((cpuSeconds * 1e6) / records).toFixed(3)),
+    'peak MB': memoryBytes === null ? null : Math.round(memoryBytes / 1e6),
+  });
+  const { stepsMs, stepsCpuMs } = built;
+  const steps = (Object.keys(stepsMs) as (keyof typeof stepsMs)[]).map((step) =>
+    row(`  ${step}`, stepsMs[step] / 1000, stepsCpuMs[step] / 1000, null),
+  );
+  const cpuSeconds = Object.values(stepsCpuMs).reduce((sum, ms) => sum + ms, 0) / 1000;
+  return [
+    row('JSON.parse alone, one core', parseSeconds, null, null),
+    row(`pagegate build, ${built.workers} threads`, built.durationMs / 1000, cpuSeconds, built.peakMemoryBytes),
+    ...steps,
+  ];
+}
+
+function loadPeers(options: BenchOptions, measured: Measured): Record<string, Cell>[] {
+  const { records, parseSeconds } = measured;
+  const drop = ensureDirtyDrop(options, records);
+  return LOADED_PEERS.map((peer) => {
+    options.log(`${records.toLocaleString('en-US')} records: ${peer}`);
+    const folder = join(options.dir, `load-${peer}`);
+    rmSync(folder, { recursive: true, force: true });
+    const { seconds } = trial<{ seconds: number }>('load', [peer, folder, ...partsOf(drop)]);
+    rmSync(folder, { recursive: true, force: true });
+    return {
+      records,
+      what: `${peer}, loading the same lines`,
+      seconds: Number(seconds.toFixed(2)),
+      'us a record': Number(((seconds * 1e6) / records).toFixed(3)),
+      'of JSON.parse': Number((seconds / parseSeconds).toFixed(3)),
+      'cpu us a record': null,
+      'peak MB': null,
+    };
+  });
+}
+
+async function run(options: BenchOptions): Promise<BenchReport> {
+  const sizes = [...SIZES.filter((size) => size < options.records), options.records];
+  const rows: Record<string, Cell>[] = [];
+  let last: Measured | undefined;
+  for (const size of sizes) {
+    last = measure(options, size);
+    rows.push(...rowsOf(last));
+    if (size === Math.min(options.records, PEERS_MAX_RECORDS)) rows.push(...loadPeers(options, last));
+  }
+  const { built } = last!;
+  const rejects = Object.values(built.rejects).reduce((sum, count) => sum + count, 0);
+  return {
+    rows,
+    notes: [
+      `The largest drop: ${built.lines.toLocaleString('en-US')} lines, ${built.duplicates.toLocaleString('en-US')} duplicates, ` +
+        `${rejects.toLocaleString('en-US')} rejects, ${built.recordCount.toLocaleString('en-US')} records, ` +
+        `${(built.sizeBytes / 1e6).toFixed(0)} MB of index, ${(built.tempUsedBytes / 1e6).toFixed(0)} MB of temporary files.`,
+      'A build checks every line against the schema, checksums the parts, sorts, writes, syncs and verifies.',
+      'Peak memory is that of the whole process, all threads, without cached file pages. Peers check nothing.',
+      `Above ${PARSED_WHOLE_MAX_RECORDS.toLocaleString('en-US')} records JSON.parse reads every fourth part, and its time is scaled.`,
+    ],
+  };
+}
+
+export const workload: Workload = { name: 'build', description: 'a drop of NDJSON becomes an index', run };
