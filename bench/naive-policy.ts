@@ -1,5 +1,6 @@
 /** The same rules as a list of regular expressions over `new URL`, as one would write them in an afternoon: what the policy is measured against. */
 import type { Policy } from '../src/policy/policy.ts';
+import { phrasesOf } from '../src/policy/tokens.ts';
 
 interface NaiveRule {
   readonly id: string;
@@ -22,11 +23,10 @@ const ADDRESSES: Readonly<Record<string, RegExp>> = {
 /** Makes the list from the compiled policy's own data, so that both know the same words. */
 export function naivePolicy(policy: Policy): (url: string) => string {
   const { document } = policy;
-  const words = (list: string): string =>
-    Object.values(document.tokens[list]?.phrases ?? {})
-      .flat()
-      .map(escaped)
-      .join('|');
+  const words = (list: string): string => {
+    const found = document.tokens[list];
+    return found === undefined ? '' : [...phrasesOf(found)].map(escaped).join('|');
+  };
   const rules: NaiveRule[] = document.hosts.map((entry) => ({
     id: entry.id,
     verdict: entry.verdict ?? entry.reads ?? 'flag',

@@ -85,6 +85,8 @@ export interface TokenList {
   readonly meaning: string;
   /** Phrases by language code. Case, accents, separators and file extensions do not count. */
   readonly phrases: Readonly<Record<string, readonly string[]>>;
+  /** Phrases of two parts: each of `first` followed by each of `then`. */
+  readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
 }
 
 export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';

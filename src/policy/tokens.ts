@@ -40,9 +40,7 @@ export class TokenIndex {
     this.names = Object.keys(lists);
     for (const [ordinal, name] of this.names.entries()) {
       this.ordinals.set(name, ordinal);
-      for (const phrase of Object.values(lists[name]!.phrases).flat()) {
-        add(this.byToken, squeeze(phrase), ordinal);
-      }
+      for (const phrase of phrasesOf(lists[name]!)) add(this.byToken, squeeze(phrase), ordinal);
     }
     let size = 1024;
     while (size < this.byToken.size * 4) size *= 2;
@@ -103,6 +101,14 @@ export class TokenIndex {
   /** Every list with its tokens, for reports. */
   *entries(): IterableIterator<{ token: string; lists: readonly number[] }> {
     for (const [at, token] of this.tokens.entries()) yield { token, lists: this.listsOf[at]! };
+  }
+}
+
+/** Every phrase of a list: those that are written out, and the compounds. */
+export function* phrasesOf(list: TokenList): IterableIterator<string> {
+  for (const phrases of Object.values(list.phrases)) yield* phrases;
+  for (const { first, then } of list.compounds ?? []) {
+    for (const start of first) for (const end of then) yield `${start} ${end}`;
   }
 }
 
