@@ -126,32 +126,33 @@ export class Installation {
     return childrenOf(this.primary).filter((pid) => commandOf(pid).includes('worker-process'));
   }
 
-  /** Starts the server, and resolves when all workers listen. */
+  /**
+   * Starts the server, and resolves when all workers listen. One that ends at once is started again, as a service manager would: after
+   * the death of a primary its workers drain first, and the port is theirs until then.
+   */
   async start(): Promise<void> {
     this.port = this.port === 0 ? await freePort() : this.port;
     const flags = ['--port', String(this.port), '--workers', String(this.#options.workers), '--admin-port', '0'];
-    const args = [
-      PROGRAM,
-      'serve',
-      '--config',
-      join(this.dir, 'config.json'),
-      '--durability',
-      this.#options.durability,
-      ...flags,
-    ];
-    const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const config = ['--config', join(this.dir, 'config.json'), '--durability', this.#options.durability];
+    const deadline = Date.now() + START_DEADLINE_MS;
+    let server = this.#spawn(['serve', ...config, ...flags]);
+    while (!this.#log.includes('"event":"listening"') || !(await this.#answers())) {
+      if (Date.now() > deadline) throw new Error(`The server did not start:\n${this.#log}`);
+      if (server.exitCode !== null) server = this.#spawn(['serve', ...config, ...flags]);
+      await sleep(20);
+    }
+  }
+
+  #spawn(args: readonly string[]): ChildProcess {
+    const server = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#server = server;
     this.#log = '';
     for (const stream of [server.stdout, server.stderr]) {
       stream.on('data', (text: Buffer) => {
-        this.#log = (this.#log + text.toString()).slice(-20_000);
+        if (this.#server === server) this.#log = (this.#log + text.toString()).slice(-20_000);
       });
     }
-    const deadline = Date.now() + START_DEADLINE_MS;
-    while (!this.#log.includes('"event":"listening"') || !(await this.#answers())) {
-      if (server.exitCode !== null || Date.now() > deadline) throw new Error(`The server did not start:\n${this.#log}`);
-      await sleep(20);
-    }
+    return server;
   }
 
   /** Waits until all workers and the keeper are there and charges are possible again. */
