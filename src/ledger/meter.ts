@@ -105,9 +105,9 @@ const PATIENCE_MS = 5_000;
 const TICK_MS = 100;
 /** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
 const SETTLE_MS = 250;
-/** A look at the counters costs 10 µs; each wait is longer than the one before, so that a slow disk does not cost a core. */
+/** A look at the counters costs 10 µs: one every twentieth of a millisecond, later one every tenth of the time that was waited. */
 const SETTLE_STEP_MS = 0.05;
-const SETTLE_STEP_GROWTH = 1.5;
+const SETTLE_STEP_SHARE = 0.1;
 const SLEEP = new Int32Array(new SharedArrayBuffer(4));
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
 const MEMORY_MAX_KEYS = 10_000;
@@ -231,11 +231,11 @@ class WorkerMeter implements Meter {
     const last = this.#waiting.at(-1);
     if (last === undefined) return;
     this.#ask();
-    const until = performance.now() + SETTLE_MS;
-    let stepMs = SETTLE_STEP_MS;
-    while (Math.max(this.#counters.done, this.#counters.failed) < last.commit && performance.now() < until) {
-      Atomics.wait(SLEEP, 0, 0, stepMs);
-      stepMs *= SETTLE_STEP_GROWTH;
+    const startMs = performance.now();
+    let spentMs = 0;
+    while (Math.max(this.#counters.done, this.#counters.failed) < last.commit && spentMs < SETTLE_MS) {
+      Atomics.wait(SLEEP, 0, 0, Math.max(SETTLE_STEP_MS, spentMs * SETTLE_STEP_SHARE));
+      spentMs = performance.now() - startMs;
     }
     this.#settle();
   }

@@ -213,7 +213,8 @@ export class CheckHandler {
     const { client } = this.#headers;
     try {
       meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
-      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections())) meter.settle();
+      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections(), this.#inFlight))
+        meter.settle();
     } catch (error) {
       // The failure is answered by the caller; a charge that is certain later must not answer again.
       pending.aborted = true;

@@ -1,19 +1,16 @@
 /**
  * When to wait for a charge inside the handler. The transport cuts a connection when the next request of the same packet is read
  * while an answer is still open; such pipelining is rare, but correct clients may do it. So the server waits for the disk at once
- * where that costs next to nothing, because there is little to do; and, under any load, for a client whose connection was cut that
- * way, so that its next try succeeds.
+ * where that costs next to nothing, because requests come one after the other; and, under any load, for a client whose connection was
+ * cut that way, so that its next try succeeds.
  */
 import type { Address } from './address.ts';
 
 /** With at most this many connections of a worker open, waiting keeps few others waiting. */
-const QUIET_CONNECTIONS = 4;
-/** Up to this many requests in a turn of the event loop (a moving average) there is nothing to be gained from answering them together. */
-const QUIET_REQUESTS = 2;
-const AVERAGE_WEIGHT = 0.25;
-/** Without a request for this long, what was before does not matter. */
-const FORGET_MS = 100;
-/** A sudden load is met with at most this many waits in one turn. */
+const QUIET_CONNECTIONS = 3;
+/** Two requests at a time are a sign that more are to come: for this long, charges are waited for together. */
+const BUSY_MS = 1_000;
+/** A sudden load is met with at most this many waits in one turn of the event loop. */
 const WAITS_IN_TURN = 64;
 const REMEMBERED_CLIENTS = 1_024;
 const REMEMBERED_MS = 10 * 60_000;
@@ -22,22 +19,23 @@ export class PipeliningGuard {
   readonly #clients = new Map<string, number>();
   #turn = 0;
   #inTurn = 0;
-  #average = 0;
-  #lastTurnMs = Number.NEGATIVE_INFINITY;
+  #busyUntilMs = Number.NEGATIVE_INFINITY;
 
   /** A number that changes from one turn of the event loop to the next. */
   get turn(): number {
     return this.#turn;
   }
 
-  /** Counts a request that is about to be charged; says whether to wait for the charge inside the handler. */
-  shouldWait(client: Address, openConnections: number): boolean {
+  /**
+   * Counts a request that is about to be charged; says whether to wait for the charge inside the handler. `inFlight` other requests
+   * wait for theirs.
+   */
+  shouldWait(client: Address, openConnections: number, inFlight: number): boolean {
     this.#inTurn += 1;
     if (this.#inTurn === 1) setImmediate(this.#endTurn);
-    const isQuiet = this.#average <= QUIET_REQUESTS || performance.now() - this.#lastTurnMs > FORGET_MS;
-    return (
-      openConnections <= QUIET_CONNECTIONS || (isQuiet && this.#inTurn <= WAITS_IN_TURN) || this.#isRemembered(client)
-    );
+    if (inFlight > 0) this.#busyUntilMs = performance.now() + BUSY_MS;
+    const isQuiet = this.#inTurn <= WAITS_IN_TURN && performance.now() > this.#busyUntilMs;
+    return isQuiet || openConnections <= QUIET_CONNECTIONS || this.#isRemembered(client);
   }
 
   /** A request was aborted in the turn in which it came: most likely its successor was in the same packet. */
@@ -47,10 +45,7 @@ export class PipeliningGuard {
   }
 
   readonly #endTurn = (): void => {
-    const now = performance.now();
-    const before = now - this.#lastTurnMs > FORGET_MS ? 0 : this.#average;
-    this.#average = before + (this.#inTurn - before) * AVERAGE_WEIGHT;
-    this.#lastTurnMs = now;
+    if (this.#inTurn > 1) this.#busyUntilMs = performance.now() + BUSY_MS;
     this.#inTurn = 0;
     this.#turn += 1;
   };

@@ -196,7 +196,7 @@ describe('the wire', () => {
 
   it('pipelined requests in one segment, answered in order', async () => {
     // Long enough that nothing counts which went before.
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
     const { responses } = await sendRaw(server.port, [pipelined()], 4);
     expect(responses.map(({ status, body }) => [status, JSON.parse(body).domain])).toEqual(answered);
   });
