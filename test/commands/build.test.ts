@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeProgress } from '../../src/commands/build.ts';
+import { makeDrop } from '../builder/drop.ts';
+
+const PROGRAM = new URL('../../src/pagegate', import.meta.url).pathname;
+let folder = '';
+let out = '';
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-build-command-'));
+  const lines = [{ domain: 'one.example' }, { domain: 'two.example', global_rank: 0 }, { domain: 'localhost' }];
+  await makeDrop(join(folder, 'small'), { 'a.ndjson': lines });
+  const many = Array.from({ length: 150_000 }, (_, i) => ({ domain: `www.host-${i}.example`, x: 1 }));
+  await makeDrop(join(folder, 'large'), { 'a.ndjson': many });
+  mkdirSync(join(folder, 'out'));
+  out = join(folder, 'out', 'index.pgx');
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(...args: string[]): { readonly child: ChildProcess; readonly ended: Promise<Ended> } {
+  const child = spawn(PROGRAM, ['build', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return { child, ended };
+}
+
+describe('pagegate build', () => {
+  it('reports as text, and keeps rejects beside the index', async () => {
+    const { code, stdout } = await start(join(folder, 'small'), '--out', out, '--workers', '1').ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain('2 records');
+    expect(stdout).toMatch(/domain_single_label +1\n/);
+    expect(stdout).toMatch(/global_rank_out_of_range +1\n/);
+    expect(readdirSync(join(folder, 'out')).sort()).toEqual(['index.pgx', 'index.pgx.rejects.ndjson']);
+    rmSync(`${out}.rejects.ndjson`);
+  });
+
+  it('reports as JSON', async () => {
+    const { code, stdout } = await start(
+      join(folder, 'small'),
+      '--out',
+      out,
+      '--workers',
+      '0',
+      '--no-rejects',
+      '--json',
+      '--generation',
+      '9',
+    ).ended;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      generation: 9,
+      lines: 3,
+      recordCount: 2,
+      rejectsFile: null,
+      workers: 0,
+    });
+  });
+
+  it.each([
+    ['no output', ['small'], 2],
+    ['a number that is none', ['small', '--out', 'x', '--workers', 'many'], 2],
+    ['no drop', ['nowhere', '--out', 'x'], 3],
+  ])('%s: a failure that a person can act on', async (_, [drop = '', ...rest], expected) => {
+    const { code, stdout, stderr } = await start(join(folder, drop), ...rest).ended;
+    expect(code).toBe(expected);
+    expect(stdout).toBe('');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  it('stops at Ctrl-C and leaves nothing behind', async () => {
+    rmSync(out, { force: true });
+    const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
+    while (readdirSync(join(folder, 'out')).length === 0 && child.exitCode === null) await wait(5);
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(130);
+    expect(readdirSync(join(folder, 'out'))).toEqual([]);
+  });
+});
+
+describe('the progress line', () => {
+  it('says step, share, rate and time left', () => {
+    const line = describeProgress({
+      step: 'scan',
+      done: 5e8,
+      total: 1e9,
+      unit: 'bytes',
+      elapsedMs: 2000,
+      leftMs: 2000,
+    });
+    expect(line).toBe('reading the drop  ████████████░░░░░░░░░░░░  50 %  250 MB/s  2 s left');
+  });
+});
