@@ -21,6 +21,14 @@ export const SEEN = {
 
 const MAX_EXTENSION_LENGTH = 10;
 
+/** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
+const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
+  (
+    'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
+    'doc docx odt xls xlsx ods ppt pptx csv tsv xml rss atom xsd wasm'
+  ).split(' '),
+);
+
 export interface ReadingLists {
   /** Segments below which everything is reading matter. */
   readonly segment: number;
@@ -140,7 +148,7 @@ export class Facts {
   }
 }
 
-/** Where a segment's name ends: before its parameters (`;…`) and its extension. */
+/** Where a segment's name ends: before its parameters (`;…`) and its extension, unless that makes it a file of another kind. */
 export function nameEnd(path: string, start: number, end: number): number {
   let stop = end;
   let dot = -1;
@@ -152,7 +160,8 @@ export function nameEnd(path: string, start: number, end: number): number {
     }
     if (code === 0x2e) dot = at;
   }
-  return dot > start && stop - dot <= MAX_EXTENSION_LENGTH ? dot : stop;
+  if (dot <= start || stop - dot > MAX_EXTENSION_LENGTH) return stop;
+  return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
 }
 
 /** The fragment as a path, where it is a route that a page's own code follows; otherwise undefined. */
