@@ -1,4 +1,4 @@
-/** Takes a file out of the page cache, as any user may: `dd` with `nocache` asks the kernel to forget it. */
+/** Takes a file out of the page cache without privileges: `dd` with `nocache` asks the kernel to forget it. */
 import { execFileSync } from 'node:child_process';
 
 export function dropFromPageCache(path: string): void {

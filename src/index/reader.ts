@@ -213,6 +213,7 @@ export class Index {
     if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(handle, 'its check byte is wrong');
     const { key } = this.#key;
     const codesEnd = start + 1 + bytes[start]!;
+    if (codesEnd > last) this.#failRecord(handle, 'its domain does not fit');
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
       const symbol = bytes[read]! * 8;

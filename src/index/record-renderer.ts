@@ -37,7 +37,7 @@ export class RecordRenderer {
       size += tables.keys[type]!.length + (i === 0 ? 1 : 2);
       if (record.kinds[i] === URL_KIND.full) continue;
       size += tables.origins[record.origins[i]!]!.length + record.domainSize;
-      if (record.kinds[i] === URL_KIND.shape) size += tables.paths[type]![record.values[i]!]!.length;
+      if (record.kinds[i] === URL_KIND.shape) size += pathSize(tables.pathStarts[type]!, record.values[i]!);
     }
     if (record.iab !== 0) size += tables.iab[record.iab - 1]!.length;
     if (record.filteringCount > 0) size += FILTERING.length + record.filteringCount;
@@ -110,7 +110,7 @@ export class RecordRenderer {
     if (kind !== URL_KIND.full) {
       at = copy(this.#tables.origins[record.origins[i]!]!, out, at);
       at = this.#writeDomain(out, at);
-      if (kind === URL_KIND.shape) return copy(this.#tables.paths[record.types[i]!]![record.values[i]!]!, out, at);
+      if (kind === URL_KIND.shape) return this.#writePath(record.types[i]!, record.values[i]!, out, at);
     }
     const bytes = record.bytes;
     const { lengths, bytes: symbols } = this.#tables.dictionary.textSymbols;
@@ -128,6 +128,15 @@ export class RecordRenderer {
         out[at++] = byte;
       }
     }
+    return at;
+  }
+
+  #writePath(type: number, shape: number, out: Uint8Array, start: number): number {
+    const paths = this.#tables.paths[type]!;
+    const starts = this.#tables.pathStarts[type]!;
+    const end = starts[shape + 1]!;
+    let at = start;
+    for (let i = starts[shape]!; i < end; i++) out[at++] = paths[i]!;
     return at;
   }
 
@@ -186,6 +195,10 @@ const PAGE_TYPES = bytesOf(',"page_types":{');
 const FILTERING = bytesOf(',"filtering_categories":[');
 const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
 const GLOBAL_RANK = bytesOf(',"global_rank":');
+
+function pathSize(starts: Uint32Array, shape: number): number {
+  return starts[shape + 1]! - starts[shape]!;
+}
 
 function latin1(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);

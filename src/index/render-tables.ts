@@ -10,7 +10,9 @@ export class RenderTables {
   /** `"login":"` for each page type. */
   readonly keys: readonly Uint8Array[];
   readonly origins: readonly Uint8Array[];
-  readonly paths: readonly (readonly Uint8Array[])[];
+  /** For each page type the paths of its shapes, one after the other; shape i is `[starts[i], starts[i + 1])`. */
+  readonly paths: readonly Uint8Array[];
+  readonly pathStarts: readonly Uint32Array[];
   /** For each shape its origin, or INHERITED_ORIGIN. */
   readonly shapeOrigins: readonly Uint8Array[];
   readonly languages: readonly Uint8Array[];
@@ -28,7 +30,14 @@ export class RenderTables {
     if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
     this.keys = pageTypes.map((name) => bytesOf(`"${name}":"`));
     this.origins = dictionary.origins.map(bytesOf);
-    this.paths = dictionary.shapes.map((shapes) => shapes.map(({ path }) => bytesOf(path)));
+    this.paths = dictionary.shapes.map((shapes) => bytesOf(shapes.map(({ path }) => path).join('')));
+    this.pathStarts = dictionary.shapes.map((shapes) => {
+      const starts = new Uint32Array(shapes.length + 1);
+      shapes.forEach(({ path }, i) => {
+        starts[i + 1] = starts[i]! + path.length;
+      });
+      return starts;
+    });
     this.shapeOrigins = dictionary.shapes.map((shapes) => Uint8Array.from(shapes, ({ origin }) => origin));
     this.languages = dictionary.languages.map((code) => bytesOf(`,"language":"${code}"`));
     this.iab = dictionary.iabOrder.map((ordinal) => {

@@ -248,6 +248,13 @@ const rows: readonly Row[] = [
     lookUp: 'record_corrupt',
   },
   {
+    name: 'record: domain larger than the record',
+    damage: inRecord((record) => void (record[0] = 255)),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
     name: 'record: page rank above 10',
     damage: inRecord((record) => void (record[afterDomain] = 0xfe)),
     open: 'ok',

@@ -1,0 +1,121 @@
+/** The commands that look into an index, as a person runs them. */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { decodeHeader } from '../../src/index/header.ts';
+import { parseEntry } from '../../src/record/entry.ts';
+import { entryOf, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
+
+const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
+
+function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(process.execPath, [CLI, ...args], { encoding: 'utf8' });
+}
+
+const entries = [
+  entryOf(
+    'a.example',
+    { login: 'https://a.example/login' },
+    { language: 'en', iabCategory: 5, filteringCategories: [1, 4], globalRank: 7 },
+  ),
+  entryOf('b.example', { docs: 'https://docs.b.example/?q=\\x' }, { openPageRankHundredths: 1000 }),
+  entryOf('c.example'),
+];
+
+describe('export', () => {
+  it('gives the entries again', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'a.pgx');
+      writeTinyIndex(path, entries);
+      const { status, stdout } = run('export', path);
+      expect(status).toBe(0);
+      const parsed = stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => parseEntry(Buffer.from(line)));
+      expect(parsed.every(({ rejects, repairs }) => rejects.length + repairs.length === 0)).toBe(true);
+      const byDomain = (a: { domain: string }, b: { domain: string }): number => (a.domain < b.domain ? -1 : 1);
+      expect(parsed.map(({ entry }) => entry!).sort(byDomain)).toEqual(entries);
+    });
+  });
+});
+
+describe('lookup', () => {
+  it('prints records, and says by its exit code that one is missing', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'a.pgx');
+      writeTinyIndex(path, entries);
+      const found = run('lookup', '--index', path, '--json', 'https://www.A.example/login?x=1');
+      expect(found.status).toBe(0);
+      expect(JSON.parse(found.stdout)).toMatchObject([
+        {
+          domain: 'a.example',
+          found: true,
+          language: 'en',
+          page_types: { login: 'https://a.example/login' },
+          global_rank: 7,
+        },
+      ]);
+      const missing = run('lookup', '--index', path, 'b.example', 'nobody.example');
+      expect(missing.status).toBe(4);
+      expect(missing.stdout).toMatch(/b\.example: found\n(.*\n)*.*nobody\.example: not found/);
+      expect(run('lookup', '--index', path, 'not a host').status).toBe(3);
+      expect(run('lookup', '--index', join(directory, 'none.pgx'), 'a.example').status).toBe(7);
+    });
+  });
+});
+
+describe('verify and inspect', () => {
+  it('tell an intact index from a damaged one, and where', () => {
+    withTempDirectory((directory) => {
+      const path = join(directory, 'a.pgx');
+      writeTinyIndex(path, entries);
+      expect(run('verify', path)).toMatchObject({ status: 0, stdout: expect.stringContaining('intact, 3 records') });
+      const text = run('inspect', path);
+      expect(text.status).toBe(0);
+      expect(text.stdout).toMatch(/records +3\n/);
+      expect(text.stdout).toContain('█');
+      const json = JSON.parse(run('inspect', path, '--json').stdout) as Record<string, unknown>;
+      expect(json).toMatchObject({ record_count: 3, line_count: 1, lines_by_records: [0, 0, 0, 1], dataset: 'tiny' });
+      const bytes = readFileSync(path);
+      const { offset } = decodeHeader(bytes).sections.payload;
+      bytes[offset + 2]! ^= 1;
+      const damaged = join(directory, 'b.pgx');
+      writeFileSync(damaged, bytes);
+      chmodSync(damaged, 0o444);
+      const report = run('verify', damaged, '--json');
+      expect(report.status).toBe(5);
+      expect(JSON.parse(report.stdout)).toMatchObject({ ok: false, damages: [{ offset, where: 'payload' }] });
+      expect(run('verify', damaged).stdout).toMatch(/DAMAGED/);
+    });
+  });
+});
+
+describe('diff', () => {
+  it('lists what was added, removed and changed, whatever the number of lines', () => {
+    withTempDirectory((directory) => {
+      const before = join(directory, 'a.pgx');
+      const after = join(directory, 'b.pgx');
+      writeTinyIndex(before, entries);
+      const changed = entryOf(
+        'a.example',
+        { login: 'https://a.example/sign-in' },
+        { language: 'en', iabCategory: 5, filteringCategories: [1] },
+      );
+      writeTinyIndex(after, [changed, entries[2]!, entryOf('d.example')], { lineCount: 3 });
+      expect(run('diff', before, before)).toMatchObject({ status: 0, stdout: '0 added, 0 removed, 0 changed.\n' });
+      const text = run('diff', before, after);
+      expect(text.status).toBe(4);
+      expect(text.stdout.trimEnd().split('\n').sort()).toEqual([
+        '+ d.example',
+        '- b.example',
+        '1 added, 1 removed, 1 changed.',
+        '~ a.example: page_types.login, filtering_categories, global_rank',
+      ]);
+      const json = JSON.parse(run('diff', before, after, '--json').stdout) as { changes: unknown[] };
+      expect(json).toMatchObject({ added: 1, removed: 1, changed: 1 });
+      expect(json.changes).toHaveLength(3);
+    });
+  });
+});
