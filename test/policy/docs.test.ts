@@ -1,0 +1,44 @@
+/** The page about the verdict and the shipped policy say the same. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { licenseePolicy, shipped } from './support.ts';
+
+const page = readFileSync(new URL('../../docs/verdict.md', import.meta.url), 'utf8');
+
+/** The rows of the table under a heading, cell by cell. */
+function rowsOf(heading: string): string[][] {
+  const section = page.split(`### ${heading}\n`)[1]?.split(/\n#{2,3} /)[0] ?? '';
+  return section
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !/^\|[-:|]+\|$/.test(line))
+    .slice(1)
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+}
+
+describe('docs/verdict.md', () => {
+  it.each([
+    ['Guard rules', 'guard'],
+    ['Pattern rules', 'pattern'],
+  ])('lists the %s that ship, and no others', (heading, kind) => {
+    const listed = rowsOf(heading).map(([id, verdict]) => `${id} ${verdict}`);
+    const rules = shipped.document.rules.filter((rule) => rule.kind === kind);
+    expect(rules.length).toBeGreaterThan(15);
+    expect(listed).toEqual(rules.map((rule) => `\`${rule.id}\` ${rule.verdict}`));
+  });
+
+  it('lists the high-value hosts that ship, and no others', () => {
+    const listed = rowsOf('High-value hosts').flatMap((cells) => (cells[2] ?? '').split(' '));
+    expect(listed).toEqual(shipped.document.hosts.map((entry) => `\`${entry.host}\``));
+  });
+
+  it('shows a policy file that is valid', () => {
+    const example = /```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
+    const policy = licenseePolicy(JSON.parse(example));
+    expect(policy.document.allow.map((entry) => entry.id)).toEqual(['crm']);
+  });
+});
