@@ -11,11 +11,11 @@ export interface ChangedRecord {
   readonly fields: readonly string[];
 }
 
+/** Records of equal hashes: all but always one. */
 interface Place {
   readonly hashA: number;
   readonly hashB: number;
-  /** Records of equal hashes: all but always one. */
-  readonly handles: readonly RecordHandle[];
+  readonly records: readonly { readonly domain: string; readonly handle: RecordHandle }[];
 }
 
 /** Yields what changed from `before` to `after`, in hash order; `undefined` now and then, so that the caller can pause. */
@@ -29,13 +29,13 @@ export function* compareIndexes(before: Index, after: Index): Generator<Change |
     if (step % 4096 === 0) yield undefined;
     const order = a === undefined ? 1 : b === undefined ? -1 : a.hashA - b.hashA || a.hashB - b.hashB;
     if (order < 0) {
-      for (const handle of a!.handles) yield { kind: 'removed', domain: before.domainOf(handle) };
+      for (const { domain } of a!.records) yield { kind: 'removed', domain };
       a = left.next().value;
     } else if (order > 0) {
-      for (const handle of b!.handles) yield { kind: 'added', domain: after.domainOf(handle) };
+      for (const { domain } of b!.records) yield { kind: 'added', domain };
       b = right.next().value;
     } else {
-      yield* comparePlaces(before, a!, after, b!, compareRecords);
+      yield* comparePlaces(a!, b!, compareRecords);
       a = left.next().value;
       b = right.next().value;
     }
@@ -43,15 +43,12 @@ export function* compareIndexes(before: Index, after: Index): Generator<Change |
 }
 
 function* comparePlaces(
-  before: Index,
   a: Place,
-  after: Index,
   b: Place,
   compareRecords: (x: RecordHandle, y: RecordHandle) => readonly string[],
 ): Generator<Change> {
-  const others = new Map(b.handles.map((handle) => [after.domainOf(handle), handle]));
-  for (const handle of a.handles) {
-    const domain = before.domainOf(handle);
+  const others = new Map(b.records.map(({ domain, handle }) => [domain, handle]));
+  for (const { domain, handle } of a.records) {
     const other = others.get(domain);
     others.delete(domain);
     if (other === undefined) {
@@ -97,15 +94,16 @@ function changedFields(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, st
 }
 
 function* placesOf(index: Index): Generator<Place, undefined> {
-  let place: { hashA: number; hashB: number; handles: RecordHandle[] } | undefined;
+  let place: { hashA: number; hashB: number; records: { domain: string; handle: RecordHandle }[] } | undefined;
   for (const handle of index.handles()) {
     const { hashA, hashB } = index.hashesOf(handle);
+    const record = { domain: index.domainOf(handle), handle };
     if (place !== undefined && place.hashA === hashA && place.hashB === hashB) {
-      place.handles.push(handle);
+      place.records.push(record);
       continue;
     }
     if (place !== undefined) yield place;
-    place = { hashA, hashB, handles: [handle] };
+    place = { hashA, hashB, records: [record] };
   }
   if (place !== undefined) yield place;
   return undefined;
