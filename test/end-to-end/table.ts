@@ -2,6 +2,7 @@
 import { expect } from 'vitest';
 import type { Deployment } from './deployment.ts';
 import { ANSWERS } from './fixture.ts';
+import { expectDocumented } from './openapi.ts';
 import { exchange, nextClient, type RawResponse, requestText } from './raw-http.ts';
 
 /** One row: a request and the answer that the documents give it. */
@@ -80,6 +81,7 @@ export async function sane(port: number, key: string): Promise<number> {
 
 export function expectAnswer(response: RawResponse, answer: Answer): void {
   if (answer.status === 200) {
+    expectDocumented(response);
     expect({ status: response.status, body: masked(response.body) }).toEqual(answer);
     expect(response.headers).toMatchObject({
       'content-type': 'application/json',
@@ -94,6 +96,7 @@ export function expectAnswer(response: RawResponse, answer: Answer): void {
 /** An error has a stable code and a sentence, as JSON. */
 export function expectError(response: RawResponse, status: number, error: string): Record<string, unknown> {
   expect(response.headers['content-type']).toBe('application/json');
+  expectDocumented(response);
   const body = JSON.parse(response.body) as Record<string, unknown>;
   expect({ status: response.status, error: body['error'] }).toEqual({ status, error });
   expect(body['message']).toMatch(/^\S.{10,}/);

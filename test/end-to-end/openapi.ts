@@ -1,0 +1,33 @@
+/** Every answer that the contract test sees also fits the OpenAPI document that licensees generate clients from. */
+import { readFileSync } from 'node:fs';
+import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect } from 'vitest';
+import type { RawResponse } from './raw-http.ts';
+
+const SCHEMAS: Readonly<Record<number, string>> = {
+  200: '#/components/schemas/LookupRecord',
+  400: '#/components/responses/BadRequest/content/application~1json/schema',
+  401: '#/components/responses/Unauthorized/content/application~1json/schema',
+  403: '#/components/responses/Forbidden/content/application~1json/schema',
+  429: '#/components/responses/RateLimited/content/application~1json/schema',
+  503: '#/components/responses/Unavailable/content/application~1json/schema',
+};
+
+const ajv = new Validator({ strict: false, allErrors: true });
+addFormats.default(ajv);
+ajv.addSchema(JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')), 'openapi');
+const validators = new Map(
+  Object.entries(SCHEMAS).map(([status, pointer]) => [Number(status), ajv.compile({ $ref: `openapi${pointer}` })]),
+);
+
+/** Checks an answer of the endpoint; 404 and 405 are about what is not the endpoint, and not in the document. */
+export function expectDocumented(response: RawResponse): void {
+  const validate = validators.get(response.status);
+  if (validate === undefined) {
+    expect([404, 405]).toContain(response.status);
+    return;
+  }
+  validate(JSON.parse(response.body));
+  expect(validate.errors ?? [], `fits docs/openapi.json: ${response.body}`).toEqual([]);
+}
