@@ -1,5 +1,7 @@
 /** `pagegate serve`: the server, until it is told to stop. */
 import type { Command } from 'commander';
+import { EXIT } from '../errors.ts';
+import type { RunningServer } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './config-options.ts';
 import { printLine } from './output.ts';
 
@@ -84,15 +86,19 @@ async function serve(flags: ServeFlags): Promise<void> {
   const { startServer } = await import('../server/server.ts');
   const config = loadConfig({ file: flags.config, flags: overrides(flags) });
   const log = createLog(config.log.level);
-  const server = await startServer(config, { log });
+  let running: RunningServer | undefined;
   let asked = 0;
   const stop = (): void => {
     asked += 1;
-    if (asked > 1) process.exit(130);
-    void server.stop();
+    if (asked > 1) process.exit(EXIT.interrupted);
+    // Asked during the start, it stops as soon as it has started.
+    void running?.stop();
   };
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
+  const server = await startServer(config, { log });
+  running = server;
+  if (asked > 0) return server.stop();
   process.on('SIGHUP', () => {
     void server.reload();
   });

@@ -14,7 +14,7 @@ import { AnswerWriter, type Draft, finishDraft, keepDraft } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { RecordEvidence } from './evidence.ts';
-import { failureFields, type Log } from './log.ts';
+import { type Log, requestFailureFields } from './log.ts';
 import type { Counter, WorkerMetrics } from './metrics.ts';
 import { PipeliningGuard } from './pipelining.ts';
 import { parseQuery, type Query } from './query.ts';
@@ -246,7 +246,7 @@ export class CheckHandler {
       }
       if (outcome.charged) this.#record(pending);
     } catch (error) {
-      this.#parts.log('error', 'answer_failed', failureFields(error));
+      this.#parts.log('error', 'answer_failed', requestFailureFields(error));
     } finally {
       if (pending.waiting) pending.served.drop();
     }
@@ -296,7 +296,7 @@ export class CheckHandler {
     const code = error instanceof PagegateError && refusalStatus(error.code) === 503 ? error.code : 'internal';
     const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
     if (code !== 'ledger_unavailable') metrics.count(counter);
-    log('error', 'request_failed', { ...failureFields(error), code });
+    log('error', 'request_failed', requestFailureFields(error));
     this.#refuse(res, method, code);
   }
 }

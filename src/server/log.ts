@@ -26,3 +26,14 @@ export function failureFields(error: unknown): LogFields {
   if (error instanceof Error) return { code: 'internal', message: error.message, stack: error.stack ?? '' };
   return { code: 'internal', message: String(error) };
 }
+
+/**
+ * The same for a failure while a request was answered. The message of an unexpected failure may quote what the client sent, so only
+ * its name and the places in the program are written.
+ */
+export function requestFailureFields(error: unknown): LogFields {
+  if (error instanceof PagegateError) return { code: error.code, message: error.message };
+  if (!(error instanceof Error)) return { code: 'internal' };
+  const places = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  return { code: 'internal', name: error.name, stack: places.join('\n') };
+}

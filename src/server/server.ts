@@ -1,5 +1,5 @@
 /** The server as a whole: checks, ledger keeper, workers, admin listener, control socket; started together, stopped together. */
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -231,10 +231,11 @@ function workerCount(config: Config): number {
   return config.server.workers === 'auto' ? availableParallelism() : config.server.workers;
 }
 
-/** A fresh table: counts of an earlier server are not taken over. */
+/** A fresh table: counts of an earlier server are not taken over, and what a killed one left behind goes. */
 function createBurstFile(config: Config): string {
-  const path = join(statePaths(config).runDir, `burst-${process.pid}`);
-  rmSync(path, { force: true });
+  const { runDir } = statePaths(config);
+  for (const name of readdirSync(runDir)) if (name.startsWith('burst-')) rmSync(join(runDir, name), { force: true });
+  const path = join(runDir, `burst-${process.pid}`);
   const mapping = mapShared(path, burstTableSizeBytes(config.burst));
   initializeBurstTable(mapping.buffer);
   mapping.unmap();

@@ -3,14 +3,15 @@
 import { PagegateError } from '../errors.ts';
 import { mapShared } from '../platform/libc.ts';
 import { burstTableSizeBytes } from './burst.ts';
-import { createLog, failureFields } from './log.ts';
+import { createLog, failureFields, requestFailureFields } from './log.ts';
 import { Worker } from './worker.ts';
 import { answer, type FromWorker, type StartMessage, type ToWorker } from './worker-link.ts';
 
 let worker: Worker | undefined;
 
 function tell(message: FromWorker): void {
-  if (process.connected) process.send?.(message);
+  // A primary that is gone is noticed by the disconnection.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
 async function start({ config, number, workers, port, burstFile }: StartMessage): Promise<void> {
@@ -29,6 +30,12 @@ async function start({ config, number, workers, port, burstFile }: StartMessage)
 
 // The primary decides when a worker stops; a Ctrl-C in a terminal reaches the whole process group.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+// What nobody caught ends the worker, as it must; Node's own report of it might quote a request.
+process.on('uncaughtException', (error) => {
+  createLog('error', { pid: process.pid })('error', 'worker_crashed', requestFailureFields(error));
+  process.exit(1);
+});
 
 process.on('disconnect', () => {
   void (worker?.drain() ?? Promise.resolve()).finally(() => process.exit(0));
