@@ -12,86 +12,66 @@ function expect503(response: RawResponse, error: string): void {
   expect(Number(response.headers['retry-after'])).toBeGreaterThanOrEqual(1);
 }
 
-describe('spec 7: 503, no index is served yet', () => {
+describe('outages', () => {
   let deployment: Deployment;
-  let port = 0;
   let waiting = '';
   let spent = '';
 
   beforeAll(async () => {
     deployment = await deploy({ withIndex: false });
-    port = deployment.port;
     waiting = deployment.createAccount('waiting');
     spent = deployment.createAccount('spent');
     deployment.subscribe('spent', 'custom', 1);
   });
   afterAll(() => deployment.stop());
 
-  it('503 with Retry-After (contract errors: Retry-After)', async () => {
-    for (let i = 0; i < 3; i += 1) {
-      expect503(await ask(port, { query: 'url=stripe.com', key: deployment.keys.pro }), 'no_index');
-    }
+  const look = (key: string, query = 'url=stripe.com') => ask(deployment.port, { query, key });
+
+  it('spec 7: 503, no index is served yet, with Retry-After (contract errors: Retry-After)', async () => {
+    for (let i = 0; i < 3; i += 1) expect503(await look(deployment.keys.pro), 'no_index');
   });
 
   it.each([
-    ['401 before 503', () => ask(port, { query: 'url=stripe.com', key: deployment.keys.stranger }), 401, 'unknown_key'],
-    ['403 not activated before 503', () => ask(port, { query: 'url=stripe.com', key: waiting }), 403, 'not_activated'],
-    ['400 before 503', () => ask(port, { query: 'url=localhost', key: deployment.keys.pro }), 400, 'bad_input'],
+    ['401 before 503', () => look(deployment.keys.stranger), 401, 'unknown_key'],
+    ['403 not activated before 503', () => look(waiting), 403, 'not_activated'],
+    ['400 before 503', () => look(deployment.keys.pro, 'url=localhost'), 400, 'bad_input'],
   ] as const)('contract request, the order of the checks: %s', async (_name, request, status, error) => {
     expectError(await request(), status, error);
   });
 
   it('when an index is there it is served without a restart, and no 503 was charged', async () => {
     deployment.refresh();
-    expect(await sane(port, deployment.keys.pro)).toBe(89_999);
-    expect(await sane(port, spent)).toBe(0);
-    expectError(await ask(port, { query: 'url=stripe.com', key: spent }), 403, 'quota_exhausted');
+    expect(await sane(deployment.port, deployment.keys.pro)).toBe(89_999);
+    expect(await sane(deployment.port, spent)).toBe(0);
+    expectError(await look(spent), 403, 'quota_exhausted');
   });
-});
 
-describe('contract request, the order of the checks: 503 before 403 quota', () => {
-  it('an exhausted account gets 503 while there is no index, and is still exhausted when there is one', async () => {
-    const deployment = await deploy();
-    try {
-      const key = deployment.createAccount('spent');
-      deployment.subscribe('spent', 'custom', 1);
-      expect(await sane(deployment.port, key)).toBe(0);
-      const link = join(deployment.stateDir, 'index/current');
-      renameSync(link, `${link}.away`);
-      await deployment.restart();
-      expect503(await ask(deployment.port, { query: 'url=stripe.com', key }), 'no_index');
-      renameSync(`${link}.away`, link);
-      await deployment.restart();
-      expectError(await ask(deployment.port, { query: 'url=stripe.com', key }), 403, 'quota_exhausted');
-    } finally {
-      await deployment.stop();
-    }
+  it('contract request, the order of the checks: 503 before 403 quota', async () => {
+    const link = join(deployment.stateDir, 'index/current');
+    renameSync(link, `${link}.away`);
+    await deployment.restart();
+    expect503(await look(spent), 'no_index');
+    renameSync(`${link}.away`, link);
+    await deployment.restart();
+    expectError(await look(spent), 403, 'quota_exhausted');
   });
-});
 
-describe('contract request, the order of the checks: a ledger that cannot be asked is 503, never 401', () => {
-  let deployment: Deployment;
-  beforeAll(async () => {
-    deployment = await deploy();
-  });
-  afterAll(() => deployment.stop());
-
-  it('503 while another process holds the ledger; afterwards nothing is lost and nothing charged twice', async () => {
-    const { port, keys, stateDir } = deployment;
-    const before = await sane(port, keys.pro);
+  it('contract request, the order of the checks: a ledger that cannot be asked is 503; nothing is lost or charged twice', async () => {
+    const { keys, stateDir } = deployment;
+    const before = await sane(deployment.port, keys.pro);
     const other = new Sqlite(join(stateDir, 'ledger/ledger.sqlite'));
     other.exec('BEGIN IMMEDIATE');
     try {
-      expect503(await ask(port, { query: 'url=stripe.com', key: keys.pro }), 'ledger_unavailable');
+      expect503(await look(keys.pro), 'ledger_unavailable');
     } finally {
       other.exec('ROLLBACK');
       other.close();
     }
     // A client retries; the ledger may need a moment to see that it can go on.
-    let response = await ask(port, { query: 'url=stripe.com', key: keys.pro });
+    let response = await look(keys.pro);
     for (let tries = 0; response.status === 503 && tries < 100; tries += 1) {
       await new Promise((resolve) => setTimeout(resolve, 50));
-      response = await ask(port, { query: 'url=stripe.com', key: keys.pro });
+      response = await look(keys.pro);
     }
     expect([response.status, remainingIn(response)]).toEqual([200, before - 1]);
   });
