@@ -1,4 +1,5 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
+import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { contains, parseAddress, parseRange, type Range } from './addresses.ts';
 import type { HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
 import { type HostReach, readPolicyHost } from './hosts.ts';
@@ -169,18 +170,23 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
   return findings;
 }
 
-/** Rules that cannot match as they are written. */
+/** Rules that cannot match as they are written, and categories that nobody is in. */
 function idleRules(document: PolicyDocument): PolicyFinding[] {
+  const known = new Set(filteringTaxonomy.flatMap((category) => [category.id, category.name]));
   return document.rules.flatMap((rule) => {
-    if (
-      rule.check === 'category' &&
-      rule.threats !== true &&
-      (rule.categories ?? []).length === 0 &&
-      rule.id !== 'category_flag'
-    ) {
-      return [{ id: rule.id, message: `the rule "${rule.id}" names no category, so it never matches` }];
+    if (rule.check !== 'category') return [];
+    const categories = rule.categories ?? [];
+    const findings = categories
+      .filter((name) => !known.has(name))
+      .map((name) => ({
+        id: rule.id,
+        message: `the rule "${rule.id}" names the category "${name}", which the taxonomy does not have`,
+      }));
+    // As shipped category_flag waits for the licensee's list.
+    if (rule.threats !== true && categories.length === 0 && rule.id !== 'category_flag') {
+      findings.push({ id: rule.id, message: `the rule "${rule.id}" names no category, so it never matches` });
     }
-    return [];
+    return findings;
   });
 }
 

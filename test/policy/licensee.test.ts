@@ -216,6 +216,11 @@ describe('policy check', () => {
       ['::ffff:0:0/96 by undefined'],
     ],
     [
+      'a category that is none',
+      { override: { rules: { category_flag: { categories: ['Gambling', 'Gambeling'] } } } },
+      ['category_flag by undefined'],
+    ],
+    [
       'a flag that a deny stands in front of',
       { add: { rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'login' }], note: NOTE }] } },
       ['soft by login'],
