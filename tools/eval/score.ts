@@ -20,6 +20,8 @@ export const GOAL_TYPES = ['login', 'oauth_authorize', 'change_password'];
 export const READING_TYPES = ['docs', 'blog', 'legal', 'careers', 'about', 'contact', 'pricing', 'status'];
 
 export const GOALS = { min_denied: 0.9, max_reading_denied: 0.01, max_reading_flagged: 0.03 } as const;
+/** Fewer pages of a type than these are too few to hold a goal against: one miss more or less would decide. */
+export const MIN_COUNT = 50;
 
 const CLASSIFIED: Evidence = { found: true, parentFound: false, pages: () => [], filteringCategories: () => [] };
 
@@ -72,7 +74,7 @@ export function unmetGoals(result: Score): string[] {
   const unmet: string[] = [];
   const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
   for (const { type, count: total, denied } of result.types) {
-    if (GOAL_TYPES.includes(type) && denied < total * GOALS.min_denied) {
+    if (GOAL_TYPES.includes(type) && total >= MIN_COUNT && denied < total * GOALS.min_denied) {
       unmet.push(`${type}: ${percent(denied / total)} denied, goal at least ${percent(GOALS.min_denied)}`);
     }
   }
