@@ -1,0 +1,53 @@
+/** Hosts and fixed texts in the bytes of a line. */
+
+/** What the scanners say where they do not understand. */
+export const NO = -1;
+
+const HYPHEN = 0x2d;
+const DOT = 0x2e;
+const NAME_MAX_BYTES = 253;
+const LABEL_MAX_BYTES = 63;
+
+/** Host characters: 1 letter, 2 digit or underscore, 3 hyphen, 4 dot, 0 anything else. */
+const HOST_CLASS = new Uint8Array(256);
+for (let code = 0; code < 128; code++) {
+  const character = String.fromCharCode(code);
+  if (/[a-z]/.test(character)) HOST_CLASS[code] = 1;
+  if (/[0-9_]/.test(character)) HOST_CLASS[code] = 2;
+}
+HOST_CLASS[HYPHEN] = 3;
+HOST_CLASS[DOT] = 4;
+
+/** True where these bytes stand at `at`. */
+export function hasBytes(buffer: Uint8Array, bytes: Uint8Array, at: number): boolean {
+  for (let i = 0; i < bytes.length; i++) if (buffer[at + i] !== bytes[i]) return false;
+  return true;
+}
+
+/** A host as it stands in a key (see isPlainHost in the domain room): where it ends, or `NO`. */
+export function hostEnd(buffer: Uint8Array, start: number, end: number): number {
+  let at = start;
+  let labelStart = start;
+  let labels = 0;
+  let before = 4;
+  for (; at < end; at++) {
+    const kind = HOST_CLASS[buffer[at]!]!;
+    if (kind === 0) break;
+    if (kind === 4) {
+      if (before >= 3 || at - labelStart > LABEL_MAX_BYTES) return NO;
+      labels += 1;
+      labelStart = at + 1;
+    } else if (kind === 3 && (before === 4 || (at === labelStart + 3 && isAce(buffer, labelStart)))) return NO;
+    before = kind;
+  }
+  if (labels === 0 || before >= 3 || at - labelStart > LABEL_MAX_BYTES || at - start > NAME_MAX_BYTES) return NO;
+  return HOST_CLASS[buffer[labelStart]!] === 1 ? at : NO;
+}
+
+function isAce(buffer: Uint8Array, at: number): boolean {
+  return buffer[at] === 0x78 && buffer[at + 1] === 0x6e && buffer[at + 2] === HYPHEN;
+}
+
+export function startsWithWww(buffer: Uint8Array, at: number): boolean {
+  return buffer[at] === 0x77 && buffer[at + 1] === 0x77 && buffer[at + 2] === 0x77 && buffer[at + 3] === DOT;
+}
