@@ -1,6 +1,7 @@
 /** Accounts, keys and plans as an administrator changes them. */
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/api-key.ts';
@@ -257,6 +258,16 @@ describe('keys', () => {
 });
 
 describe('the plan catalogue', () => {
+  it('keeps its schema, and the schema refuses what the program refuses', () => {
+    const read = (name: string): unknown =>
+      JSON.parse(readFileSync(new URL(`../../data/${name}`, import.meta.url), 'utf8'));
+    const validate = new Ajv2020().compile(read('schema/plans.schema.json') as object);
+    const plans = read('plans.json') as { plans: object[] };
+    expect(validate(plans)).toBe(true);
+    expect(validate({ ...plans, plans: [{ ...plans.plans[0], lookups: 0 }] })).toBe(false);
+    expect(validate({ ...plans, plans: [{ ...plans.plans[0], id: 'Pro' }] })).toBe(false);
+  });
+
   it('has the plans and prices of the specification', () => {
     expect(loadPlans().map(({ name, priceUsd, lookups }) => [name, priceUsd, lookups])).toEqual([
       ['Pro', 99, 90_000],
