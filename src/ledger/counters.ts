@@ -70,9 +70,11 @@ const slotIndex = (accountId: number): number => (SLOTS_OFFSET + accountId * SLO
 function allocate(path: string): void {
   const fd = openSync(path, existsSync(path) ? 'r+' : 'wx+', 0o600);
   try {
-    const missing = COUNTERS_SIZE_BYTES - fstatSync(fd).size;
-    if (missing <= 0) return;
-    writeSync(fd, new Uint8Array(missing), 0, missing, COUNTERS_SIZE_BYTES - missing);
+    const zeros = new Uint8Array(64 * 1024);
+    // A disk that fills up may take only a part of a write: the next one then fails.
+    for (let at = fstatSync(fd).size; at < COUNTERS_SIZE_BYTES; ) {
+      at += writeSync(fd, zeros, 0, Math.min(zeros.length, COUNTERS_SIZE_BYTES - at), at);
+    }
     fsyncSync(fd);
   } finally {
     closeSync(fd);

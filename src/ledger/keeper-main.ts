@@ -80,8 +80,11 @@ async function main(options: KeeperOptions): Promise<void> {
 try {
   await main(JSON.parse(process.argv[2]!) as KeeperOptions);
 } catch (error) {
-  const code = error instanceof PagegateError ? error.code : 'internal';
-  const message = error instanceof Error ? error.message : String(error);
+  // A disk that is full or closed to us is the ledger's trouble, not a defect.
+  const isSystem = error instanceof Error && 'syscall' in error;
+  const known = isSystem ? new PagegateError('ledger_unavailable', `${error.message}.`) : error;
+  const code = known instanceof PagegateError ? known.code : 'internal';
+  const message = known instanceof Error ? known.message : String(known);
   const fatal: KeeperMessage = { kind: 'fatal', code, message };
   process.send?.(fatal, () => process.exit(1));
 }
