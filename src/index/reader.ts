@@ -4,9 +4,9 @@
  */
 import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageUrl } from '../record/types.ts';
-import { crc8, xxh64 } from './checksum.ts';
-import { decodeDictionary } from './dictionary.ts';
-import { corrupt, type Header, readHeader, type Section } from './header.ts';
+import { crc8 } from './checksum.ts';
+import { type Header, readHeader, type Section } from './header.ts';
+import { COPY_SLACK_BYTES } from './json-bytes.ts';
 import { HashedKey, xxh32 } from './key-hash.ts';
 import {
   LINE,
@@ -21,11 +21,12 @@ import {
 } from './layout.ts';
 import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
-import { decodeMetadata, type Metadata } from './metadata.ts';
+import type { Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
+import { readTables } from './read-tables.ts';
 import { ImpossibleRecord, RecordDecoder, type RecordParts } from './record-decoder.ts';
 import { RecordRenderer } from './record-renderer.ts';
-import { RenderTables } from './render-tables.ts';
+import type { RenderTables } from './render-tables.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;
@@ -78,25 +79,6 @@ export function openIndexBytes(bytes: IndexBytes, options: OpenOptions = {}): In
   return new Index(bytes, header, tables);
 }
 
-/** Reads and checks the small sections. */
-export function readTables(bytes: IndexBytes, header: Header): RenderTables {
-  const section = <T>(name: 'dictionary' | 'metadata' | 'blocks', decode: (content: Uint8Array) => T): T => {
-    const { offset, size, checksum } = header.sections[name];
-    const content = bytes.view(offset, size);
-    const found = xxh64(content);
-    if (found !== checksum) throw corrupt(bytes.path, name, `the checksum is ${found}, expected ${checksum}`);
-    try {
-      return decode(content);
-    } catch (error) {
-      if (error instanceof RangeError) throw corrupt(bytes.path, name, error.message);
-      throw error;
-    }
-  };
-  section('blocks', () => undefined);
-  const metadata = section('metadata', decodeMetadata);
-  return section('dictionary', (content) => new RenderTables(decodeDictionary(content), metadata));
-}
-
 /** An open index. Not shared between threads: each opens its own, which costs milliseconds and no memory. */
 export class Index {
   readonly info: IndexInfo;
@@ -114,12 +96,15 @@ export class Index {
   readonly #renderer: RecordRenderer;
   /** The record that the decoder holds. */
   #parsed: RecordHandle = NOT_FOUND;
+  #out: Uint8Array = new Uint8Array(0);
+  #outView: DataView = new DataView(this.#out.buffer);
   #isOpen = true;
 
   constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
     const { directory, payload } = header.sections;
     this.info = {
       ...tables.metadata,
+      maxAnswerSizeBytes: tables.metadata.maxAnswerSizeBytes + COPY_SLACK_BYTES,
       path: bytes.path,
       formatVersion: `${header.major}.${header.minor}`,
       recordCount: header.recordCount,
@@ -265,20 +250,20 @@ export class Index {
 
   /**
    * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
-   * `out` needs `info.maxAnswerSizeBytes` for head and tail together.
+   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to three bytes behind what is written are overwritten too.
    */
   writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
-    return this.#checkEnd(handle, this.#parse(handle).writeHead(out, at), out);
+    return this.#write('writeHead', handle, out, at);
   }
 
   /** Writes the answer's last part: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
   writeTail(handle: RecordHandle, out: Uint8Array, at: number): number {
-    return this.#checkEnd(handle, this.#parse(handle).writeTail(out, at), out);
+    return this.#write('writeTail', handle, out, at);
   }
 
   /** Writes the record as an entry of a drop, without a line end; returns where it ends. */
   writeEntry(handle: RecordHandle, out: Uint8Array, at: number): number {
-    return this.#checkEnd(handle, this.#parse(handle).writeEntry(out, at), out);
+    return this.#write('writeEntry', handle, out, at);
   }
 
   /** Sizes of the record's parts in bytes, the check not counted. */
@@ -319,9 +304,20 @@ export class Index {
     return this.#sections;
   }
 
-  #checkEnd(handle: RecordHandle, end: number, out: Uint8Array): number {
-    if (end > out.length) this.#failRecord(handle, `its answer needs ${end} bytes, ${out.length} are there`);
-    return end;
+  #write(part: 'writeHead' | 'writeTail' | 'writeEntry', handle: RecordHandle, out: Uint8Array, at: number): number {
+    const renderer = this.#parse(handle);
+    // Callers write into the same buffer again and again, so its view is kept.
+    if (out !== this.#out) {
+      this.#out = out;
+      this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
+    }
+    try {
+      return renderer[part](this.#outView, at);
+    } catch (error) {
+      // Too little room: less than the metadata ask for, or a record that is longer than they say.
+      if (!(error instanceof RangeError)) throw error;
+      return this.#failRecord(handle, `its answer does not fit into ${out.length} bytes`);
+    }
   }
 
   /** Reads the whole index into memory. `onProgress` gets the bytes done and the bytes in all. */

@@ -40,6 +40,8 @@ export class RecordDecoder {
   bytes: Uint8Array = new Uint8Array(0);
   /** The domain in plain, from 0. */
   readonly domain: Uint8Array = new Uint8Array(256);
+  /** The same bytes, to be read by the word. */
+  readonly domainView: DataView = new DataView(this.domain.buffer);
   domainSize = 0;
   /** 1 + position in the dictionary; 0 when unknown. */
   language = 0;

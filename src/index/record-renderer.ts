@@ -1,7 +1,7 @@
 /** A parsed record → what people get: JSON bytes for an answer, or an object. */
 import type { DomainRecord, PageUrl } from '../record/types.ts';
-import { bytesOf, copy, writeDecimal, writeHundredths } from './json-bytes.ts';
-import { MAX_URL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
+import { copyPiece, copyRange, type Piece, pieceOf, writeDecimal, writeHundredths } from './json-bytes.ts';
+import { MAX_SYMBOL_SIZE_BYTES, MAX_URL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
 import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
 import type { RenderTables } from './render-tables.ts';
 import { isPlain } from './symbols.ts';
@@ -15,6 +15,7 @@ export class RecordRenderer {
   readonly #tables: RenderTables;
   readonly #record: RecordDecoder;
   readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
+  readonly #urlView: DataView = new DataView(this.#urlScratch.buffer);
 
   constructor(tables: RenderTables, record: RecordDecoder) {
     this.#tables = tables;
@@ -22,7 +23,7 @@ export class RecordRenderer {
   }
 
   /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`; returns where it ends. */
-  writeHead(out: Uint8Array, start: number): number {
+  writeHead(out: DataView, start: number): number {
     return this.#writeHead(FOUND, out, start);
   }
 
@@ -30,114 +31,108 @@ export class RecordRenderer {
   answerSize(): number {
     const record = this.#record;
     const tables = this.#tables;
-    let size = HEAD.length + record.domainSize + FOUND.length + PAGE_TYPES.length + 2 + record.literalTextSize;
-    if (record.language !== 0) size += tables.languages[record.language - 1]!.length;
+    let size = HEAD.size + record.domainSize + FOUND.size + PAGE_TYPES.size + 2 + record.literalTextSize;
+    if (record.language !== 0) size += tables.languages[record.language - 1]!.size;
     for (let i = 0; i < record.pageCount; i++) {
       const type = record.types[i]!;
-      size += tables.keys[type]!.length + (i === 0 ? 1 : 2);
+      size += tables.keys[type]!.size + (i === 0 ? 1 : 2);
       if (record.kinds[i] === URL_KIND.full) continue;
-      size += tables.origins[record.origins[i]!]!.length + record.domainSize;
+      size += tables.origins[record.origins[i]!]!.size + record.domainSize;
       if (record.kinds[i] === URL_KIND.shape) size += pathSize(tables.pathStarts[type]!, record.values[i]!);
     }
-    if (record.iab !== 0) size += tables.iab[record.iab - 1]!.length;
-    if (record.filteringCount > 0) size += FILTERING.length + record.filteringCount;
+    if (record.iab !== 0) size += tables.iab[record.iab - 1]!.size;
+    if (record.filteringCount > 0) size += FILTERING.size + record.filteringCount;
     for (let i = 0; i < record.filteringCount; i++) {
-      size += tables.filtering[record.filtering[record.filteringStart + i]!]!.length;
+      size += tables.filtering[record.filtering[record.filteringStart + i]!]!.size;
     }
-    if (record.hundredths >= 0) size += OPEN_PAGE_RANK.length + writeHundredths(record.hundredths, number, 0);
-    if (record.globalRank > 0) size += GLOBAL_RANK.length + writeDecimal(record.globalRank, number, 0);
+    if (record.hundredths >= 0) size += OPEN_PAGE_RANK.size + writeHundredths(record.hundredths, number, 0);
+    if (record.globalRank > 0) size += GLOBAL_RANK.size + writeDecimal(record.globalRank, number, 0);
     return size;
   }
 
   /** The record as an entry of a drop, one line without its end: head and tail without `found`. */
-  writeEntry(out: Uint8Array, start: number): number {
+  writeEntry(out: DataView, start: number): number {
     return this.writeTail(out, this.#writeHead(DOMAIN_END, out, start));
   }
 
-  #writeHead(afterDomain: Uint8Array, out: Uint8Array, start: number): number {
+  #writeHead(afterDomain: Piece, out: DataView, start: number): number {
     const record = this.#record;
-    let at = copy(HEAD, out, start);
+    let at = copyPiece(HEAD, out, start);
     at = this.#writeDomain(out, at);
-    at = copy(afterDomain, out, at);
-    if (record.language !== 0) at = copy(this.#tables.languages[record.language - 1]!, out, at);
-    at = copy(PAGE_TYPES, out, at);
+    at = copyPiece(afterDomain, out, at);
+    if (record.language !== 0) at = copyPiece(this.#tables.languages[record.language - 1]!, out, at);
+    at = copyPiece(PAGE_TYPES, out, at);
     for (let i = 0; i < record.pageCount; i++) {
-      if (i > 0) out[at++] = COMMA;
-      at = copy(this.#tables.keys[record.types[i]!]!, out, at);
+      if (i > 0) out.setUint8(at++, COMMA);
+      at = copyPiece(this.#tables.keys[record.types[i]!]!, out, at);
       at = this.#writeUrl(i, out, at);
-      out[at++] = QUOTE;
+      out.setUint8(at++, QUOTE);
     }
-    out[at++] = 0x7d;
+    out.setUint8(at++, 0x7d);
     return at;
   }
 
   /** `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}`; returns where it ends. */
-  writeTail(out: Uint8Array, start: number): number {
+  writeTail(out: DataView, start: number): number {
     const record = this.#record;
     let at = start;
-    if (record.iab !== 0) at = copy(this.#tables.iab[record.iab - 1]!, out, at);
+    if (record.iab !== 0) at = copyPiece(this.#tables.iab[record.iab - 1]!, out, at);
     if (record.filteringCount > 0) {
-      at = copy(FILTERING, out, at);
+      at = copyPiece(FILTERING, out, at);
       for (let i = 0; i < record.filteringCount; i++) {
-        if (i > 0) out[at++] = COMMA;
-        at = copy(this.#tables.filtering[record.filtering[record.filteringStart + i]!]!, out, at);
+        if (i > 0) out.setUint8(at++, COMMA);
+        at = copyPiece(this.#tables.filtering[record.filtering[record.filteringStart + i]!]!, out, at);
       }
-      out[at++] = 0x5d;
+      out.setUint8(at++, 0x5d);
     }
     if (record.hundredths >= 0) {
-      at = copy(OPEN_PAGE_RANK, out, at);
+      at = copyPiece(OPEN_PAGE_RANK, out, at);
       at = writeHundredths(record.hundredths, out, at);
     }
     if (record.globalRank > 0) {
-      at = copy(GLOBAL_RANK, out, at);
+      at = copyPiece(GLOBAL_RANK, out, at);
       at = writeDecimal(record.globalRank, out, at);
     }
-    out[at++] = 0x7d;
+    out.setUint8(at++, 0x7d);
     return at;
   }
 
-  #writeDomain(out: Uint8Array, start: number): number {
-    const { domain, domainSize } = this.#record;
-    for (let i = 0; i < domainSize; i++) out[start + i] = domain[i]!;
-    return start + domainSize;
+  #writeDomain(out: DataView, start: number): number {
+    const { domainView, domainSize } = this.#record;
+    return copyRange(domainView, 0, domainSize, out, start);
   }
 
   /** The URL as it stands in a JSON string. */
-  #writeUrl(i: number, out: Uint8Array, start: number): number {
+  #writeUrl(i: number, out: DataView, start: number): number {
     const record = this.#record;
     const kind = record.kinds[i]!;
     let at = start;
     if (kind !== URL_KIND.full) {
-      at = copy(this.#tables.origins[record.origins[i]!]!, out, at);
+      at = copyPiece(this.#tables.origins[record.origins[i]!]!, out, at);
       at = this.#writeDomain(out, at);
       if (kind === URL_KIND.shape) return this.#writePath(record.types[i]!, record.values[i]!, out, at);
     }
     const bytes = record.bytes;
-    const { lengths, bytes: symbols } = this.#tables.dictionary.textSymbols;
+    const { lengths, view: symbols } = this.#tables.dictionary.textSymbols;
     const end = record.ends[i]!;
     for (let read = record.values[i]!; read < end; read++) {
       const code = bytes[read]!;
       if (code >= SYMBOL_CODE.first) {
-        const size = lengths[code]!;
-        for (let j = 0; j < size; j++) out[at++] = symbols[code * 8 + j]!;
+        at = copyRange(symbols, code * MAX_SYMBOL_SIZE_BYTES, code * MAX_SYMBOL_SIZE_BYTES + lengths[code]!, out, at);
       } else if (code === SYMBOL_CODE.domain) {
         at = this.#writeDomain(out, at);
       } else {
         const byte = bytes[++read]!;
-        if (!isPlain(byte)) out[at++] = BACKSLASH;
-        out[at++] = byte;
+        if (!isPlain(byte)) out.setUint8(at++, BACKSLASH);
+        out.setUint8(at++, byte);
       }
     }
     return at;
   }
 
-  #writePath(type: number, shape: number, out: Uint8Array, start: number): number {
-    const paths = this.#tables.paths[type]!;
+  #writePath(type: number, shape: number, out: DataView, start: number): number {
     const starts = this.#tables.pathStarts[type]!;
-    const end = starts[shape + 1]!;
-    let at = start;
-    for (let i = starts[shape]!; i < end; i++) out[at++] = paths[i]!;
-    return at;
+    return copyRange(this.#tables.paths[type]!.view, starts[shape]!, starts[shape + 1]!, out, start);
   }
 
   pageUrls(): PageUrl[] {
@@ -146,7 +141,7 @@ export class RecordRenderer {
     const { pageTypes } = this.#tables.metadata.vocabulary;
     const scratch = this.#urlScratch;
     for (let i = 0; i < record.pageCount; i++) {
-      const text = latin1(scratch, 0, this.#writeUrl(i, scratch, 0));
+      const text = latin1(scratch, 0, this.#writeUrl(i, this.#urlView, 0));
       pages.push({
         type: pageTypes[record.types[i]!]!,
         url: text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text,
@@ -187,14 +182,14 @@ export class RecordRenderer {
 }
 
 /** Where a number is written to learn how long it is. */
-const number = new Uint8Array(16);
-const HEAD = bytesOf('{"domain":"');
-const FOUND = bytesOf('","found":true');
-const DOMAIN_END = bytesOf('"');
-const PAGE_TYPES = bytesOf(',"page_types":{');
-const FILTERING = bytesOf(',"filtering_categories":[');
-const OPEN_PAGE_RANK = bytesOf(',"open_page_rank":');
-const GLOBAL_RANK = bytesOf(',"global_rank":');
+const number = new DataView(new ArrayBuffer(16));
+const HEAD = pieceOf('{"domain":"');
+const FOUND = pieceOf('","found":true');
+const DOMAIN_END = pieceOf('"');
+const PAGE_TYPES = pieceOf(',"page_types":{');
+const FILTERING = pieceOf(',"filtering_categories":[');
+const OPEN_PAGE_RANK = pieceOf(',"open_page_rank":');
+const GLOBAL_RANK = pieceOf(',"global_rank":');
 
 function pathSize(starts: Uint32Array, shape: number): number {
   return starts[shape + 1]! - starts[shape]!;

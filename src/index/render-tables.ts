@@ -1,6 +1,6 @@
 /** Dictionary and metadata in the form in which answers are made of them. */
 import type { Dictionary } from './dictionary.ts';
-import { bytesOf } from './json-bytes.ts';
+import { type Piece, pieceOf } from './json-bytes.ts';
 import type { Metadata } from './metadata.ts';
 
 /** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
@@ -8,18 +8,18 @@ export class RenderTables {
   readonly dictionary: Dictionary;
   readonly metadata: Metadata;
   /** `"login":"` for each page type. */
-  readonly keys: readonly Uint8Array[];
-  readonly origins: readonly Uint8Array[];
+  readonly keys: readonly Piece[];
+  readonly origins: readonly Piece[];
   /** For each page type the paths of its shapes, one after the other; shape i is `[starts[i], starts[i + 1])`. */
-  readonly paths: readonly Uint8Array[];
+  readonly paths: readonly Piece[];
   readonly pathStarts: readonly Uint32Array[];
   /** For each shape its origin, or INHERITED_ORIGIN. */
   readonly shapeOrigins: readonly Uint8Array[];
-  readonly languages: readonly Uint8Array[];
+  readonly languages: readonly Piece[];
   /** By position in the dictionary's order: `,"iab_category":"…"`. */
-  readonly iab: readonly Uint8Array[];
+  readonly iab: readonly Piece[];
   /** By ordinal: the name as a JSON string. */
-  readonly filtering: readonly Uint8Array[];
+  readonly filtering: readonly Piece[];
   readonly filteringSets: readonly Uint8Array[];
 
   /** Throws RangeError where dictionary and metadata do not fit each other. */
@@ -28,9 +28,9 @@ export class RenderTables {
     this.metadata = metadata;
     const { pageTypes } = metadata.vocabulary;
     if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
-    this.keys = pageTypes.map((name) => bytesOf(`"${name}":"`));
-    this.origins = dictionary.origins.map(bytesOf);
-    this.paths = dictionary.shapes.map((shapes) => bytesOf(shapes.map(({ path }) => path).join('')));
+    this.keys = pageTypes.map((name) => pieceOf(`"${name}":"`));
+    this.origins = dictionary.origins.map(pieceOf);
+    this.paths = dictionary.shapes.map((shapes) => pieceOf(shapes.map(({ path }) => path).join('')));
     this.pathStarts = dictionary.shapes.map((shapes) => {
       const starts = new Uint32Array(shapes.length + 1);
       shapes.forEach(({ path }, i) => {
@@ -39,13 +39,13 @@ export class RenderTables {
       return starts;
     });
     this.shapeOrigins = dictionary.shapes.map((shapes) => Uint8Array.from(shapes, ({ origin }) => origin));
-    this.languages = dictionary.languages.map((code) => bytesOf(`,"language":"${code}"`));
+    this.languages = dictionary.languages.map((code) => pieceOf(`,"language":"${code}"`));
     this.iab = dictionary.iabOrder.map((ordinal) => {
       const name = metadata.iab.names[ordinal];
       if (name === undefined) throw new RangeError(`there is no IAB category ${ordinal}`);
-      return bytesOf(`,"iab_category":${JSON.stringify(name)}`);
+      return pieceOf(`,"iab_category":${JSON.stringify(name)}`);
     });
-    this.filtering = metadata.filtering.names.map((name) => bytesOf(JSON.stringify(name)));
+    this.filtering = metadata.filtering.names.map((name) => pieceOf(JSON.stringify(name)));
     this.filteringSets = dictionary.filteringSets.map((set) => {
       if (set.some((ordinal) => ordinal >= this.filtering.length))
         throw new RangeError('a filtering set has no such category');

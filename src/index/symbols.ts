@@ -13,6 +13,8 @@ const ALPHABET = 128;
 export class SymbolTable {
   readonly bytes: Uint8Array = new Uint8Array(256 * MAX_SYMBOL_SIZE_BYTES);
   readonly lengths: Uint8Array = new Uint8Array(256);
+  /** The same bytes, to be read by the word. */
+  readonly view: DataView = new DataView(this.bytes.buffer);
   /** What the table was made of, for the dictionary. */
   readonly symbols: readonly Uint8Array[];
 

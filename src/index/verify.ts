@@ -22,7 +22,7 @@ import {
 import { lineIsIntact, readLineBase } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import { PayloadWindows } from './payload-windows.ts';
-import { readTables } from './reader.ts';
+import { readTables } from './read-tables.ts';
 import { ImpossibleRecord, RecordDecoder } from './record-decoder.ts';
 import { RecordRenderer } from './record-renderer.ts';
 import type { RenderTables } from './render-tables.ts';
