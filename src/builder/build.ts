@@ -37,8 +37,21 @@ export interface BuildOptions {
   readonly vocabulary?: VocabularyScope;
   /** Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. */
   readonly rejectsFile?: string;
+  /** Told once, before the work begins. */
+  readonly onStart?: (plan: BuildPlan) => void;
   readonly onProgress?: OnProgress;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** What a build is about to do. */
+export interface BuildPlan {
+  /** Lines that the manifest promises. */
+  readonly records: number;
+  readonly parts: number;
+  readonly workers: number;
+  /** Where temporary files go, and what they may take at most; the index takes about the same again. */
+  readonly tempDir: string;
+  readonly tempBytes: number;
 }
 
 /** A partition's records in memory take about this many bytes. */
@@ -75,8 +88,18 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   mkdirSync(dirname(resolve(options.out)), { recursive: true });
   const partitionBits = planPartitionBits(countRecords(manifest));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(resolve(options.out)));
+  const workers = options.workers ?? availableParallelism();
+  const plan = {
+    records: countRecords(manifest),
+    parts: manifest.files.length,
+    workers,
+    tempDir: tempParent,
+    tempBytes,
+  };
+  options.onStart?.(plan);
   const tempDir = mkdtempSync(join(tempParent, '.pagegate-build-'));
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
+  draft.workers = workers;
   const build = { options, manifest, tempDir, partitionBits, meter: new ProgressMeter(options.onProgress), draft };
   try {
     return await run(build);
@@ -91,7 +114,7 @@ async function run(build: Build): Promise<BuildReport> {
   const scope = options.vocabulary ?? 'full';
   const { drop, signal } = options;
   const parts = manifest.files;
-  const workerCount = options.workers ?? availableParallelism();
+  const workerCount = draft.workers;
   const dictionary = await draft.time('sample', () =>
     trainDictionaryBytes({ drop, parts, scope }, workerCount > 0, signal),
   );
@@ -107,7 +130,6 @@ async function run(build: Build): Promise<BuildReport> {
     ranks: RankSet.allocate(countRecords(manifest)),
     progress,
   });
-  draft.workers = workerCount;
   const building = `${resolve(options.out)}.building-${process.pid}`;
   let writer: IndexWriter | undefined;
   try {

@@ -1,5 +1,6 @@
 /** `pagegate build`: a drop becomes an index file. */
 import { type Command, InvalidArgumentError } from 'commander';
+import type { BuildPlan } from '../builder/build.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
@@ -55,6 +56,9 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
         ...(flags.workers === undefined ? {} : { workers: flags.workers }),
         ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
         ...(rejectsFile === undefined ? {} : { rejectsFile }),
+        onStart: (plan) => {
+          if (!flags.json) process.stderr.write(`${describePlan(plan)}\n`);
+        },
         onProgress: (state) => progress.update(describeProgress(state)),
         signal,
       });
@@ -64,6 +68,11 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
   });
   if (flags.json) printJson(report);
   else printReport(report);
+}
+
+function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan): string {
+  const lines = `${records.toLocaleString('en-US')} lines in ${parts.toLocaleString('en-US')} parts, ${workers} threads`;
+  return `${lines}; up to ${megabytes(tempBytes)} of temporary files in ${tempDir}`;
 }
 
 const STEP_NAMES = { scan: 'reading the drop', encode: 'writing the index', verify: 'verifying' } as const;
