@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { printReport, runBench } from './run.ts';
 
 const INDEX_BENCHES = ['size', 'lookup', 'open', 'cold', 'build'];
-const OTHER_BENCHES = ['http', 'metering'];
+const OTHER_BENCHES = ['verdict', 'http', 'metering'];
 /** From this size on the index benches alone are run, at several sizes: does the cost of a record grow? */
 const LARGE = 40_000_000;
 const SIZES = [1_000_000, 5_000_000];

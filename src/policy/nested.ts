@@ -61,6 +61,7 @@ function isPlace(value: string): boolean {
   const name = host.replace(/:[0-9]*$/, '').toLowerCase();
   if (name === 'localhost' || name.startsWith('[')) return true;
   if (/^(0x[0-9a-f]+|0[0-7]+|[0-9]+)(\.(0x[0-9a-f]+|0[0-7]+|[0-9]+)){3}$/.test(name)) return true;
+  if (/^(127|0x7f|0+177)(\.(0x[0-9a-f]+|[0-9]+)){1,2}$/.test(name)) return true;
   return /^0x[0-9a-f]{8}$/.test(name) || /[a-z].*\.[a-z]/.test(name);
 }
 

@@ -191,6 +191,10 @@ const ODD = [
   'https://example.org/?next=//evil.org/',
   'https://example.org/?next=https:evil.org',
   'https://example.org/?next=\\\\evil.org',
+  'https://example.org/?url=127.1:8080/x',
+  'https://example.org/?url=0x7f.1',
+  'https://example.org/?url=http:127.0.0.1',
+  'https://example.org/?url=%20http://127.0.0.1',
   'https://bit.ly/x',
   'https://translate.goog/x',
 ];
