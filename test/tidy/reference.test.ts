@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
 import { commands } from '../../src/commands/all.ts';
@@ -58,6 +59,24 @@ describe('docs/cli.md', () => {
     expect(program.commands.length).toBe(commands.length);
     const named = new Set(rows.map((row) => row[0]?.split(' ')[1]));
     expect([...named].sort()).toEqual(program.commands.map((command) => command.name()).sort());
+  });
+
+  it('describes commands that each show an example of a call, one that this program has', async () => {
+    const program = await createProgram();
+    const leaves = (command: Command): Command[] =>
+      command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+    const without = leaves(program).filter((command) => {
+      let help = '';
+      command.configureOutput({
+        writeOut: (text) => {
+          help += text;
+        },
+      });
+      command.outputHelp();
+      const path = [command.parent === program ? '' : command.parent?.name(), command.name()].filter(Boolean).join(' ');
+      return !help.includes(`\n  $ pagegate ${path}`);
+    });
+    expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);
   });
 
   it('has a row for every exit code', () => {
