@@ -106,14 +106,19 @@ interface Parts {
   timer: NodeJS.Timeout | undefined;
 }
 
-export interface ServerStatus {
+/** Whether lookups are answered, why not, and what is not as it should be all the same (an index that was refused …). */
+interface Readiness {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export interface ServerStatus extends Readiness {
   readonly version: string;
   readonly pid: number;
   readonly started: string;
   readonly address: string;
   readonly tls: boolean;
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
   readonly worker_restarts: number;
   readonly workers: readonly unknown[];
 }
@@ -260,17 +265,26 @@ const addressOf = (config: Config, port: number): string => {
   return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
 };
 
-async function readiness({ supervisor, keeper }: Parts): Promise<{ ready: boolean; reasons: string[] }> {
+async function readiness({ supervisor, keeper }: Parts): Promise<Readiness> {
   const workers = await supervisor.askAll('status');
   const reasons: string[] = [];
+  const warnings: string[] = [];
   if (workers.length === 0) reasons.push('no worker answers');
   for (const worker of workers) {
     if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
+    for (const [part, problem] of Object.entries(worker.problems))
+      warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
+    if (worker.unicode_agrees === false)
+      warnings.push(`worker ${worker.worker}: the index was built with another Unicode version`);
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
     if (!worker.ledger.ready && keeper.health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);
   }
   if (!keeper.health.ready) reasons.push(keeper.health.reason);
-  return { ready: keeper.health.ready && workers.some((worker) => worker.ready && worker.ledger.ready), reasons };
+  return {
+    ready: keeper.health.ready && workers.some((worker) => worker.ready && worker.ledger.ready),
+    reasons,
+    warnings,
+  };
 }
 
 async function serverStatus(parts: Parts): Promise<ServerStatus> {

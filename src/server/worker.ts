@@ -249,6 +249,7 @@ export class Worker {
 
   async #swapIndex(): Promise<string> {
     const index = openCurrentIndex(this.#config);
+    if (!hasSameUnicode(index)) this.#log('warn', 'unicode_differs', { index: index.info.unicodeVersion });
     if (this.#config.index.warm) await warm(index, this.#log);
     this.#use(this.#pair(index, this.#policy), 'index');
     return `generation ${index.info.generation}`;

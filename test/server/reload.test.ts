@@ -79,6 +79,8 @@ describe('hot swap', () => {
     switchTo(server.paths, number);
     expect(JSON.stringify(await server.server.reload())).toContain('refused');
     expect(await reasonOf()).toMatch(expected);
+    const health = await read(await fetch(`${server.adminUrl}/readyz`));
+    expect([health.status, health.text]).toEqual([200, expect.stringMatching(expected)]);
     const answer = await server.check('?domain=site-1.com');
     expect([answer.status, generationOf(answer)]).toEqual([200, '2']);
     switchTo(server.paths, 2);
