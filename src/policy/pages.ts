@@ -92,8 +92,9 @@ function matchPage(
   path: string,
   page: PageEvidence,
 ): PageMatch | undefined {
+  if (!mayMatch(page.url, host, path)) return undefined;
   const type = layer.types.get(page.type);
-  if (type === undefined || !mayMatch(page.url, host, path)) return undefined;
+  if (type === undefined) return undefined;
   const url = parseUrl(page.url);
   if (url === undefined || comparableHost(url.host) !== host) return undefined;
   const isMatch =
@@ -104,13 +105,12 @@ function matchPage(
 
 /** Whether a verified page can be the one, by its text alone: a cheap no for most pages, never a wrong one. */
 function mayMatch(page: string, host: string, path: string): boolean {
-  const hostStart = page.startsWith('https://') ? 8 : page.startsWith('http://') ? 7 : -1;
-  if (hostStart < 0) return true;
-  const slash = page.indexOf('/', hostStart);
-  const hostEnd = slash < 0 ? page.length : slash;
-  const bareStart = hostEnd - host.length;
-  if (bareStart < hostStart || !page.startsWith(host, bareStart)) return !isPlainHost(page, hostStart, hostEnd);
-  if (bareStart > hostStart && !page.startsWith('www.', hostStart)) return !isPlainHost(page, hostStart, hostEnd);
+  const schemeEnd = page.startsWith('https://') ? 8 : page.startsWith('http://') ? 7 : -1;
+  if (schemeEnd < 0) return true;
+  const hostStart = page.startsWith('www.', schemeEnd) && !host.startsWith('www.') ? schemeEnd + 4 : schemeEnd;
+  const hostEnd = hostStart + host.length;
+  const isEnd = hostEnd === page.length || page.charCodeAt(hostEnd) === 0x2f;
+  if (!isEnd || !page.startsWith(host, hostStart)) return !isOtherPlainHost(page, schemeEnd);
   for (let at = hostEnd, own = 0; at < page.length; at++, own++) {
     const code = page.charCodeAt(at);
     if (code === 0x3f || code === 0x23) return true;
@@ -120,6 +120,13 @@ function mayMatch(page: string, host: string, path: string): boolean {
     if (lower !== path.charCodeAt(own)) return lower === 0x2f;
   }
   return true;
+}
+
+/** Whether a page's host is written canonically, so that it is another one than any it does not equal. */
+function isOtherPlainHost(page: string, start: number): boolean {
+  if (page.startsWith('www.www.', start)) return false;
+  const slash = page.indexOf('/', start);
+  return isPlainHost(page, start, slash < 0 ? page.length : slash);
 }
 
 /** Whether a URL is on a page of a type that is not allowed, or below it. */
