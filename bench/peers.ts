@@ -95,7 +95,10 @@ export async function writerOf(name: PeerName, path: string): Promise<Writer> {
   if (name === 'lmdb') {
     const store = await openLmdb(path);
     return {
-      batch: (batch) => store.transactionSync(() => batch.forEach(({ key, value }) => store.putSync(key, value))),
+      batch: (batch) =>
+        store.transactionSync(() => {
+          for (const { key, value } of batch) store.putSync(key, value);
+        }),
       close: () => store.close(),
     };
   }

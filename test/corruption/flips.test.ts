@@ -33,7 +33,9 @@ describe('a single bit', () => {
     const expected = expectations(bytes);
     const out = new Uint8Array(64 * 1024);
     const counts: Record<string, number> = {};
-    const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1);
+    const count = (what: string): void => {
+      counts[what] = (counts[what] ?? 0) + 1;
+    };
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       bytes[bit >> 3]! ^= 1 << (bit & 7);
       const index = tryOpen(bytes);
