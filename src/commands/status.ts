@@ -25,7 +25,7 @@ function printStatus(status: ServerStatus): void {
   printLine(
     `${status.address}  ${status.ready ? 'ready' : 'not ready'}  pagegate ${status.version}  pid ${status.pid}  since ${status.started}`,
   );
-  for (const reason of status.reasons) printLine(`  ${reason}`);
+  for (const line of [...status.reasons, ...status.warnings]) printLine(`  ${line}`);
   const workers = status.workers as readonly (WorkerStatus & { readonly worker: number })[];
   printTable([
     ['worker', 'pid', 'data', 'records', 'connections', 'in flight'],
@@ -38,8 +38,4 @@ function printStatus(status: ServerStatus): void {
       worker.in_flight,
     ]),
   ]);
-  for (const worker of workers) {
-    for (const [part, problem] of Object.entries(worker.problems))
-      printLine(`worker ${worker.worker}, ${part}: ${problem}`);
-  }
 }
