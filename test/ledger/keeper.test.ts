@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { backupLedger, restoreLedger } from '../../src/ledger/backup.ts';
 import { type Keeper, type KeeperHealth, startKeeper } from '../../src/ledger/keeper.ts';
 import { type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
 import { accountOf, chargeOnce, TestRoom } from './support.ts';
@@ -95,10 +96,15 @@ describe('the keeper', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
-  it('is the only one for its ledger', async () => {
+  it('is the only one for its ledger, and nothing is restored under it', async () => {
     subscribe('acme', 1);
     await start();
     await expect(startKeeper({ file: room.file })).rejects.toMatchObject({ code: 'ledger_in_use' });
+    const backup = join(room.dir, 'backup.sqlite');
+    backupLedger(room.file, backup);
+    expect(() => restoreLedger({ backup, file: room.file, actor: 'op' })).toThrow(
+      expect.objectContaining({ code: 'ledger_in_use' }),
+    );
   }, 20_000);
 
   it('starts over a damaged file, says why nothing is charged, and goes on when the file is replaced', async () => {
@@ -106,7 +112,6 @@ describe('the keeper', () => {
     writeFileSync(room.file, 'this is not a database, and long enough to be read as one. '.repeat(80));
     const keeper = await start();
     expect(keeper.health).toMatchObject({ ready: false, reason: expect.stringContaining('SQLITE_NOTADB') });
-    const { rmSync } = await import('node:fs');
     rmSync(room.file);
     const key = subscribe('acme', 5);
     await expect.poll(() => keeper.health.ready, { timeout: 5_000 }).toBe(true);
