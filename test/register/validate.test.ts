@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -120,6 +120,35 @@ describe('spec 2.5: what a register entry may hold', () => {
   ] as [string, string, string][])('refuses %s and points at the field', (_name, text, field) => {
     const errors = errorsFor(text);
     expect(errors.map((f) => f.field)).toEqual([field]);
+  });
+});
+
+describe('docs/register.md', () => {
+  const root = join(import.meta.dirname, '../..');
+  const page = readFileSync(join(root, 'docs/register.md'), 'utf8');
+
+  it('has a row for each field of the schema, with its type and whether it is required', () => {
+    const schema = JSON.parse(readFileSync(join(root, 'data/schema/agent-register.schema.json'), 'utf8'));
+    const typeOf = (property: { type?: string; items?: { type: string }; $ref?: string; anyOf?: unknown }): string => {
+      if (property.anyOf !== undefined) return 'string or null';
+      return property.items === undefined ? (property.type ?? 'string') : `array of ${property.items.type}`;
+    };
+    const expected = Object.entries<object>(schema.properties).map(([name, property]) =>
+      [name, typeOf(property), schema.required.includes(name) ? 'yes' : ''].join(' | '),
+    );
+    const rows = [...page.matchAll(/^\| `(\w+)` \| ([^|]+) \| ?(yes)? ?\|/gm)].map(([, name, type, required = '']) =>
+      [name, type, required].join(' | '),
+    );
+    expect(rows).toEqual(expected);
+  });
+
+  it('shows what the program prints', () => {
+    const first = JSON.stringify({ ...SMALLEST, status: 'active' });
+    const second = JSON.stringify({ ...SMALLEST, agent_id: 'AG-0002', owner: undefined });
+    const shown = [...page.matchAll(/^agents\.json:\d+: (entry \d) \((.*)\): error: (.*)$/gm)];
+    expect(
+      findingsFor(`[${first},${second}]`).map((f) => [`entry ${f.entry}`, f.agent_id, `${f.field} ${f.message}`]),
+    ).toEqual(shown.map(([, entry, id, message]) => [entry, id, message]));
   });
 });
 
