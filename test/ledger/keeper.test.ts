@@ -1,5 +1,5 @@
 /** The keeper as a process of its own, with meters in this one. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backupLedger, restoreLedger } from '../../src/ledger/backup.ts';
