@@ -130,4 +130,16 @@ describe('links', () => {
     }
     expect(broken).toEqual([]);
   });
+
+  it('lead to every page of docs', () => {
+    const pages = filesUnder('').filter((path) => path.endsWith('.md') && !path.startsWith('data/'));
+    const linked = new Set(
+      pages.flatMap((page) =>
+        [...textOf(page).matchAll(/\]\(([^)#\s]+)/g)].map(([, target = '']) =>
+          new URL(target, `file:///${page}`).pathname.slice(1),
+        ),
+      ),
+    );
+    expect(filesUnder('docs').filter((path) => !linked.has(path))).toEqual([]);
+  });
 });
