@@ -2,6 +2,7 @@
 import { readLines } from '../lines.ts';
 
 const started = performance.now();
+const cpuStarted = process.cpuUsage();
 let lines = 0;
 let bytes = 0;
 let bad = 0;
@@ -15,4 +16,6 @@ for (const path of process.argv.slice(2)) {
     }
   });
 }
-process.stdout.write(JSON.stringify({ seconds: (performance.now() - started) / 1000, lines, bad, bytes }));
+const { user, system } = process.cpuUsage(cpuStarted);
+const seconds = (performance.now() - started) / 1000;
+process.stdout.write(JSON.stringify({ seconds, cpuSeconds: (user + system) / 1e6, lines, bad, bytes }));
