@@ -16,7 +16,7 @@ import {
   tryOpen,
 } from './support.ts';
 
-const ROUNDS = 3000;
+const ROUNDS = 1500;
 const original = tinyIndexBytes(sampleEntries(60), { catalog: smallCatalog });
 const keys = [...expectations(original).keys()];
 const out = new Uint8Array(64 * 1024);
