@@ -1,12 +1,12 @@
 /** `npm run bench -- size`: bytes a record, beside the peers and the compressed drop. */
-import { createReadStream, readdirSync, statSync } from 'node:fs';
+import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
 import { openIndex } from '../../src/index/reader.ts';
 import { readStatistics } from '../../src/index/statistics.ts';
-import { ensureDrop, ensureIndex, ndjsonSize } from '../data.ts';
+import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
 import { ensurePeer, PEERS, peerSize } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 import { PEERS_MAX_RECORDS } from './lookup.ts';
@@ -29,6 +29,28 @@ async function compressedSize(drop: string, level: number): Promise<number> {
     await pipeline(createReadStream(join(drop, name), { highWaterMark: 1 << 20 }), compress, count, { end: false });
   }
   return size;
+}
+
+/** The committed sample drop, beside its own compressed parts. */
+function addSample(rows: Record<string, Cell>[], dir: string): void {
+  const drop = new URL('../../data/sample', import.meta.url).pathname;
+  const path = join(dir, 'index-sample.pgx');
+  if (!existsSync(path)) node('src/cli.ts', ['build', drop, '--out', path, '--no-rejects']);
+  const index = openIndex(path);
+  const count = index.info.recordCount;
+  index.close();
+  const parts = readdirSync(drop).filter((file) => file.includes('.ndjson'));
+  const packed = parts.reduce((sum, file) => sum + statSync(join(drop, file)).size, 0);
+  for (const [what, size] of [
+    ['sample drop: pagegate index', statSync(path).size],
+    ['sample drop: as delivered (zstd, gzip)', packed],
+  ] as const) {
+    rows.push({
+      what,
+      'bytes a record': Number((size / count).toFixed(2)),
+      'of zstd -3': Number((size / packed).toFixed(3)),
+    });
+  }
 }
 
 async function run(options: BenchOptions): Promise<BenchReport> {
@@ -68,9 +90,11 @@ async function run(options: BenchOptions): Promise<BenchReport> {
     await ensurePeer(dir, peer, records);
     add(peer, peerSize(dir, peer, records));
   }
+  addSample(rows, dir);
   return {
     rows,
     notes: [
+      'The sample drop is the real one in data/: few of its records have pages, so most of a record is its name. Its parts count as they are delivered.',
       `${count.toLocaleString('en-US')} records with ${pagesPerRecord.toFixed(2)} page URLs each.`,
       'Parts are compressed one by one, as they are delivered. Peers hold MessagePack values, uncompressed.',
     ],
