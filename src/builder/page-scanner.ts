@@ -31,6 +31,9 @@ TAIL_CLASS[DOT] = 0x05;
 TAIL_CLASS[PERCENT] = 0x24;
 TAIL_CLASS[0x32] = 0x06;
 
+/** What Buffer has, undocumented in its types: `toString('latin1')` without its checks. */
+type Sliceable = Buffer & { latin1Slice(start: number, end: number): string };
+
 export class PageScanner {
   /** Where a URL of this line lacks the slash behind its host; `NO` where none does. */
   slashAt = NO;
@@ -211,7 +214,7 @@ export class PageScanner {
     for (let i = domainStart, j = start + below; i < domainEnd; i++, j++) if (buffer[i] !== buffer[j]) return false;
     if (below === 0) return true;
     if (buffer[start + below - 1] !== DOT) return false;
-    const registrable = registrableDomain(buffer.toString('latin1', start, end));
+    const registrable = registrableDomain((buffer as Sliceable).latin1Slice(start, end));
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;
   }

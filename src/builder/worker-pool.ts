@@ -21,7 +21,7 @@ export interface PackedFailure {
 export type WorkerReply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
 /** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
-const THREAD_LIMITS = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 };
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 };
 
 export function packFailure(error: unknown): PackedFailure {
   if (!(error instanceof PagegateError)) {
