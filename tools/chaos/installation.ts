@@ -1,14 +1,16 @@
 /** A real server in a temporary directory, and clients that count what they read, for runs that break things on purpose. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { type EntryInput, writeIndex } from '../../test/support/index-file.ts';
+import { freePort } from '../free-port.ts';
 
 const PROGRAM = new URL('../../src/cli.ts', import.meta.url).pathname;
 const START_DEADLINE_MS = 30_000;
@@ -32,15 +34,6 @@ const entryOf = (i: number): EntryInput => {
     page_types: Object.fromEntries(pages.map((type) => [type, `https://${domain}/${type}`])),
   };
 };
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** The process ids of a process's children, from the kernel. */
 function childrenOf(pid: number): number[] {

@@ -4,11 +4,11 @@
  *
  *   node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000] [--json FILE]
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -16,6 +16,7 @@ import { openIndex } from '../../src/index/reader.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { createDeployment, type Deployment, domainOf, PAGEGATE, pageOf } from '../../test/refresh/deployment.ts';
+import { freePort } from '../free-port.ts';
 
 export interface ChaosOptions {
   /** Refreshes to end while they run. */
@@ -51,15 +52,6 @@ function createRandom(seed: number): () => number {
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function createKey(place: Deployment): string {

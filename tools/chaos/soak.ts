@@ -4,15 +4,16 @@
  *
  *   node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createDeployment, type Deployment, PAGEGATE } from '../../test/refresh/deployment.ts';
 import { createCertificate } from '../../test/support/certificate.ts';
+import { freePort } from '../free-port.ts';
 import { SoakClients } from './soak-clients.ts';
 
 const DOMAINS = 5_000;
@@ -76,15 +77,6 @@ function memoryMb(pid: number): number {
     }
   }
   return kb / 1024;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function percentile(sorted: readonly number[], share: number): number {

@@ -2,10 +2,11 @@
  * `make demo`: the whole product once, with the same commands a person would type. The state goes to var/demo and is kept, so that a second
  * run is fast and `make serve` goes on from there.
  */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join, relative } from 'node:path';
+import { freePort } from '../free-port.ts';
 import { QUESTIONS, type Question } from './questions.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -97,15 +98,6 @@ function prepareAccount(): string {
   pagegate(withConfig('account', 'show', ACCOUNT));
   const shown = JSON.parse(pagegate(withConfig('key', 'show', ACCOUNT, '--json'), true)) as { key: string };
   return shown.key;
-}
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as { port: number };
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 async function waitForServer(server: ChildProcess, origin: string): Promise<void> {
