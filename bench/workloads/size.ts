@@ -1,7 +1,6 @@
 /** `npm run bench -- size`: bytes a record, beside the peers and the compressed drop. */
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
 import { openIndex } from '../../src/index/reader.ts';
@@ -17,16 +16,12 @@ const BEST_MAX_RECORDS = 1_000_000;
 /** Bytes of a drop's parts, each compressed on its own as a drop is delivered. */
 async function compressedSize(drop: string, level: number): Promise<number> {
   let size = 0;
-  const count = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      size += chunk.length;
-      done();
-    },
-    final: (done) => done(),
-  });
   for (const name of readdirSync(drop).filter((file) => file.endsWith('.ndjson'))) {
     const compress = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: level } });
-    await pipeline(createReadStream(join(drop, name), { highWaterMark: 1 << 20 }), compress, count, { end: false });
+    const count = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
+      for await (const chunk of chunks) size += chunk.length;
+    };
+    await pipeline(createReadStream(join(drop, name), { highWaterMark: 1 << 20 }), compress, count);
   }
   return size;
 }
