@@ -156,7 +156,7 @@ export class CheckHandler {
       this.#refuse(res, 'GET', keyProblem);
       return;
     }
-    const key = this.#headers.keyCount === 1 ? this.#headers.key : query.apiKey;
+    const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
     const caller = this.#parts.meter.authenticate(key);
     if (caller.kind === 'unknown') {
       this.#refuse(res, 'GET', 'unknown_key');
@@ -204,6 +204,7 @@ export class CheckHandler {
     const count = this.#headers.keyCount + query.apiKeyCount;
     if (count === 0) return 'missing_key';
     if (count > 1) return this.#headers.keyCount === 0 ? 'repeated_parameter' : 'conflicting_credentials';
+    if (this.#headers.keyCount === 0 && query.apiKey === undefined) return 'unknown_key';
     const key = this.#headers.keyCount === 1 ? this.#headers.key : query.apiKey;
     return key === '' ? 'missing_key' : undefined;
   }
@@ -268,7 +269,7 @@ export class CheckHandler {
       method,
       url: target.url,
       domain: evidence.domain,
-      found: evidence.found,
+      found: evidence.answered,
       verdict,
       data: served.tag,
       latencyMs: performance.now() - startedMs,

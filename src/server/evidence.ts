@@ -1,4 +1,7 @@
-/** What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. */
+/**
+ * What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. Which
+ * record answers is another matter: a parent that answers for a host does not make the host a classified one.
+ */
 import { parents } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
 import { type Index, NOT_FOUND } from '../index/reader.ts';
@@ -9,10 +12,12 @@ const NOTHING: readonly never[] = [];
 /** The record that answers for a target, and the evidence around it. */
 export class RecordEvidence implements Evidence {
   readonly found: boolean;
-  /** The record's handle; NOT_FOUND where there is none. */
+  /** The record that answers, the host's own or a parent's; NOT_FOUND where there is none. */
   readonly handle: number;
   /** The domain to report: the key, or the parent that answers for it. */
   readonly domain: string;
+  /** The host's own record. */
+  readonly #own: number;
   readonly #index: Index;
   readonly #key: string;
   readonly #classifiable: boolean;
@@ -22,7 +27,9 @@ export class RecordEvidence implements Evidence {
     this.#index = index;
     this.#key = target.key;
     this.#classifiable = target.classifiable;
-    let handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
+    this.#own = target.classifiable ? index.find(target.key) : NOT_FOUND;
+    this.found = this.#own !== NOT_FOUND;
+    let handle = this.#own;
     let domain = target.key;
     if (handle === NOT_FOUND && target.classifiable && subdomains === 'parent') {
       for (const parent of parents(target.key)) {
@@ -33,8 +40,12 @@ export class RecordEvidence implements Evidence {
       }
     }
     this.handle = handle;
-    this.found = handle !== NOT_FOUND;
     this.domain = domain;
+  }
+
+  /** Whether a record answers: what an answer calls `found`. */
+  get answered(): boolean {
+    return this.handle !== NOT_FOUND;
   }
 
   get parentFound(): boolean {
@@ -52,9 +63,9 @@ export class RecordEvidence implements Evidence {
   /** What the host's record and its parents' records say, the nearest first. */
   #gather<T>(of: (handle: number) => readonly T[]): readonly T[] {
     const handles = this.#parents();
-    if (handles.length === 0) return this.found ? of(this.handle) : NOTHING;
-    const all: T[] = this.found ? [...of(this.handle)] : [];
-    for (const handle of handles) if (handle !== this.handle) all.push(...of(handle));
+    if (handles.length === 0) return this.found ? of(this.#own) : NOTHING;
+    const all: T[] = this.found ? [...of(this.#own)] : [];
+    for (const handle of handles) all.push(...of(handle));
     return all;
   }
 

@@ -11,7 +11,8 @@ export const VALUE_MAX_BYTES = 8_192;
 export interface Query {
   /** How often a key was sent; a value that is not well encoded counts. */
   apiKeyCount: number;
-  apiKey: string;
+  /** Undefined for a value that is not well encoded, which is no account's key. */
+  apiKey: string | undefined;
   domain: string | undefined;
   url: string | undefined;
   method: string | undefined;
@@ -48,7 +49,7 @@ function readParameter(query: Query, piece: string): void {
   const value = equals === -1 ? '' : decode(piece.slice(equals + 1));
   if (name === 'api_key') {
     query.apiKeyCount += 1;
-    query.apiKey = value ?? '';
+    query.apiKey = value;
     return;
   }
   if (name === undefined || value === undefined) {

@@ -23,8 +23,12 @@ describe('options', () => {
 
   describe('contract normalization: subdomain of a classified domain, option subdomains: parent', () => {
     it.each([
-      ['a subdomain', 'url=https://docs.github.com/', found('github.com', 'allow default/classified_read')],
-      ['a subdomain of it', 'url=https://a.b.github.com/about', found('github.com', 'allow default/classified_read')],
+      ['a subdomain', 'url=https://docs.github.com/', found('github.com', 'deny default/unclassified_subdomain')],
+      [
+        'a subdomain of it',
+        'url=https://a.b.github.com/about',
+        found('github.com', 'deny default/unclassified_subdomain'),
+      ],
       ['the domain itself', 'url=https://github.com/about', found('github.com', 'allow page_type_db/about')],
       [
         'below a private suffix',

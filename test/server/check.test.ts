@@ -111,7 +111,9 @@ describe('a refusal', () => {
       401,
       'unknown_key',
     ],
-    ['a key that is no UTF-8', '?api_key=%ff', {}, 401, 'missing_key'],
+    ['an empty key in the query', '?api_key=&domain=x.com', {}, 401, 'missing_key'],
+    ['a key that is no UTF-8', '?api_key=%ff', {}, 401, 'unknown_key'],
+    ['a key that is not well encoded', '?api_key=%zz&domain=x.com', {}, 401, 'unknown_key'],
   ])('%s', async (_, query, headers, status, error) => {
     const answer = await server.check(query, headers);
     expect([answer.status, answer.body.error]).toEqual([status, error]);

@@ -41,6 +41,33 @@ describe('index.subdomains', () => {
     expect(await found('other.github.io')).toEqual(['other.github.io', false]);
     expect(await found('unknown.net')).toEqual(['unknown.net', false]);
   });
+
+  it.each([
+    ['strict', 'deny'],
+    ['default', 'flag'],
+    ['open', 'allow'],
+  ])('parent, profile %s: a parent that answers does not make the host a classified one', async (profile, verdict) => {
+    server = await startTestServer({
+      entries,
+      config: { index: { subdomains: 'parent' }, policy: { profile }, decision_log: { enabled: true } },
+    });
+    const { body } = await server.check('?url=https%3A%2F%2Fevil-user.example.com%2Fabc');
+    expect(body).toMatchObject({
+      domain: 'example.com',
+      found: true,
+      verdict,
+      matched: { layer: 'default', id: 'unclassified_subdomain' },
+    });
+    expect((await server.check('?domain=example.com')).body.matched.id).toBe('classified_read');
+    const log = join(server.paths.logDir, 'decisions-0.ndjson');
+    await expect.poll(() => readFileSync(log, 'utf8').split('\n').length, { timeout: 5_000 }).toBe(3);
+    expect(JSON.parse(readFileSync(log, 'utf8').split('\n')[0]!)).toMatchObject({
+      host: 'evil-user.example.com',
+      domain: 'example.com',
+      found: true,
+      verdict,
+    });
+  });
 });
 
 describe('decision_log', () => {

@@ -19,7 +19,7 @@ describe('parseQuery', () => {
     ['url=x.com%00', { url: 'x.com\0' }],
     ['api_key=k&url=x', { url: 'x', apiKeyCount: 1, apiKey: 'k' }],
     ['api_key=a&api_key=b', { apiKeyCount: 2 }],
-    ['api_key=%zz', { apiKeyCount: 1, apiKey: '' }],
+    ['api_key=%zz', { apiKeyCount: 1, apiKey: undefined }],
   ])('%j', (raw, expected) => {
     expect(parseQuery(raw)).toMatchObject({ problem: undefined, ...expected });
   });
