@@ -67,9 +67,15 @@ function asText(fields: Fields, name: string, pattern: RegExp, expected: string)
   return typeof value === 'string' && pattern.test(value) ? value : refuse(`${name}: expected ${expected}.`);
 }
 
+const DAY_LENGTH = 'YYYY-MM-DD'.length;
+const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, DAY_LENGTH);
+
 function asMoment(fields: Fields, name: string, pattern: RegExp, expected: string): string {
   const text = asText(fields, name, pattern, expected);
-  return Number.isNaN(Date.parse(text)) ? refuse(`${name}: expected ${expected}, got "${text}".`) : text;
+  // Date.parse carries a day that does not exist over into the next month: 30 February would become 2 March.
+  const day = Date.parse(text.slice(0, DAY_LENGTH));
+  const isReal = !Number.isNaN(Date.parse(text)) && !Number.isNaN(day) && toDay(day) === text.slice(0, DAY_LENGTH);
+  return isReal ? text : refuse(`${name}: expected ${expected} that exists, got "${text}".`);
 }
 
 function asBase64(fields: Fields, name: string): Buffer {

@@ -1,4 +1,5 @@
 /** Licenses: signed, altered, foreign, and what data they cover. */
+import { sign } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -82,6 +83,9 @@ describe('a license', () => {
 
   it.each([
     ['a date that does not exist', { entitlement: { kind: 'refreshes_until', until: '2026-13-40' } }],
+    ['a 30 February', { entitlement: { kind: 'refreshes_until', until: '2027-02-30' } }],
+    ['a leap day in a common year', { entitlement: { kind: 'refreshes_until', until: '2027-02-29' } }],
+    ['a 31 April', { entitlement: { kind: 'refreshes_until', until: '2027-04-31' } }],
     ['a date in another form', { entitlement: { kind: 'refreshes_until', until: '30.06.2026' } }],
     ['no manifest', { entitlement: { kind: 'frozen', manifests: [] } }],
     ['a manifest that is no hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
@@ -89,6 +93,25 @@ describe('a license', () => {
     ['no dataset', { dataset: '' }],
   ] as [string, Partial<LicenseTerms>][])('is not even issued with %s', (_what, change) => {
     expectCode(() => issueLicense({ ...terms, ...change }, vendor.privateKey, 'vendor'), 'bad_license');
+  });
+
+  it('may end on a leap day', () => {
+    const entitlement: Entitlement = { kind: 'refreshes_until', until: '2028-02-29' };
+    const license = issueLicense({ ...terms, entitlement }, vendor.privateKey, 'vendor');
+    expect(verifyLicense(license, trusted).entitlement).toEqual(entitlement);
+  });
+
+  it('signed with a day of issue that does not exist is refused', () => {
+    const at = (issuedAt: string): string => {
+      const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(payload().toString()), issued: issuedAt }));
+      return altered({
+        payload: bytes.toString('base64'),
+        signature: sign(null, bytes, vendor.privateKey).toString('base64'),
+      });
+    };
+    // The day that counts is the one written, whatever its offset makes of it in UTC.
+    expect(verifyLicense(at('2026-01-01T00:30:00+02:00'), trusted).issued).toBe('2026-01-01T00:30:00+02:00');
+    expectCode(() => verifyLicense(at('2026-02-30T00:30:00Z'), trusted), 'bad_license');
   });
 
   it('needs Ed25519 keys, and a private key is never trusted as a public one', async () => {
