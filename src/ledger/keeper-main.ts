@@ -43,7 +43,8 @@ async function main(options: KeeperOptions): Promise<void> {
   });
   let wasReady = counters.state === STATE.ready;
   const report = (message: KeeperMessage): void => {
-    if (process.connected) process.send?.(message);
+    // A parent that dies at this moment is noticed by the disconnection; without a callback a failed send would end the keeper.
+    if (process.connected) process.send?.(message, undefined, undefined, () => {});
   };
   const reportState = (): void => {
     report(wasReady ? { kind: 'ready' } : { kind: 'failed', reason: counters.reason });

@@ -50,6 +50,6 @@ process.on('message', (message: ToWorker) => {
   if (worker === undefined) return;
   void answer(worker, question).then((result) => {
     tell({ type: 'answer', id, answer: result });
-    if (question === 'drain') process.disconnect();
+    if (question === 'drain' && process.connected) process.disconnect();
   });
 });
