@@ -16,9 +16,9 @@ export const SPELLING = {
   obfuscated_address: 4,
   /** A backslash before or right after the authority: clients disagree about which host that is. */
   backslash: 8,
-  /** A percent sign that is itself escaped and starts another escape (`%252e`), in path or query. */
+  /** Decoded once, path or query still holds an escape (`%252e`, `%25%32%65`). */
   double_encoding: 16,
-  /** After one decoding the path holds dot segments, a backslash or a NUL. */
+  /** After one decoding the path holds dot segments (blanks around the dots do not help), a backslash or a control character. */
   encoded_traversal: 32,
 } as const;
 
@@ -215,9 +215,18 @@ function hasBackslashAuthority(value: string): boolean {
 
 function encodingOf(path: string, query: string, decodedPath: string): number {
   let bits = 0;
-  if (/%25[0-9a-f]{2}/i.test(path) || /%25[0-9a-f]{2}/i.test(query)) bits |= SPELLING.double_encoding;
-  if (/(?:^|[/\\])\.\.?(?:[/\\;]|$)|\\|\0/.test(decodedPath)) bits |= SPELLING.encoded_traversal;
+  if (isEncodedTwice(path, decodedPath) || isEncodedTwice(query, undefined)) bits |= SPELLING.double_encoding;
+  if (TRAVERSAL.test(decodedPath)) bits |= SPELLING.encoded_traversal;
   return bits;
+}
+
+// The blanks and dots that some file systems drop at the end of a name are dropped here, too.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const TRAVERSAL = /(?:^|[/\\])\s*\.\.?(?:\s[\s.]*)?(?:[/\\;]|$)|\\|[\0-\x1f\x7f]/;
+
+/** Whether an escape is left after one decoding, whatever the escapes were that it was put together from. */
+function isEncodedTwice(text: string, decoded: string | undefined): boolean {
+  return text.includes('%') && /%[0-9a-f]{2}/i.test(decoded ?? decodeOnce(text));
 }
 
 const utf8 = new TextDecoder('utf-8');

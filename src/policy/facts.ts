@@ -118,8 +118,9 @@ export class Facts {
     for (let start = 0; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
-      if (end > start) {
-        this.readSegment(path, start, end, isFirst);
+      const stop = nameEnd(path, start, end);
+      if (stop > start) {
+        this.readSegment(path, start, stop, isFirst);
         this.lastStart = start;
         this.lastEnd = end;
         isFirst = false;
@@ -131,7 +132,7 @@ export class Facts {
   }
 
   private readSegment(path: string, start: number, end: number, isFirst: boolean): void {
-    const lists = this.tokens.find(path, start, nameEnd(path, start, end));
+    const lists = this.tokens.find(path, start, end);
     this.beforeTail = this.tail;
     this.beforeTailUnread = this.tailUnread;
     this.tail = lists;
@@ -148,13 +149,16 @@ export class Facts {
   }
 }
 
-/** Where a segment's name ends: before its parameters (`;…`) and its extension, unless that makes it a file of another kind. */
+/**
+ * Where a segment's name ends: before its parameters (`;…`) and its extension, unless that makes it a file of another kind. At
+ * `start` where it is nothing but parameters.
+ */
 export function nameEnd(path: string, start: number, end: number): number {
   let stop = end;
   let dot = -1;
   for (let at = start; at < end; at++) {
     const code = path.charCodeAt(at);
-    if (code === 0x3b && at > start) {
+    if (code === 0x3b) {
       stop = at;
       break;
     }
@@ -194,6 +198,7 @@ function parametersOf(query: string): Parameters {
       const split = equals < 0 || equals > end ? end : equals;
       names.push(decodeForm(query.slice(start, split)));
       values.push(split < end ? decodeForm(query.slice(split + 1, end)) : '');
+      addPieces(query.slice(start, end), names, values);
     }
     start = end + 1;
   }
@@ -201,7 +206,17 @@ function parametersOf(query: string): Parameters {
   return latest;
 }
 
-/** Calls back for every parameter of a query, name and value decoded once. */
+/** Some servers part parameters at `;` as well: what stands between those counts, too, beside the whole. */
+function addPieces(parameter: string, names: string[], values: string[]): void {
+  if (!parameter.includes(';')) return;
+  for (const piece of parameter.split(';')) {
+    const equals = piece.indexOf('=');
+    names.push(decodeForm(equals < 0 ? piece : piece.slice(0, equals)));
+    values.push(equals < 0 ? '' : decodeForm(piece.slice(equals + 1)));
+  }
+}
+
+/** Calls back for every parameter of a query, name and value decoded once; where one holds `;`, for the pieces between, too. */
 export function eachParameter(query: string, visit: (name: string, value: string) => void): void {
   const { names, values } = parametersOf(query);
   for (let at = 0; at < names.length; at++) visit(names[at]!, values[at]!);

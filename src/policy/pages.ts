@@ -70,19 +70,36 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
 }
 
 /**
- * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no slash at its end
- * (the root is empty).
+ * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks, dots and
+ * control characters at the end of a segment, no slash at its end (the root is empty).
  */
 export function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();
-  if (path.includes(';')) {
-    path = path
-      .split('/')
-      .map((segment) => (segment.indexOf(';') > 0 ? segment.slice(0, segment.indexOf(';')) : segment))
-      .join('/');
-  }
+  if (hasFoldedEnds(path)) path = path.split('/').map(foldSegment).join('/');
   if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
   return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** Whether a segment has parameters, or may end in what is folded away. A dot within a name is the ordinary case, and none. */
+function hasFoldedEnds(path: string): boolean {
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at);
+    if (code === 0x3b || code <= 0x20 || code > 0x7e) return true;
+    if (code === 0x2e && (at + 1 === path.length || path.charCodeAt(at + 1) === 0x2f)) return true;
+  }
+  return false;
+}
+
+/** A segment without its parameters, and without what servers drop at the end of a name. Cut by hand, so that it stays linear. */
+function foldSegment(segment: string): string {
+  const semicolon = segment.indexOf(';');
+  let end = semicolon < 0 ? segment.length : semicolon;
+  while (end > 0 && isDropped(segment.charCodeAt(end - 1))) end--;
+  return segment.slice(0, end);
+}
+
+function isDropped(code: number): boolean {
+  return code <= 0x20 || code === 0x2e || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
 }
 
 function matchPage(
@@ -116,8 +133,8 @@ function mayMatch(page: string, host: string, path: string): boolean {
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code > 127) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
-    if (own === path.length) return lower === 0x2f;
-    if (lower !== path.charCodeAt(own)) return lower === 0x2f;
+    // Slashes and dots may be folded away.
+    if (own === path.length || lower !== path.charCodeAt(own)) return lower === 0x2f || lower === 0x2e || code <= 0x20;
   }
   return true;
 }
