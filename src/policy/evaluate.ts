@@ -78,14 +78,14 @@ function isBelow(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === 0x2f);
 }
 
-/** Layer 5: the first pattern rule that denies, otherwise the first that flags. On a page verified as good, what the query says. */
+/** Layer 5: the first pattern rule that denies, otherwise the first that flags. On a page verified as good, what stands behind the path. */
 function patternVerdict(policy: Policy, request: Request, host: string, isVerified: boolean): Verdict | undefined {
   let first: PatternRule | undefined;
   const visit = (rule: PatternRule): boolean => {
     first = rule;
     return true;
   };
-  if (isVerified) policy.patterns.matchQuery(request.url, visit);
+  if (isVerified) policy.patterns.matchBeyondPath(request.url, host, visit);
   else policy.patterns.match(request.url, host, visit);
   return first?.verdict;
 }
@@ -97,7 +97,7 @@ export function matchingPatterns(policy: Policy, request: Request, host: string,
     found.push(rule.verdict);
     return false;
   };
-  if (isVerified) policy.patterns.matchQuery(request.url, visit);
+  if (isVerified) policy.patterns.matchBeyondPath(request.url, host, visit);
   else policy.patterns.match(request.url, host, visit);
   return found;
 }

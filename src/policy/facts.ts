@@ -110,6 +110,13 @@ export class Facts {
     if (lists.includes(this.lists.segment)) this.reading = true;
   }
 
+  /** Forgets what was touched, but not whether it was reading matter. */
+  keepReading(): void {
+    const { reading } = this;
+    this.clear();
+    this.reading = reading;
+  }
+
   /** Reads a path, or a fragment that is a route of the page's own. */
   readPath(path: string): void {
     this.tail = [];
@@ -174,7 +181,7 @@ export function fragmentRoute(url: CanonicalUrl): string | undefined {
   if (fragment === '') return undefined;
   if (!fragment.startsWith('/') && !fragment.startsWith('!/')) return undefined;
   const query = fragment.indexOf('?');
-  return decodeOnce(query < 0 ? fragment : fragment.slice(0, query));
+  return decodeOnce(fragment.slice(fragment.indexOf('/'), query < 0 ? fragment.length : query));
 }
 
 interface Parameters {

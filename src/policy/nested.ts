@@ -29,15 +29,21 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
     else if (isHttpLike(value)) found = isInternalText(value, places);
-    else if (
-      !value.includes(':/') &&
-      places.tokens.find(name, 0, name.length).includes(places.names) &&
-      isPlace(value)
-    ) {
-      found = isInternalText(`http://${value}`, places);
-    }
+    else if (places.tokens.find(name, 0, name.length).includes(places.names)) found = isInternalPlace(value, places);
   });
   return found;
+}
+
+/** Whether the value of a parameter for places is an internal one: by its scheme alone, or by its host without a scheme. */
+function isInternalPlace(value: string, places: InternalPlaces): boolean {
+  // As clients read it: blanks in front do not count, nor line ends and tabs anywhere.
+  const start = value
+    .slice(0, 64)
+    .replace(/[\t\n\r]/g, '')
+    .trimStart();
+  const colon = start.indexOf(':');
+  if (colon > 0 && places.schemes.has(start.slice(0, colon).toLowerCase())) return true;
+  return !value.includes(':/') && isPlace(value) && isInternalText(`http://${value}`, places);
 }
 
 function isHttpLike(value: string): boolean {

@@ -2,7 +2,7 @@
 import { type CanonicalUrl, parseUrl } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
-import { eachParameter, nameEnd } from './facts.ts';
+import { eachParameter, fragmentRoute, nameEnd } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
 
@@ -149,14 +149,33 @@ function isOtherPlainHost(page: string, start: number): boolean {
 /** Whether a URL is on a page of a type that is not allowed, or below it. */
 function isOnPage(layer: PageLayer, request: Request, path: string, page: CanonicalUrl): boolean {
   const pagePath = foldPath(page.decodedPath);
+  const folder = foldIndex(pagePath);
+  const route = folder === '' ? fragmentRoute(page) : undefined;
+  if (route !== undefined && !isOnRoute(request.url, route)) return false;
+  // A folder and the file that stands for it are one page; two such files are not.
+  const isSame = path === pagePath || path === folder || foldIndex(path) === pagePath;
   const telling = tellingQuery(layer, page, pagePath);
-  if (pagePath === '' || telling !== undefined) {
-    return (
-      path === pagePath &&
-      (telling === undefined ? request.url.query === page.query : hasAll(request.url.query, telling))
-    );
-  }
-  return path.startsWith(pagePath) && (path.length === pagePath.length || path.charCodeAt(pagePath.length) === 0x2f);
+  if (telling !== undefined) return isSame && hasAll(request.url.query, telling);
+  if (pagePath !== '' && isBelow(path, pagePath)) return true;
+  return isSame && (folder !== '' || request.url.query === page.query);
+}
+
+/** Whether a path is another one, or below it on a segment boundary. */
+function isBelow(path: string, top: string): boolean {
+  return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
+}
+
+/** Whether a URL's fragment is a route that a page's own code follows, or one below it. */
+function isOnRoute(url: CanonicalUrl, route: string): boolean {
+  return isBelow(foldPath(fragmentRoute(url) ?? ''), foldPath(route));
+}
+
+/** A folded path without the file at its end that stands for its folder: `/a/index.php` is `/a`. */
+function foldIndex(path: string): string {
+  const slash = path.lastIndexOf('/');
+  const stop = nameEnd(path, slash + 1, path.length);
+  const name = path.slice(slash + 1, stop);
+  return slash >= 0 && (name === 'index' || (name === 'default' && stop < path.length)) ? path.slice(0, slash) : path;
 }
 
 /** Whether a URL is exactly a page that is allowed to be read. */

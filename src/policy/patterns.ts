@@ -103,11 +103,20 @@ export class PatternMatcher {
     facts.clear();
   }
 
-  /** As {@link match}, but only by what the query says: for a page whose path is known to be good. */
-  matchQuery(url: CanonicalUrl, visit: (rule: PatternRule) => boolean): void {
-    if (url.query === '') return;
-    this.readQuery(url.query);
+  /** As {@link match}, but only by what query and fragment route say: for a page whose path is known to be good. */
+  matchBeyondPath(url: CanonicalUrl, host: string, visit: (rule: PatternRule) => boolean): void {
+    const route = fragmentRoute(url);
+    if (url.query === '' && route === undefined) return;
+    const { facts } = this;
+    if (route !== undefined) {
+      facts.readHost(host);
+      facts.readPath(url.decodedPath);
+      facts.keepReading();
+      facts.readPath(route);
+    }
+    if (url.query !== '') this.readQuery(url.query);
     this.report(url, visit);
+    facts.clear();
   }
 
   private report(url: CanonicalUrl, visit: (rule: PatternRule) => boolean): void {

@@ -185,6 +185,55 @@ describe('verified pages', () => {
     expect(judge(url, { pages: { help: 'https://example.org/help' } }, method)).toBe(expected);
   });
 
+  it.each([
+    ['https://example.org/#/login', 'deny rules/login'],
+    ['https://example.org/#!/account/settings', 'deny rules/account'],
+    ['https://example.org/#/intro', 'allow page_type_db/docs'],
+    ['https://example.org/#account', 'allow page_type_db/docs'],
+  ])('of a type to allow do not speak for their routes: %s: %s', (url, expected) => {
+    expect(judge(url, { pages: { docs: 'https://example.org/' } })).toBe(expected);
+  });
+
+  it('keep reading matter what it is, in their routes, too', () => {
+    const pages = { docs: 'https://example.org/docs' };
+    expect(judge('https://example.org/docs#/account', { pages })).toBe('allow page_type_db/docs');
+    expect(judge('https://example.org/docs#/login', { pages })).toBe('deny rules/login');
+  });
+
+  it.each([
+    ['https://example.org/#/enter', true],
+    ['https://example.org/index.html#!/Enter/2', true],
+    ['https://example.org/', false],
+    ['https://example.org/#/other', false],
+    ['https://example.org/#enter', false],
+  ])('that are a route of the root deny that route: %s: %s', (url, expected) => {
+    const pages = { login: 'https://example.org/#/enter' };
+    expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it.each([
+    ['https://example.org/in/index.php', 'https://example.org/in/', true],
+    ['https://example.org/in/index.php', 'https://example.org/in', true],
+    ['https://example.org/in/index.php', 'https://example.org/in/?x=1', true],
+    ['https://example.org/in/index.php', 'https://example.org/in/index.php/x', true],
+    ['https://example.org/in/index.php', 'https://example.org/in/other', false],
+    ['https://example.org/in/index.php', 'https://example.org/in/index.css', false],
+    ['https://example.org/in/Default.aspx', 'https://example.org/in', true],
+    ['https://example.org/in', 'https://example.org/in/index.html', true],
+    ['https://example.org/', 'https://example.org/index.html', true],
+    ['https://example.org/', 'https://example.org/index.html?x=1', false],
+    ['https://example.org/index.php', 'https://example.org/', true],
+    ['https://example.org/index.php', 'https://example.org/?x=1', false],
+    ['https://example.org/index.php', 'https://example.org/index.php?x=1', true],
+    ['https://example.org/index.php?p2=enter', 'https://example.org/?p2=enter', true],
+    ['https://example.org/in.', 'https://example.org/in', true],
+    ['https://example.org/a./in', 'https://example.org/a/in', true],
+  ])('a folder and its index are one page: %s, %s: %s', (page, url, expected) => {
+    expect(judge(url, { pages: { login: page } })).toBe(
+      expected ? 'deny page_type_db/login' : 'allow default/classified_read',
+    );
+  });
+
   it('answer before the pattern rules do', () => {
     expect(judge('https://example.org/account', {})).toBe('deny rules/account');
     expect(judge('https://example.org/account', { pages: { help: 'https://example.org/account' } })).toBe(
