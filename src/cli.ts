@@ -1,15 +1,23 @@
 /** The program `pagegate`: one line for each command. */
 import { Command, CommanderError } from 'commander';
-import { reportFailure } from './commands/output.ts';
-import { EXIT } from './errors.ts';
+import { printableLines, reportFailure } from './commands/output.ts';
+import { flushOut, guardStreams, writeOut } from './commands/streams.ts';
+import { EXIT, PagegateError } from './errors.ts';
 import { PROGRAM_VERSION } from './version.ts';
 
-/** Builds the program; commands load their parts only when they run. */
-export async function createProgram(): Promise<Command> {
+/** Builds the program; commands load their parts only when they run. With `asJson` it leaves it to its caller to say what is wrong. */
+export async function createProgram(asJson = false): Promise<Command> {
   const program = new Command('pagegate')
     .description('On-premises egress guardrail for AI agents: look up, judge and meter the pages they want to open.')
     .version(PROGRAM_VERSION)
     .showHelpAfterError('(see --help)')
+    // Commands take these settings over, so they come before them.
+    .configureOutput({
+      writeOut,
+      writeErr: (text) => {
+        if (!asJson) process.stderr.write(printableLines(text));
+      },
+    })
     .exitOverride();
   const { commands } = await import('./commands/all.ts');
   for (const register of commands) register(program);
@@ -17,16 +25,31 @@ export async function createProgram(): Promise<Command> {
 }
 
 async function main(argv: readonly string[]): Promise<void> {
+  guardStreams();
+  const asJson = argv.includes('--json');
+  const report = (error: unknown): void => {
+    const code = reportFailure(error, asJson);
+    if (code !== EXIT.ok) process.exitCode = code;
+  };
   try {
-    const program = await createProgram();
+    const program = await createProgram(asJson);
     await program.parseAsync([...argv], { from: 'user' });
   } catch (error) {
-    if (error instanceof CommanderError) {
-      process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (!(error instanceof CommanderError)) return report(error);
+    if (error.exitCode !== 0) {
+      process.exitCode = EXIT.usage;
+      if (asJson) report(usageFailure(error));
       return;
     }
-    process.exitCode = reportFailure(error, argv.includes('--json'));
   }
+  await flushOut().catch(report);
+}
+
+/** What is wrong with a command line, in the form of every other failure. */
+function usageFailure({ code, message }: CommanderError): PagegateError {
+  // Without a command the help is shown, and the error has no words of its own.
+  if (code === 'commander.help') return new PagegateError('usage', 'A command is missing.');
+  return new PagegateError('usage', message.replace(/^error: /, ''));
 }
 
 if (import.meta.main) await main(process.argv.slice(2));

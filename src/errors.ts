@@ -43,6 +43,10 @@ export const ERRORS = table({
     exit: EXIT.interrupted,
     message: 'Stopped by Ctrl-C or a termination signal; nothing half-done was left behind.',
   },
+  output_failed: {
+    exit: EXIT.environment,
+    message: 'Standard output cannot be written; make room where it goes, and run the command again.',
+  },
 
   // register
   register_unreadable: {
@@ -351,6 +355,11 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message:
       'The ledger file was written by another version of pagegate; use the newer program, or open it for writing once.',
+  },
+  no_ledger: {
+    exit: EXIT.negative,
+    message:
+      'There is no ledger here yet: the first `pagegate account create NAME` makes it; check --state-dir if there should be one.',
   },
   payment_known: {
     exit: EXIT.refused,

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildPlan } from '../builder/build.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
-import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
+import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
 
 interface BuildFlags {
   readonly out: string;
@@ -57,7 +57,7 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
         ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
         ...(rejectsFile === undefined ? {} : { rejectsFile }),
         onStart: (plan) => {
-          if (!flags.json) process.stderr.write(`${describePlan(plan)}\n`);
+          if (!flags.json) process.stderr.write(`${printable(describePlan(plan))}\n`);
         },
         onProgress: (state) => progress.update(describeProgress(state)),
         signal,

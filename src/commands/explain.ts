@@ -9,7 +9,7 @@ import type { ExplainStep, Explanation } from '../policy/explain.ts';
 import type { Evidence } from '../policy/types.ts';
 import { configFrom } from './config-options.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { printJson, printLine } from './output.ts';
+import { printable, printJson, printLine } from './output.ts';
 
 interface ExplainFlags extends IndexFlags {
   readonly method: string;
@@ -118,7 +118,7 @@ function toJson(
 }
 
 function print({ input, method, target, evidence, index, explanation }: Report): void {
-  printLine(`${method} ${input}${target.bare ? '  (no scheme: read as https://)' : ''}`);
+  printLine(`${method} ${printable(input)}${target.bare ? '  (no scheme: read as https://)' : ''}`);
   printLine(`  canonical  ${describeUrl(target.url)}`);
   printLine(`  domain     ${target.key}`);
   printLine(`  record     ${describeRecord(evidence, index)}`);

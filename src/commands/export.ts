@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
 import { createProgress, withInterrupt } from './output.ts';
+import { writeOutBytes } from './streams.ts';
 
 const CHUNK_SIZE_BYTES = 1 << 20;
 const LINE_END = 0x0a;
@@ -17,8 +18,6 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
   const { openIndex } = await import('../index/reader.ts');
   const index = openIndex(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
-  // A reader that has seen enough (head) closes the pipe; the failed write tells us.
-  process.stdout.on('error', () => {});
   try {
     await withInterrupt(async (signal) => {
       const most = index.info.maxAnswerSizeBytes + 1;
@@ -31,7 +30,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         done += 1;
         if (size < CHUNK_SIZE_BYTES) continue;
         signal.throwIfAborted();
-        await write(chunk.subarray(0, size));
+        await writeOutBytes(chunk.subarray(0, size));
         // The stream may still hold the old chunk.
         chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
         size = 0;
@@ -39,19 +38,10 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
           `exporting: ${done.toLocaleString('en-US')} of ${index.info.recordCount.toLocaleString('en-US')} records`,
         );
       }
-      await write(chunk.subarray(0, size));
+      await writeOutBytes(chunk.subarray(0, size));
     });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EPIPE')) throw error;
   } finally {
     progress.done();
     index.close();
   }
-}
-
-/** Waits until the reader of our output has taken the bytes, so that nothing piles up in memory. */
-async function write(bytes: Uint8Array): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    process.stdout.write(bytes, (error) => (error == null ? resolve() : reject(error)));
-  });
 }

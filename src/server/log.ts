@@ -1,4 +1,5 @@
 /** The server's log: one JSON object a line on standard error. It never holds a request target, a key, a domain or a client's address. */
+import { writeSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 
 export type LogLevel = 'error' | 'warn' | 'info';
@@ -12,11 +13,29 @@ const SEVERITY: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 
 export function createLog(
   least: LogLevel,
   common: LogFields = {},
-  write: (line: string) => void = (line) => process.stderr.write(line),
+  write: (line: string) => void = standardError(),
 ): Log {
   return (level, event, fields = {}) => {
     if (SEVERITY[level] > SEVERITY[least]) return;
     write(`${JSON.stringify({ time: new Date().toISOString(), level, event, ...common, ...fields })}\n`);
+  };
+}
+
+/** Writes to standard error. A log that cannot be written, as on a full disk, must not end the server. */
+function standardError(): (line: string) => void {
+  const { stderr } = process;
+  if (stderr.listenerCount('error') === 0) stderr.on('error', () => {});
+  return (line) => {
+    if (!stderr.destroyed) {
+      stderr.write(line);
+      return;
+    }
+    // The stream gives up with its first failure; the disk may have room again.
+    try {
+      writeSync(stderr.fd, line);
+    } catch {
+      // Nowhere is left to say it.
+    }
   };
 }
 

@@ -90,11 +90,15 @@ describe('pagegate build', () => {
     expect(stderr).not.toContain('    at ');
   });
 
-  it('stops at Ctrl-C and leaves nothing behind', async () => {
+  it.each([
+    ['Ctrl-C', 'SIGINT'],
+    ['a termination signal', 'SIGTERM'],
+    ['a terminal that goes away', 'SIGHUP'],
+  ] as const)('stops at %s and leaves nothing behind', async (_, signal) => {
     rmSync(out, { force: true });
     const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
     while (readdirSync(join(folder, 'out')).length === 0 && child.exitCode === null) await wait(5);
-    child.kill('SIGINT');
+    child.kill(signal);
     expect((await ended).code).toBe(130);
     expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });

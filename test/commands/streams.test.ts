@@ -1,0 +1,115 @@
+/** What every command does with output that nobody takes, with a command line that it does not understand, and with text from elsewhere. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { printable, printableLines } from '../../src/commands/output.ts';
+import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
+
+const CLI = join(import.meta.dirname, '../../src/cli.ts');
+const ESCAPE = '\u001b[31m';
+
+let folder: string;
+let index: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-streams-'));
+  index = join(folder, 'a.pgx');
+  // More than a pipe holds, so that a reader who leaves early is noticed.
+  const many = Array.from({ length: 3_000 }, (_, i) =>
+    entryOf(`host-${i}.example`, { login: `https://host-${i}.example/a/long/path/to/the/login/page/of/this/host` }),
+  );
+  writeTinyIndex(index, many);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const run = (...args: string[]) => spawnSync(process.execPath, [CLI, ...args], { encoding: 'utf8' });
+
+describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => {
+  it.each([
+    ['--help', ['--help']],
+    ['a table', ['plan', 'list']],
+    ['an export', ['export', 'INDEX']],
+    ['JSON', ['inspect', 'INDEX', '--json']],
+  ])('%s: one line, exit code 7', (_name, words) => {
+    const full = openSync('/dev/full', 'w');
+    try {
+      const { status, stderr } = spawnSync(
+        process.execPath,
+        [CLI, ...words.map((word) => (word === 'INDEX' ? index : word))],
+        { encoding: 'utf8', stdio: ['ignore', full, 'pipe'] },
+      );
+      expect(stderr).toMatch(/^.*Standard output cannot be written.*ENOSPC.*\n$/);
+      expect(status).toBe(7);
+    } finally {
+      closeSync(full);
+    }
+  });
+});
+
+describe('standard output that its reader closes', () => {
+  it.each([
+    ['an export', ['export', 'INDEX']],
+    ['lines', ['lookup', '--index', 'INDEX', ...Array.from({ length: 3_000 }, (_, i) => `host-${i}.example`)]],
+    ['help', ['--help']],
+  ])('%s: ends without a word', async (_name, words) => {
+    const child = spawn(process.execPath, [CLI, ...words.map((word) => (word === 'INDEX' ? index : word))]);
+    let stderr = '';
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    child.stdout.destroy();
+    const [code] = await once(child, 'close');
+    expect([code, stderr]).toEqual([0, '']);
+  });
+});
+
+describe('a command line that is not understood, with --json', () => {
+  it.each([
+    ['a command', ['bogus', '--json'], "unknown command 'bogus'"],
+    ['an option', ['verify', '--json', '--nope'], "unknown option '--nope'"],
+    ['an option of a command of a command', ['policy', 'check', '--nope', '--json'], "unknown option '--nope'"],
+    ['a value', ['build', 'x', '--out', 'y', '--workers', 'zz', '--json'], 'It is not a whole number.'],
+    ['an argument that is missing', ['diff', '--json'], "missing required argument 'before'"],
+  ])('%s: one JSON object, exit code 2', (_name, words, message) => {
+    const { status, stdout, stderr } = run(...words);
+    expect([status, stdout]).toEqual([2, '']);
+    expect(JSON.parse(stderr)).toEqual({ error: 'usage', message: expect.stringContaining(message) });
+  });
+
+  it('without --json: a line, and where help is', () => {
+    const { status, stderr } = run('bogus');
+    expect([status, stderr]).toEqual([2, "error: unknown command 'bogus'\n(see --help)\n"]);
+  });
+});
+
+describe('text from elsewhere', () => {
+  it('is escaped, and nothing else is', () => {
+    expect(printable('a\u001b[1m\u0007\n\u009b\u007f\u202eb')).toBe('a\\x1b[1m\\x07\\x0a\\x9b\\x7f\\u202eb');
+    expect(printable('Ünïcode – 漢字 😀\t\\')).toBe('Ünïcode – 漢字 😀\t\\');
+    expect(printableLines('one\ntwo\u001b')).toBe('one\ntwo\\x1b');
+  });
+
+  it.each([
+    ['a URL that is explained', ['explain', `https://example.com/${ESCAPE}`]],
+    ['the same as JSON', ['explain', 'https://example.com/\u009b', '--json']],
+    ['a value that is refused', ['explain', `a b${ESCAPE}\u009b`]],
+    ['a file that is not there', ['verify', `/nowhere/${ESCAPE}`]],
+    ['an unknown command', [`bogus${ESCAPE}`]],
+    ['an unknown command, as JSON', ['bogus\u009b', '--json']],
+  ])('%s', (_name, words) => {
+    const { stdout, stderr } = run(...words);
+    expect(stdout + stderr).toMatch(/\\x1b|\\u009b|\\x9b|\\u001b/);
+    expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+
+  it('a damaged file whose name is hostile', () => {
+    const path = join(folder, `bad${ESCAPE}.pgx`);
+    writeFileSync(path, 'x', { mode: 0o444 });
+    const { status, stderr } = run('verify', path);
+    expect(status).not.toBe(0);
+    expect(stderr).toContain('bad\\x1b[31m.pgx');
+  });
+});
