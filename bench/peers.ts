@@ -18,6 +18,7 @@ export interface Peer {
 const packr = new Packr({ useRecords: false });
 const require = createRequire(import.meta.url);
 const BATCH = 50_000;
+const BLOCK_SIZE_BYTES = 1 << 26;
 /** The JavaScript map is in memory: with more records it does not fit. */
 export const MAP_MAX_RECORDS = 1_000_000;
 
@@ -65,25 +66,63 @@ function pathOf(dir: string, name: PeerName, count: number): string {
   return join(dir, `${name}-${count}`);
 }
 
-/** Fills a peer's store if it is not there; returns the seconds it took, or null. */
-export async function ensurePeer(dir: string, name: PeerName, count: number): Promise<number | null> {
-  const path = pathOf(dir, name, count);
-  if (name === 'map' || existsSync(join(path, 'loaded'))) return null;
-  rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { recursive: true });
-  const started = performance.now();
-  const put = await writerOf(name, path);
-  let batch: { key: string; value: Uint8Array }[] = [];
-  for (const record of records(count)) {
-    batch.push(record);
-    if (batch.length < BATCH) continue;
-    await put.batch(batch);
-    batch = [];
+/** All records of a dataset in the order of their keys: values in a few large blocks, so that millions of them fit into memory. */
+class SortedRecords {
+  readonly #keys: string[] = [];
+  readonly #values: { readonly block: Buffer; readonly start: number; readonly end: number }[] = [];
+  readonly #order: Uint32Array;
+
+  constructor(count: number) {
+    let block = Buffer.allocUnsafeSlow(BLOCK_SIZE_BYTES);
+    let filled = 0;
+    for (const { key, value } of records(count)) {
+      if (filled + value.length > BLOCK_SIZE_BYTES) {
+        block = Buffer.allocUnsafeSlow(BLOCK_SIZE_BYTES);
+        filled = 0;
+      }
+      block.set(value, filled);
+      this.#keys.push(key);
+      this.#values.push({ block, start: filled, end: filled + value.length });
+      filled += value.length;
+    }
+    const keys = this.#keys;
+    // Equal keys stay in the order of the drop: the later one is written later, and stays.
+    this.#order = Uint32Array.from(keys.keys()).sort((a, b) =>
+      keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b,
+    );
   }
-  await put.batch(batch);
-  await put.close();
-  mkdirSync(join(path, 'loaded'));
-  return (performance.now() - started) / 1000;
+
+  *batches(): Generator<{ key: string; value: Uint8Array }[]> {
+    for (let from = 0; from < this.#order.length; from += BATCH) {
+      yield Array.from(this.#order.subarray(from, from + BATCH), (i) => {
+        const { block, start, end } = this.#values[i]!;
+        return { key: this.#keys[i]!, value: block.subarray(start, end) };
+      });
+    }
+  }
+}
+
+/** Fills the peers' stores that are not there yet, in the order of the keys, which suits each of them best. */
+export async function ensurePeers(
+  dir: string,
+  names: readonly PeerName[],
+  count: number,
+  log: (line: string) => void,
+): Promise<void> {
+  const missing = names.filter((name) => name !== 'map' && !existsSync(join(pathOf(dir, name, count), 'loaded')));
+  if (missing.length === 0) return;
+  log('sorting the records for the peers');
+  const sorted = new SortedRecords(count);
+  for (const name of missing) {
+    log(`filling ${name}`);
+    const path = pathOf(dir, name, count);
+    rmSync(path, { recursive: true, force: true });
+    mkdirSync(path, { recursive: true });
+    const put = await writerOf(name, path);
+    for (const batch of sorted.batches()) await put.batch(batch);
+    await put.close();
+    mkdirSync(join(path, 'loaded'));
+  }
 }
 
 export interface Writer {

@@ -1,6 +1,6 @@
 /** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, beside the peers. */
 import { ensureIndex, trial } from '../data.ts';
-import { ensurePeer, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
+import { ensurePeers, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
 import type { LookupTimes } from '../trials/lookup.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 
@@ -11,10 +11,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const { records, dir, log } = options;
   ensureIndex(options);
   const peers = records > PEERS_MAX_RECORDS ? [] : PEERS.filter((name) => name !== 'map' || records <= MAP_MAX_RECORDS);
-  for (const peer of peers) {
-    log(`filling ${peer}`);
-    await ensurePeer(dir, peer, records);
-  }
+  await ensurePeers(dir, peers, records, log);
   const rows: Record<string, Cell>[] = [];
   let unit: number | undefined;
   let hit: number | undefined;
@@ -41,7 +38,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       'A fresh process for each store; medians of 6 rounds of 200,000 random keys after one round that is not counted; everything in the page cache.',
       'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
-      'hot: 1,000 keys, the k-th asked for in proportion to 1 / k. lmdb and sqlite without fsync, sqlite WITHOUT ROWID and memory-mapped.',
+      'hot: 1,000 keys, the k-th asked for in proportion to 1 / k. The stores were filled in the order of their keys; lmdb and sqlite without fsync, sqlite WITHOUT ROWID and memory-mapped.',
     ],
   };
 }
