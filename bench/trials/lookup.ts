@@ -9,7 +9,7 @@ import { median } from '../workload.ts';
 
 const KEYS = 200_000;
 const HOT_KEYS = 1000;
-const ROUNDS = 7;
+const ROUNDS = 4;
 
 export interface LookupTimes {
   readonly hitNs: number;
