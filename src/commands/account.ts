@@ -31,11 +31,7 @@ export function registerAccount(program: Command): void {
   add('create <name>', 'make an account, not activated until it is subscribed', 'account create acme')
     .option('--with-key', 'issue its key already')
     .action((name: string, options: LedgerCommandOptions & { withKey?: true }) =>
-      withLedger(options, (ledger) => {
-        ledger.createAccount(name);
-        const issued = options.withKey ? ledger.issueKey(name) : undefined;
-        report(ledger, name, options, issued?.key);
-      }),
+      withLedger(options, (ledger) => create(ledger, name, options), true),
     );
   add(
     'subscribe <name>',
@@ -162,6 +158,12 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
     printLine(`${keptStricter} revocations, rotations, closures and suspensions since stay in force.`);
   if (missing.length > 0) printLine(`Not in the backup, create anew: ${missing.join(', ')}.`);
   if (replaced !== null) printLine(`The replaced file is ${replaced}.`);
+}
+
+function create(ledger: Ledger, name: string, options: LedgerCommandOptions & { withKey?: true }): void {
+  ledger.createAccount(name);
+  const issued = options.withKey ? ledger.issueKey(name) : undefined;
+  report(ledger, name, options, issued?.key);
 }
 
 function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): void {

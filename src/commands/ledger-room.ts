@@ -37,10 +37,16 @@ export async function pathsOf(options: LedgerCommandOptions): Promise<StatePaths
   return statePaths(await configFrom(options));
 }
 
-/** Opens the ledger for one task, and closes it whatever happens. */
+/**
+ * Opens the ledger for one task, and closes it whatever happens.
+ *
+ * @param create makes the ledger where there is none; any other command there is a mistake, often of the directory.
+ * @throws PagegateError no_ledger, ledger_unavailable.
+ */
 export async function withLedger<T>(
   options: LedgerCommandOptions,
   task: (ledger: Ledger) => T | Promise<T>,
+  create = false,
 ): Promise<T> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
@@ -51,6 +57,7 @@ export async function withLedger<T>(
     keyFile: paths.ledgerKeyFile,
     actor: actorOf(options),
     plans: await loadCatalogue(config),
+    create,
   });
   try {
     return await task(ledger);

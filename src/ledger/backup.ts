@@ -3,8 +3,9 @@ import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, re
 import { dirname, join, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
-import { countersFile, packWord, peekCounter, unpackWord } from './counters.ts';
+import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
+import { requireLedger } from './presence.ts';
 
 const sync = (path: string): void => {
   const fd = openSync(path, 'r');
@@ -19,6 +20,7 @@ const sync = (path: string): void => {
 export function backupLedger(file: string, target: string): void {
   if (existsSync(target)) throw new PagegateError('backup_exists', `Got "${target}".`, { file: target });
   const temporary = `${target}.${process.pid}.tmp`;
+  requireLedger(file);
   const database = openDatabase(file, { readonly: true });
   try {
     closeSync(openSync(temporary, 'wx', 0o600));
@@ -41,8 +43,9 @@ export interface LedgerCheck {
   readonly problems: readonly string[];
 }
 
-/** Reads the whole file: structure, foreign keys. @throws PagegateError ledger_unavailable when it cannot be opened at all. */
+/** Reads the whole file: structure, foreign keys. @throws PagegateError no_ledger, ledger_unavailable when it cannot be opened at all. */
 export function checkLedger(file: string): LedgerCheck {
+  requireLedger(file);
   const database = openDatabase(file, { readonly: true });
   try {
     const lines = database.prepare<[], string>('PRAGMA integrity_check(20)').pluck().all();
@@ -119,12 +122,25 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
   }
 }
 
+/** The usage of another ledger is never lost by restoring this one in its place. */
+function refuseOthersCounters(file: string, ledgerId: string): void {
+  const owner = readCountersOwner(file);
+  if (owner === undefined || owner === 'damaged' || owner === ledgerId) return;
+  const counters = countersFile(file);
+  throw new PagegateError(
+    'restore_refused',
+    `The backup is of another ledger: expected ${owner}, whose usage ${counters} holds, got ${ledgerId}. ` +
+      `Restore a backup of that one; to go on with this one and forget the usage of the other, move ${counters} away first.`,
+    { file, expected: owner, got: ledgerId },
+  );
+}
+
 /** Opens the ledger that is being replaced; undefined when nothing can be read from it. */
 function openOld(file: string, ledgerId: string): Database | undefined {
   if (!existsSync(file)) return undefined;
   let old: Database | undefined;
   try {
-    old = openDatabase(file);
+    old = openDatabase(file, { mustExist: true });
     const id = old.prepare('SELECT ledger_id FROM ledger').pluck().get();
     if (id !== ledgerId) {
       throw new PagegateError('restore_refused', 'The backup is of another ledger; move the present one away first.');
@@ -146,6 +162,7 @@ function fill(
   let old: Database | undefined;
   try {
     const ledgerId = String(fresh.prepare('SELECT ledger_id FROM ledger').pluck().get());
+    refuseOthersCounters(file, ledgerId);
     old = openOld(file, ledgerId);
     const hasCounters = existsSync(countersFile(file)) && peekCounter(file, ledgerId, 0) !== undefined;
     const knownFrom = [
@@ -274,11 +291,11 @@ function namesMissing(fresh: Database, old: Database): string[] {
     .filter((name) => !known.has(name));
 }
 
-/** Moves the replaced file and its log away, whole. */
+/** Moves the replaced file and its log away, whole: a log that stayed would be played into the restored file. */
 function putAside(file: string, nowMs: number): string | null {
-  if (!existsSync(file)) return null;
   const aside = `${file}.replaced-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+  const wasThere = existsSync(file);
   for (const end of ['', '-wal']) if (existsSync(`${file}${end}`)) renameSync(`${file}${end}`, `${aside}${end}`);
   rmSync(`${file}-shm`, { force: true });
-  return aside;
+  return wasThere ? aside : null;
 }

@@ -6,6 +6,7 @@ import { type Counters, openCounters, packWord, STATE, unpackWord } from './coun
 import { cycleAt, dayOf } from './cycle.ts';
 import { type Database, failureReason, openDatabase } from './database.ts';
 import type { Durability } from './meter.ts';
+import { isMissingOrEmpty, lostLedger, refuseForeignLedger } from './presence.ts';
 import { createReader, type Reader } from './records.ts';
 
 /** Days that the usage by day goes back. */
@@ -63,6 +64,7 @@ export class Committer {
 
   /** Opens the ledger (again) and brings both sides to the greater of their counters. Reports `ready` or `failed`. */
   open(): boolean {
+    const wasOpen = this.#opened !== undefined;
     this.#release();
     this.counters.heartbeatMs = this.#now();
     try {
@@ -71,6 +73,9 @@ export class Committer {
       this.counters.nextEpoch();
     } catch (error) {
       this.#fail(error, this.counters.start());
+      // A file that was not accepted is never written to; and workers must not go on reading the one that was there.
+      this.#release();
+      if (wasOpen) this.counters.nextEpoch();
       return false;
     }
     return this.commit(true);
@@ -90,10 +95,15 @@ export class Committer {
    */
   commit(everything = false): boolean {
     const number = this.counters.start();
+    const opened = this.#opened;
+    if (opened === undefined) {
+      // The reason for it stands already.
+      this.counters.state = STATE.failed;
+      this.counters.failed = number;
+      return false;
+    }
     const marked = this.counters.takeDirty();
     try {
-      const opened = this.#opened;
-      if (opened === undefined) throw new PagegateError('ledger_unavailable', 'The ledger file is not open.');
       const seconds = this.#seconds();
       const problem = clockProblem(this.counters.lastSeenSeconds, seconds);
       if (problem !== undefined) throw new PagegateError('ledger_unavailable', problem);
@@ -143,7 +153,11 @@ export class Committer {
 
   #connect(): Opened {
     const { file, durability } = this.#options;
+    const { owner } = this.counters;
+    // An empty ledger in the place of one that was served would refuse its keys and refund its usage.
+    if (owner !== undefined && isMissingOrEmpty(file)) throw lostLedger(file, owner);
     const database = openDatabase(file, {
+      mustExist: owner !== undefined,
       synchronous: durability === 'relaxed' ? 'NORMAL' : 'FULL',
       busyTimeoutMs: this.#options.busyTimeoutMs ?? 1_000,
     });
@@ -171,7 +185,10 @@ export class Committer {
     const ledger = database
       .prepare<[], { ledger_id: string; last_seen_at: number }>('SELECT ledger_id, last_seen_at FROM ledger')
       .get()!;
-    if (!counters.isFor(ledger.ledger_id)) counters.reset(ledger.ledger_id);
+    if (!counters.isFor(ledger.ledger_id)) {
+      refuseForeignLedger(this.#options.file, ledger.ledger_id, counters.owner);
+      counters.reset(ledger.ledger_id);
+    }
     this.#rows.clear();
     for (const row of database.prepare<[], Row & { account_id: number }>('SELECT * FROM meters').all()) {
       const { cycle, used, total, day, day_used } = row;

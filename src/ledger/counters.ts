@@ -64,6 +64,19 @@ const PUBLISHED_WITHIN_MS = 5_000;
 /** Where the counters of a ledger file lie. */
 export const countersFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'counters.map');
 
+/** Whose usage the counters hold: a ledger's id (32 hexadecimal digits), or `damaged` for a header that we never wrote. */
+export type CountersOwner = string;
+
+const OWNER_SIZE_BYTES = (FIELD.ledgerId + 4) * 4;
+
+/** Undefined for counters that no ledger has taken yet. */
+function ownerIn(header: Uint8Array): CountersOwner | undefined {
+  const head = Buffer.from(header.subarray(0, OWNER_SIZE_BYTES));
+  if (head.every((byte) => byte === 0)) return undefined;
+  const isKnown = head.length === OWNER_SIZE_BYTES && head.readUInt32LE(FIELD.magic * 4) === MAGIC;
+  return isKnown ? head.subarray(FIELD.ledgerId * 4).toString('hex') : 'damaged';
+}
+
 const slotIndex = (accountId: number): number => (SLOTS_OFFSET + accountId * SLOT_SIZE_BYTES) / 8;
 
 /** Creates the file with every block allocated: a hole would end a process that touches it while the disk is full. */
@@ -106,7 +119,12 @@ export class Counters {
   /** Whether the content belongs to this ledger and has a layout that we know. */
   isFor(ledgerId: string): boolean {
     const { magic, version } = FIELD;
-    return this.#narrow[magic] === MAGIC && this.#narrow[version] === FORMAT_VERSION && this.#ledgerId() === ledgerId;
+    return this.#narrow[magic] === MAGIC && this.#narrow[version] === FORMAT_VERSION && this.owner === ledgerId;
+  }
+
+  /** Whose usage this is; undefined before a ledger has taken the counters. */
+  get owner(): CountersOwner | undefined {
+    return ownerIn(this.#bytes);
   }
 
   /** Empties the counters for a ledger. The caller fills the slots before it reports `ready`. */
@@ -122,10 +140,6 @@ export class Counters {
     this.#bytes.set(Buffer.from(ledgerId, 'hex'), FIELD.ledgerId * 4);
     this.#narrow[FIELD.version] = FORMAT_VERSION;
     this.#narrow[FIELD.magic] = MAGIC;
-  }
-
-  #ledgerId(): string {
-    return Buffer.from(this.#bytes.subarray(FIELD.ledgerId * 4, FIELD.ledgerId * 4 + 16)).toString('hex');
   }
 
   get state(): State {
@@ -320,6 +334,35 @@ export function openCounters(ledgerFile: string, options: { readonly create: boo
   return new Counters(mapShared(path, COUNTERS_SIZE_BYTES));
 }
 
+/** Runs a task with the counters file open for reading; undefined where it cannot be opened. */
+function withCountersFile<T>(
+  ledgerFile: string,
+  task: (fd: number) => T,
+  onMissing?: (code: unknown) => T,
+): T | undefined {
+  let fd: number;
+  try {
+    fd = openSync(countersFile(ledgerFile), 'r');
+  } catch (error) {
+    return onMissing?.((error as NodeJS.ErrnoException).code);
+  }
+  try {
+    return task(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Whose usage the counters file holds; undefined where there is no file or no ledger has taken it. */
+export function readCountersOwner(ledgerFile: string): CountersOwner | undefined {
+  const read = (fd: number): CountersOwner | undefined => {
+    const head = Buffer.alloc(OWNER_SIZE_BYTES);
+    return ownerIn(head.subarray(0, readSync(fd, head, 0, head.length, 0)));
+  };
+  // What we may not read may well be somebody's usage.
+  return withCountersFile(ledgerFile, read, (code) => (code === 'ENOENT' ? undefined : 'damaged'));
+}
+
 /**
  * Reads one account's counter from the file without mapping it; undefined where there is none for this ledger.
  */
@@ -328,23 +371,14 @@ export function peekCounter(
   ledgerId: string,
   accountId: number,
 ): { word: bigint; total: number } | undefined {
-  let fd: number;
-  try {
-    fd = openSync(countersFile(ledgerFile), 'r');
-  } catch {
-    return undefined;
-  }
-  try {
-    const head = Buffer.alloc(24);
+  return withCountersFile(ledgerFile, (fd) => {
+    const head = Buffer.alloc(OWNER_SIZE_BYTES);
     const slot = Buffer.alloc(16);
-    if (readSync(fd, head, 0, 24, 0) < 24 || head.readUInt32LE(0) !== MAGIC || head.readUInt32LE(4) !== FORMAT_VERSION)
-      return undefined;
-    if (head.subarray(8, 24).toString('hex') !== ledgerId) return undefined;
+    readSync(fd, head, 0, head.length, 0);
+    if (ownerIn(head) !== ledgerId || head.readUInt32LE(FIELD.version * 4) !== FORMAT_VERSION) return undefined;
     if (readSync(fd, slot, 0, 16, slotIndex(accountId) * 8) < 16) return undefined;
     return { word: slot.readBigInt64LE(0), total: Number(slot.readBigInt64LE(8)) };
-  } finally {
-    closeSync(fd);
-  }
+  });
 }
 
 /**
@@ -352,13 +386,7 @@ export function peekCounter(
  * It blocks: for administration only.
  */
 export function awaitPublished(ledgerFile: string, revision: number): void {
-  let fd: number;
-  try {
-    fd = openSync(countersFile(ledgerFile), 'r');
-  } catch {
-    return;
-  }
-  try {
+  withCountersFile(ledgerFile, (fd) => {
     const head = Buffer.alloc(WIDE.heartbeatMs * 8 + 8);
     const pause = new Int32Array(new SharedArrayBuffer(4));
     const untilMs = performance.now() + PUBLISHED_WITHIN_MS;
@@ -368,7 +396,5 @@ export function awaitPublished(ledgerFile: string, revision: number): void {
       if (!isRunning || head.readInt32LE(FIELD.revision * 4) >= revision) return;
       Atomics.wait(pause, 0, 0, 5);
     }
-  } finally {
-    closeSync(fd);
-  }
+  });
 }

@@ -15,6 +15,8 @@ export interface DatabaseOptions {
   readonly synchronous?: Synchronous;
   /** Opens without writing or migrating; the file must exist. */
   readonly readonly?: boolean;
+  /** Opens for writing, but neither makes the file nor takes an empty one for a new ledger. */
+  readonly mustExist?: boolean;
   /** Milliseconds to wait for another writer. */
   readonly busyTimeoutMs?: number;
 }
@@ -95,19 +97,24 @@ export function asLedgerError(error: unknown, file: string): unknown {
  */
 export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
   let database: Database | undefined;
+  const mayCreate = options.readonly !== true && options.mustExist !== true;
   try {
-    if (options.readonly !== true) mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
+    if (mayCreate) mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
     refuseNetworkFileSystem(dirname(file));
     // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
-    if (options.readonly !== true) closeSync(openSync(file, 'a', 0o640));
+    if (mayCreate) closeSync(openSync(file, 'a', 0o640));
     database = new Sqlite(file, {
       timeout: options.busyTimeoutMs ?? 5_000,
-      ...(options.readonly === true ? { readonly: true, fileMustExist: true } : {}),
+      readonly: options.readonly === true,
+      fileMustExist: !mayCreate,
     });
     const id = database.pragma('application_id', { simple: true });
     const isEmpty = database.prepare('SELECT count(*) AS n FROM sqlite_schema').pluck().get() === 0;
     if (id !== APPLICATION_ID && !isEmpty) {
       throw new PagegateError('ledger_unavailable', `${file} is a SQLite file of another program.`, { file });
+    }
+    if (isEmpty && !mayCreate) {
+      throw new PagegateError('ledger_unavailable', `${file} is empty.`, { file });
     }
     if (options.readonly !== true) {
       database.pragma('journal_mode = WAL');

@@ -7,6 +7,7 @@ import { awaitPublished, packWord, peekCounter, unpackWord } from './counters.ts
 import { asLedgerError, type Database, openDatabase } from './database.ts';
 import { type KeyVault, openKeyVault } from './key-vault.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
+import { refuseForeignLedger, refuseLostLedger, requireLedger } from './presence.ts';
 import {
   type Account,
   type AccountState,
@@ -29,6 +30,8 @@ export interface LedgerOptions {
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
   readonly readonly?: boolean;
+  /** Makes the file where there never was one; true unless told otherwise. */
+  readonly create?: boolean;
 }
 
 /** A key at the moment it is issued: the only time that it is returned beside {@link Ledger.showKey}. */
@@ -59,8 +62,8 @@ export class Ledger {
   readonly #actor: string;
   readonly #plans: readonly Plan[] | undefined;
   readonly #now: () => number;
+  readonly #ledgerId: string;
   #vault: KeyVault | undefined;
-  #ledgerId: string | undefined;
 
   constructor(options: LedgerOptions) {
     this.#keyFile = options.keyFile;
@@ -68,8 +71,17 @@ export class Ledger {
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
     this.#plans = options.plans;
     this.#now = options.now ?? Date.now;
-    this.database = openDatabase(this.#file, { readonly: options.readonly ?? false });
-    this.read = createReader(this.database);
+    const mustExist = options.create === false;
+    (mustExist ? requireLedger : refuseLostLedger)(this.#file);
+    this.database = openDatabase(this.#file, { readonly: options.readonly ?? false, mustExist });
+    try {
+      this.read = createReader(this.database);
+      this.#ledgerId = this.read.ledgerId();
+      refuseForeignLedger(this.#file, this.#ledgerId);
+    } catch (error) {
+      this.database.close();
+      throw asLedgerError(error, this.#file);
+    }
   }
 
   close(): void {
@@ -257,7 +269,6 @@ export class Ledger {
   /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
   #meterage(accountId: number): Meterage {
     const saved = this.read.meterage(accountId);
-    this.#ledgerId ??= String(this.database.prepare('SELECT ledger_id FROM ledger').pluck().get());
     const counter = peekCounter(this.#file, this.#ledgerId, accountId);
     return counter !== undefined && counter.word > packWord(saved.cycle, saved.used) ? unpackWord(counter.word) : saved;
   }
@@ -383,7 +394,7 @@ export class Ledger {
   }
 }
 
-/** @throws PagegateError ledger_unavailable, ledger_on_network, ledger_version. */
+/** @throws PagegateError no_ledger, ledger_unavailable, ledger_on_network, ledger_version. */
 export function openLedger(options: LedgerOptions): Ledger {
   return new Ledger(options);
 }

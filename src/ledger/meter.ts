@@ -9,6 +9,7 @@ import { type Counters, openCounters, packWord, STATE, unpackWord } from './coun
 import { cycleAt, cycleEnd } from './cycle.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
 import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
+import { refuseForeignLedger } from './presence.ts';
 import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 
@@ -373,7 +374,11 @@ class WorkerMeter implements Meter {
     }
     if (this.#reading === undefined) {
       const database = openDatabase(this.#file, { readonly: true, busyTimeoutMs: 200 });
-      this.#reading = { database, read: createReader(database), epoch };
+      const read = createReader(database);
+      this.#reading = { database, read, epoch };
+      // A ledger that the keeper does not keep knows none of our keys: that is no 401.
+      const { owner } = this.#counters;
+      if (owner !== undefined) refuseForeignLedger(this.#file, read.ledgerId(), owner);
     }
     return this.#reading;
   }

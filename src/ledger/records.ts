@@ -69,6 +69,7 @@ export function createReader(database: Database) {
     `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
   );
   const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
+  const ledgerId = database.prepare<[], string>('SELECT ledger_id FROM ledger').pluck();
   return {
     accountById: (id: number): Account | undefined => {
       const row = accountById.get(id);
@@ -86,6 +87,8 @@ export function createReader(database: Database) {
     },
     apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
     revision: (): number => revision.get() ?? 0,
+    /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
+    ledgerId: (): string => ledgerId.get() ?? '',
   };
 }
 

@@ -224,7 +224,7 @@ describe('the shared counters', () => {
     expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(2);
   });
 
-  it('of another ledger are not believed', async () => {
+  it('of another ledger are neither believed nor forgotten', async () => {
     const meter = await start(5);
     await charge(meter);
     const other = new TestRoom();
@@ -233,13 +233,17 @@ describe('the shared counters', () => {
       second.createAccount('acme');
       second.subscribe('acme', 'custom', 'INV-1', 5);
       second.close();
-      writeFileSync(countersFile(other.file), Buffer.alloc(10));
-      rmSync(countersFile(other.file));
       const { copyFileSync } = await import('node:fs');
       copyFileSync(countersFile(room.file), countersFile(other.file));
       const its = other.committer();
-      expect(its.open()).toBe(true);
-      expect(its.counters.word(1)).toBe(0n);
+      expect(its.open()).toBe(false);
+      expect(its.counters.reason).toMatch(/is another ledger: expected .* got .* remove /);
+      expect(its.counters.word(1)).toBe(packWord(0, 1));
+      await other.close();
+      rmSync(countersFile(other.file));
+      const anew = other.committer();
+      expect(anew.open()).toBe(true);
+      expect(anew.counters.word(1)).toBe(0n);
     } finally {
       await other.remove();
     }

@@ -1,0 +1,72 @@
+/** The account commands where there is no ledger, or where it is lost: only `account create` makes one, and only once. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Committer } from '../../src/ledger/committer.ts';
+
+const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
+
+let state: string;
+beforeEach(() => {
+  state = mkdtempSync(join(tmpdir(), 'pagegate-commands-'));
+});
+afterEach(() => rmSync(state, { recursive: true, force: true }));
+
+function run(line: string): { status: number | null; stdout: string; stderr: string } {
+  const words = line.split(' ');
+  return spawnSync(process.execPath, [CLI, ...words, '--state-dir', state], { encoding: 'utf8' });
+}
+
+const NEEDING = [
+  'account list --json',
+  'account show acme',
+  'account usage',
+  'account audit',
+  'account subscribe acme --plan pro --reference INV-1',
+  'account check',
+  'key show acme',
+];
+
+describe('where there never was a ledger', () => {
+  it.each(NEEDING)('%s says so and makes nothing', (line) => {
+    const { status, stderr } = run(line);
+    expect(status).toBe(4);
+    expect(stderr).toContain('account create');
+    expect(stderr).toContain(join(state, 'ledger', 'ledger.sqlite'));
+    expect(readdirSync(state)).toEqual([]);
+  });
+
+  it('plan list needs none', () => {
+    expect(run('plan list').status).toBe(0);
+    expect(readdirSync(state)).toEqual([]);
+  });
+
+  it('account create makes it', () => {
+    expect(run('account create acme').status).toBe(0);
+    expect(JSON.parse(run('account list --json').stdout)).toMatchObject([{ name: 'acme' }]);
+  });
+});
+
+describe('where the ledger is lost and its counters remain', () => {
+  it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', (line) => {
+    const file = join(state, 'ledger', 'ledger.sqlite');
+    mkdirSync(join(state, 'ledger'));
+    const committer = new Committer({ file });
+    committer.open();
+    committer.close();
+    for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
+    const { status, stderr } = run(line);
+    expect(status).toBe(7);
+    expect(stderr).toMatch(/account restore BACKUP.*start over.*counters\.map/s);
+    expect(readdirSync(join(state, 'ledger'))).toEqual(['counters.map']);
+  });
+
+  it('an empty file is no ledger either', () => {
+    mkdirSync(join(state, 'ledger'));
+    writeFileSync(join(state, 'ledger', 'ledger.sqlite'), '');
+    expect(run('account list').status).toBe(4);
+    expect(run('account create acme').status).toBe(0);
+  });
+});
