@@ -1,11 +1,12 @@
 /** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]`: runs one bench, prints its table, keeps its numbers. */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { hardware } from './hardware.ts';
 import type { BenchReport, Workload } from './workload.ts';
 
 const WORKLOADS = new URL('./workloads/', import.meta.url);
+const USAGE = 'Usage: npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]';
 
 /** Runs a workload and returns its report with everything that says under which conditions it was made. */
 export async function runBench(
@@ -53,15 +54,16 @@ if (import.meta.main) {
   });
   const [name = ''] = positionals;
   const records = Number(values.records.replaceAll('_', ''));
-  if (
-    !/^[a-z-]+$/.test(name) ||
-    !existsSync(new URL(`${name}.ts`, WORKLOADS)) ||
-    !Number.isInteger(records) ||
-    records < 1000
-  ) {
-    process.stderr.write(
-      `Usage: npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]\nNAME is one of: ${names().join(', ')}\n`,
-    );
+  if (positionals.length === 0) {
+    for (const each of names()) {
+      const { workload } = (await import(new URL(`${each}.ts`, WORKLOADS).href)) as { workload: Workload };
+      process.stdout.write(`${each.padEnd(10)} ${workload.description}\n`);
+    }
+    process.stdout.write(`${USAGE}\n`);
+    process.exit(0);
+  }
+  if (!names().includes(name) || !Number.isInteger(records) || records < 1000) {
+    process.stderr.write(`${USAGE}\nNAME is one of: ${names().join(', ')}; N is at least 1000\n`);
     process.exit(2);
   }
   const dir = resolve(values.dir);
