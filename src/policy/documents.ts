@@ -31,6 +31,10 @@ export interface Condition {
   readonly also?: string;
   /** The rule does not hold below a segment (or on a host) that announces reading matter. */
   readonly not_reading?: boolean;
+  /** As `not_reading`, but reading matter that is also a working part of a site (`/products/…`, `/support/…`) does not excuse. */
+  readonly not_documentation?: boolean;
+  /** The rule also holds for titles (`/wiki/…`) and files of a source tree (`/blob/main/…`), which say nothing about the page's purpose. */
+  readonly even_quoted?: boolean;
   /** Token list that the host's first label is in, below the registrable domain. */
   readonly host_label?: string;
   /** Token list that the last segment is in, extension included. */

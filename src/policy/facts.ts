@@ -17,6 +17,12 @@ export const SEEN = {
   unread_first: 32,
   /** The host's first label. */
   host: 64,
+  /** The first three once more, for segments that no documentation comes before. */
+  undocumented_any: 128,
+  undocumented_last: 256,
+  undocumented_first: 512,
+  /** A title, or a file of a source tree: none of the others is said of it. */
+  quoted: 1024,
 } as const;
 
 const MAX_EXTENSION_LENGTH = 10;
@@ -32,6 +38,12 @@ const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
 export interface ReadingLists {
   /** Segments below which everything is reading matter. */
   readonly segment: number;
+  /** Those of them that are also a part of a site where things are done; the others are documentation. */
+  readonly workingPlace: number;
+  /** Segments before a title. */
+  readonly titleOpener: number;
+  /** Segments before a branch and its files. */
+  readonly sourceTree: number;
   /** Segments that stand for their folder. */
   readonly index: number;
 }
@@ -54,9 +66,11 @@ class SuffixMemo {
 
 export class Facts {
   /** For each token list, bits of {@link SEEN}. */
-  readonly bits: Uint8Array;
+  readonly bits: Uint16Array;
   /** Whether a reading segment, or a host for reading, was seen. */
   reading = false;
+  /** Whether one was seen that is documentation and nothing else. */
+  private documentation = false;
   /** Whether a list was touched that a condition asks for. */
   isRelevant = false;
   /** Where the last segment of the path begins and ends. */
@@ -70,21 +84,25 @@ export class Facts {
   // What the last and the last but one segment touched; `last` is known only at the end.
   private tail: readonly number[] = [];
   private beforeTail: readonly number[] = [];
-  private tailUnread = false;
-  private beforeTailUnread = false;
+  private tailLast = 0;
+  private beforeTailLast = 0;
+  /** Segments from this one on are quoted; the one before is the branch. */
+  private quotedFrom = 0;
+  private isTitleNext = false;
 
   /** `relevant` says for each token list whether a condition asks for it. */
   constructor(tokens: TokenIndex, lists: ReadingLists, relevant: Uint8Array) {
     this.relevant = relevant;
     this.tokens = tokens;
     this.lists = lists;
-    this.bits = new Uint8Array(tokens.names.length);
+    this.bits = new Uint16Array(tokens.names.length);
   }
 
   clear(): void {
     for (const list of this.touched) this.bits[list] = 0;
     this.touched.length = 0;
     this.reading = false;
+    this.documentation = false;
     this.isRelevant = false;
     this.lastStart = 0;
     this.lastEnd = 0;
@@ -107,53 +125,78 @@ export class Facts {
     const lists = this.tokens.find(host, 0, dot);
     if (lists.length === 0 || this.suffixes.isSuffix(host.slice(dot + 1))) return;
     this.markAll(lists, SEEN.host);
-    if (lists.includes(this.lists.segment)) this.reading = true;
+    this.noteReading(lists);
   }
 
   /** Forgets what was touched, but not whether it was reading matter. */
   keepReading(): void {
-    const { reading } = this;
+    const { reading, documentation } = this;
     this.clear();
     this.reading = reading;
+    this.documentation = documentation;
   }
 
   /** Reads a path, or a fragment that is a route of the page's own. */
   readPath(path: string): void {
     this.tail = [];
     this.beforeTail = [];
-    let isFirst = true;
+    this.isTitleNext = false;
+    this.quotedFrom = Number.POSITIVE_INFINITY;
+    let position = 0;
     for (let start = 0; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
       const stop = nameEnd(path, start, end);
       if (stop > start) {
-        this.readSegment(path, start, stop, isFirst);
+        this.readSegment(path, start, stop, position, stop === end);
         this.lastStart = start;
         this.lastEnd = end;
-        isFirst = false;
+        position++;
       }
       start = end + 1;
     }
-    this.markLast(this.tail, this.tailUnread);
-    if (this.tail.includes(this.lists.index)) this.markLast(this.beforeTail, this.beforeTailUnread);
+    this.markAll(this.tail, this.tailLast);
+    if (this.tail.includes(this.lists.index)) this.markAll(this.beforeTail, this.beforeTailLast);
   }
 
-  private readSegment(path: string, start: number, end: number, isFirst: boolean): void {
+  /** `isWhole` says that the segment is its name, without extension and parameters. */
+  private readSegment(path: string, start: number, end: number, position: number, isWhole: boolean): void {
     const lists = this.tokens.find(path, start, end);
+    const isQuoted = position >= this.quotedFrom || (this.isTitleNext && isWhole && isTitle(path, start, end));
+    this.isTitleNext = false;
     this.beforeTail = this.tail;
-    this.beforeTailUnread = this.tailUnread;
+    this.beforeTailLast = this.tailLast;
     this.tail = lists;
-    this.tailUnread = !this.reading;
+    this.tailLast = isQuoted ? SEEN.quoted : this.withoutReading(SEEN.last);
     if (lists.length === 0) return;
-    let bits = isFirst ? SEEN.any | SEEN.first : SEEN.any;
-    if (!this.reading) bits |= bits << 3;
-    this.markAll(lists, bits);
-    if (lists.includes(this.lists.segment)) this.reading = true;
+    if (isQuoted) {
+      this.markAll(lists, SEEN.quoted);
+      return;
+    }
+    this.markAll(lists, this.withoutReading(position === 0 ? SEEN.any | SEEN.first : SEEN.any));
+    this.noteReading(lists);
+    this.isTitleNext = lists.includes(this.lists.titleOpener);
+    // A repository has an owner and a name.
+    if (position >= 2 && lists.includes(this.lists.sourceTree)) this.quotedFrom = position + 2;
   }
 
-  private markLast(lists: readonly number[], unread: boolean): void {
-    this.markAll(lists, unread ? SEEN.last | SEEN.unread_last : SEEN.last);
+  /** Bits of any, last and first, and the same for what has not been seen so far. */
+  private withoutReading(bits: number): number {
+    if (this.documentation) return bits;
+    return this.reading ? bits | (bits << 7) : bits | (bits << 3) | (bits << 7);
   }
+
+  private noteReading(lists: readonly number[]): void {
+    if (!lists.includes(this.lists.segment)) return;
+    this.reading = true;
+    if (!lists.includes(this.lists.workingPlace)) this.documentation = true;
+  }
+}
+
+/** Whether a segment can be a title: one of a wiki's own pages (`Special:UserLogin`) has a colon. */
+function isTitle(path: string, start: number, end: number): boolean {
+  const colon = path.indexOf(':', start);
+  return colon < 0 || colon >= end;
 }
 
 /**

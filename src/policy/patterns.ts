@@ -39,11 +39,13 @@ export function compileCondition(condition: Condition, list: ListLookup): Compil
   const ordinal = (name: string | undefined): number => (name === undefined ? -1 : list(name));
   const at = condition.at ?? 'any';
   const unread = condition.not_reading === true;
+  const before = unread ? 'unread_' : condition.not_documentation === true ? 'undocumented_' : '';
+  const quoted = condition.even_quoted === true ? SEEN.quoted : 0;
   return {
     segment: ordinal(condition.segment),
-    mask: unread ? SEEN[`unread_${at}`] : SEEN[at],
+    mask: SEEN[`${before}${at}`] | quoted,
     also: ordinal(condition.also),
-    alsoMask: unread ? SEEN.unread_any : SEEN.any,
+    alsoMask: SEEN[`${before}any`] | quoted,
     hostLabel: ordinal(condition.host_label),
     notReading: unread,
     file: ordinal(condition.file),

@@ -86,6 +86,9 @@ export function compilePolicy(document: PolicyDocument): Policy {
     pages: compilePages(document, tokens, list),
     patterns: new PatternMatcher(compilePatterns(document.rules, list), tokens, {
       segment: list('reading'),
+      workingPlace: list('working_place'),
+      titleOpener: list('title_opener'),
+      sourceTree: list('source_tree'),
       index: list('index'),
     }),
     defaults,
