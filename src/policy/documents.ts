@@ -61,6 +61,7 @@ export interface RuleEntry {
   readonly methods?: readonly string[];
   readonly spelling?: readonly string[];
   readonly names?: string;
+  readonly address_names?: string;
   readonly ranges?: readonly string[];
   readonly isatap?: boolean;
   readonly excusable?: boolean;

@@ -137,6 +137,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       maxUrls: rule.max_urls ?? 16,
       tokens: context.tokens,
       names: context.list(rule.names ?? ''),
+      addressNames: context.list(rule.address_names ?? rule.names ?? ''),
     };
     return ({ url }) => hasNestedInternal(url, places);
   },

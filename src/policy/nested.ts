@@ -16,6 +16,8 @@ export interface InternalPlaces {
   readonly tokens: TokenIndex;
   /** Token list of the parameters whose value is a place even without a scheme. */
   readonly names: number;
+  /** Token list of those where a bare number is an address. */
+  readonly addressNames: number;
 }
 
 /** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
@@ -29,13 +31,16 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
     else if (isHttpLike(value)) found = isInternalText(value, places);
-    else if (places.tokens.find(name, 0, name.length).includes(places.names)) found = isInternalPlace(value, places);
+    else found = isInternalPlace(value, places, places.tokens.find(name, 0, name.length));
   });
   return found;
 }
 
 /** Whether the value of a parameter for places is an internal one: by its scheme alone, or by its host without a scheme. */
-function isInternalPlace(value: string, places: InternalPlaces): boolean {
+function isInternalPlace(value: string, places: InternalPlaces, lists: readonly number[]): boolean {
+  if (lists.includes(places.addressNames) && isAddressNumber(value) && isInternalText(`http://${value}`, places))
+    return true;
+  if (!lists.includes(places.names)) return false;
   // As clients read it: blanks in front do not count, nor line ends and tabs anywhere.
   const start = value
     .slice(0, 64)
@@ -69,6 +74,11 @@ function isPlace(value: string): boolean {
   if (/^(0x[0-9a-f]+|0[0-7]+|[0-9]+)(\.(0x[0-9a-f]+|0[0-7]+|[0-9]+)){3}$/.test(name)) return true;
   if (/^(127|0x7f|0+177)(\.(0x[0-9a-f]+|[0-9]+)){1,2}$/.test(name)) return true;
   return /^0x[0-9a-f]{8}$/.test(name) || /[a-z].*\.[a-z]/.test(name);
+}
+
+/** Whether a value starts with a whole IPv4 address as one number, decimal or octal. Small ones are counts and ids. */
+function isAddressNumber(value: string): boolean {
+  return /^(?:[1-9][0-9]{7,9}|0[0-7]{9,12})(?:[:/\\?#]|$)/.test(value) && Number.parseInt(value, 10) >= 2 ** 24;
 }
 
 function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {

@@ -116,6 +116,7 @@ const WRAPS: readonly ((host: string) => string)[] = [
 
 const SECRETS = [
   'AKIAIOSFODNN7EXAMPLE',
+  ['sk', 'a1B2c3D4'.repeat(6)].join('-'),
   'ghp_16C7e42F292c6912E7710c838347Ae178B4a',
   'glpat-AbCdEfGhIjKlMnOpQrSt',
   // Put together here, so that no scanner takes the test for a leak.
@@ -195,6 +196,18 @@ const ODD = [
   'https://example.org/?url=0x7f.1',
   'https://example.org/?url=http:127.0.0.1',
   'https://example.org/?url=%20http://127.0.0.1',
+  'https://example.org/?url=2130706433',
+  'https://example.org/?url=javascript:alert(1)',
+  'https://example.org/?url=data:text/html,x',
+  'https://example.org/?a=1;url=localhost',
+  'https://example.org/?a=1;_method=DELETE',
+  'https://example.org/?a=1;password=hunter2',
+  'https://example.org/?url=http%25%33A//127.0.0.1/',
+  'https://example.org/%25%36cogin',
+  'https://example.org/%25%32%65%25%32%65/x',
+  'https://example.org/v1/..%20/admin',
+  'https://example.org/a%0a',
+  'https://example.org/a%09/b',
   'https://bit.ly/x',
   'https://translate.goog/x',
 ];
