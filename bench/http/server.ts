@@ -69,6 +69,7 @@ async function check(mode: HttpMode, configFile: string): Promise<Handle> {
     decisions: undefined,
     served: () => served,
     connections: () => connections.open,
+    closedConnections: () => connections.closed,
     isDraining: () => false,
   });
   return (res, req) => handler.handle(res, req);

@@ -29,6 +29,7 @@ const handler = new CheckHandler({
   decisions: undefined,
   served: () => served,
   connections: () => connections.open,
+  closedConnections: () => connections.closed,
   isDraining: () => false,
 });
 const listener = new Listener({ handle: (res, req) => handler.handle(res, req), tls: config.tls, connections });

@@ -12,6 +12,7 @@ import type { Verdict } from '../policy/types.ts';
 import { type Address, addressFromBytes, clientAddress, isInAny, type Network, parseNetwork } from './address.ts';
 import { AnswerWriter, type Draft, finishDraft, keepDraft } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
+import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { RecordEvidence } from './evidence.ts';
 import { type Log, requestFailureFields } from './log.ts';
@@ -39,6 +40,8 @@ export interface CheckParts {
   readonly served: () => Served | undefined;
   /** Open connections of this worker. */
   readonly connections: () => number;
+  /** Connections of this worker that were closed so far. */
+  readonly closedConnections: () => number;
   /** While the server stops, answers also close their connection. */
   readonly isDraining: () => boolean;
 }
@@ -83,6 +86,7 @@ export class CheckHandler {
   readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
   readonly #readHeader: (name: string, value: string) => void;
   readonly #pipelining = new PipeliningGuard();
+  readonly #closing = new ClosingGuard();
   #inFlight = 0;
 
   constructor(parts: CheckParts) {
@@ -136,6 +140,8 @@ export class CheckHandler {
     headers.forwarded = '';
     req.forEach(this.#readHeader);
     const peer = addressFromBytes(res.getRemoteAddress(), this.#peer);
+    // What stands behind a body is refused like it, or the connection would stay open.
+    headers.hasBody ||= this.#closing.isBehind(peer, this.#parts.closedConnections());
     const client = clientAddress(peer, headers.forwarded, this.#proxies);
     headers.client = client;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
@@ -288,6 +294,7 @@ export class CheckHandler {
 
   #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): void {
     this.#parts.metrics.count(`requests_total{status="${refusalStatus(code)}"}`);
+    if (options.close === true) this.#closing.mark(this.#peer, this.#parts.closedConnections());
     const close = options.close === true || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
   }

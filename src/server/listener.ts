@@ -17,6 +17,7 @@ export class ConnectionCount {
   readonly most: number;
   readonly onRefused: () => void;
   open = 0;
+  closed = 0;
 
   constructor(most: number, onRefused: () => void) {
     this.most = most;
@@ -36,6 +37,7 @@ export class Listener {
       const by = Number(change) > 0 ? 1 : -1;
       this.#connections += by;
       connections.open += by;
+      if (by < 0) connections.closed += 1;
       if (by > 0 && connections.open > connections.most) {
         connections.onRefused();
         res.close();

@@ -98,6 +98,7 @@ export class Worker {
       decisions: this.#decisions,
       served: () => this.#served,
       connections: () => this.#connections.open,
+      closedConnections: () => this.#connections.closed,
       isDraining: () => this.#isDraining,
     });
   }

@@ -16,6 +16,9 @@ const ENTRIES = [
 
 let server: TestServer;
 let key: string;
+const CHUNKED = 'transfer-encoding: chunked';
+const withBody = (apiKey: string, header: string, body: string): string =>
+  `GET /api/check?domain=plain.org HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\n${header}\r\n\r\n${body}`;
 const path = (query: string): string => `/api/check${query}`;
 const text = (query: string, headers: Record<string, string> = {}): string =>
   requestText(path(query), { 'x-api-key': key, ...headers });
@@ -167,6 +170,23 @@ describe('a refusal', () => {
         'GET',
       ]);
     }
+  });
+
+  it.each<[string, (key: string, next: string) => string]>([
+    ['a body', (key) => withBody(key, 'content-length: 3', 'abc')],
+    ['a body that is not all there', (key) => withBody(key, 'content-length: 3000', 'abc')],
+    ['a body and a request behind it', (key, next) => withBody(key, 'content-length: 3', 'abc') + next],
+    ['a body in chunks and two requests', (key, next) => withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next + next],
+  ])('%s: 400, the connection is closed, and nothing is served behind it', async (_name, packet) => {
+    const before = (await server.check('?domain=plain.org')).body.quota_remaining;
+    const { responses, closed } = await sendRaw(server.port, [packet(key, text('?domain=plain.org'))], 10);
+    expect(closed).toBe(true);
+    expect(responses.map(({ status, body }) => [status, JSON.parse(body).error])).toEqual(
+      responses.map(() => [400, 'body_not_allowed']),
+    );
+    expect(responses.every(({ headers }) => headers['connection'] === 'close')).toBe(true);
+    expect(responses.length).toBeGreaterThan(0);
+    expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 1);
   });
 
   it('HEAD has the headers of a refusal and no body', async () => {
