@@ -70,8 +70,8 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
 }
 
 /**
- * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks, dots and
- * control characters at the end of a segment, no slash at its end (the root is empty).
+ * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks and control characters at
+ * the ends of a segment and no dots at its end, no slash at its end (the root is empty).
  */
 export function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();
@@ -90,16 +90,18 @@ function hasFoldedEnds(path: string): boolean {
   return false;
 }
 
-/** A segment without its parameters, and without what servers drop at the end of a name. Cut by hand, so that it stays linear. */
+/** A segment without its parameters, and without what servers drop at the ends of a name. Cut by hand, so that it stays linear. */
 function foldSegment(segment: string): string {
   const semicolon = segment.indexOf(';');
   let end = semicolon < 0 ? segment.length : semicolon;
-  while (end > 0 && isDropped(segment.charCodeAt(end - 1))) end--;
-  return segment.slice(0, end);
+  while (end > 0 && (segment.charCodeAt(end - 1) === 0x2e || isBlank(segment.charCodeAt(end - 1)))) end--;
+  let start = 0;
+  while (start < end && isBlank(segment.charCodeAt(start))) start++;
+  return segment.slice(start, end);
 }
 
-function isDropped(code: number): boolean {
-  return code <= 0x20 || code === 0x2e || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
+function isBlank(code: number): boolean {
+  return code <= 0x20 || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
 }
 
 function matchPage(

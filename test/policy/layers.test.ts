@@ -124,6 +124,8 @@ describe('verified pages', () => {
     ['https://example.org/%3bx/sso-page', true],
     ['https://example.org/sso-page.', true],
     ['https://example.org/sso-page%20', true],
+    ['https://example.org/%20sso-page', true],
+    ['https://example.org/.sso-page', false],
     ['https://example.org/sso-page.%20./step', true],
     ['https://example.org/sso-page%c2%a0', true],
     ['https://example.org/a/../sso-page', true],

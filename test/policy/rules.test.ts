@@ -253,6 +253,7 @@ describe('pattern rules', () => {
     ['/products/basket', '-'],
     ['/products/checkout', 'checkout'],
     ['/products/payments', '-'],
+    ['/features/settings', '-'],
     ['/support/oauth/authorize', 'oauth'],
     ['/support/oauth', '-'],
     ['/docs/oauth/authorize', '-'],
