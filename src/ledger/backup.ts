@@ -5,7 +5,7 @@ import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
 import { asLedgerError, type Database, openDatabase } from './database.ts';
-import { requireLedger } from './presence.ts';
+import { asideName, requireLedger } from './presence.ts';
 
 const sync = (path: string): void => {
   const fd = openSync(path, 'r');
@@ -293,7 +293,7 @@ function namesMissing(fresh: Database, old: Database): string[] {
 
 /** Moves the replaced file and its log away, whole: a log that stayed would be played into the restored file. */
 function putAside(file: string, nowMs: number): string | null {
-  const aside = `${file}.replaced-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+  const aside = asideName(file, nowMs);
   const wasThere = existsSync(file);
   for (const end of ['', '-wal']) if (existsSync(`${file}${end}`)) renameSync(`${file}${end}`, `${aside}${end}`);
   rmSync(`${file}-shm`, { force: true });

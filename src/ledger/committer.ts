@@ -6,7 +6,7 @@ import { type Counters, openCounters, packWord, STATE, unpackWord } from './coun
 import { cycleAt, dayOf } from './cycle.ts';
 import { type Database, failureReason, openDatabase } from './database.ts';
 import type { Durability } from './meter.ts';
-import { isMissingOrEmpty, lostLedger, refuseForeignLedger } from './presence.ts';
+import { isMissingOrEmpty, lostLedger, refuseForeignLedger, setEarlierLogAside } from './presence.ts';
 import { createReader, type Reader } from './records.ts';
 
 /** Days that the usage by day goes back. */
@@ -71,6 +71,7 @@ export class Committer {
       this.#opened = this.#connect();
       this.#reconcile(this.#opened);
       this.counters.nextEpoch();
+      this.#measure(this.#opened);
     } catch (error) {
       this.#fail(error, this.counters.start());
       // A file that was not accepted is never written to; and workers must not go on reading the one that was there.
@@ -138,7 +139,7 @@ export class Committer {
     }
     this.counters.lastSeenSeconds = Math.max(this.counters.lastSeenSeconds, seconds);
     if (seconds >= this.#savedSeen + SAVE_SEEN_SECONDS) this.commit();
-    this.#measure();
+    this.#measure(this.#opened);
   }
 
   /** Tells the workers when an account or a key has changed. */
@@ -153,9 +154,10 @@ export class Committer {
 
   #connect(): Opened {
     const { file, durability } = this.#options;
-    const { owner } = this.counters;
+    const { owner, served } = this.counters;
     // An empty ledger in the place of one that was served would refuse its keys and refund its usage.
     if (owner !== undefined && isMissingOrEmpty(file)) throw lostLedger(file, owner);
+    setEarlierLogAside(file, served, this.#now());
     const database = openDatabase(file, {
       mustExist: owner !== undefined,
       synchronous: durability === 'relaxed' ? 'NORMAL' : 'FULL',
@@ -300,12 +302,10 @@ export class Committer {
     }
   }
 
-  #measure(): void {
-    try {
-      this.counters.walBytes = statSync(`${this.#options.file}-wal`).size;
-    } catch {
-      this.counters.walBytes = 0;
-    }
+  #measure({ inode }: Opened): void {
+    const log = statSync(`${this.#options.file}-wal`, { bigint: true, throwIfNoEntry: false });
+    this.counters.walBytes = Number(log?.size ?? 0n);
+    this.counters.served = { file: inode, log: log?.ino ?? 0n };
   }
 
   #release(): void {

@@ -8,6 +8,9 @@
 import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Mapping, mapShared } from '../platform/libc.ts';
+import { USED_BITS, USED_MASK } from './word.ts';
+
+export { packWord, unpackWord } from './word.ts';
 
 /** The accounts' ids go from 1 to below this number: each has one slot. */
 export const SLOT_COUNT = 65_536;
@@ -37,23 +40,13 @@ const WIDE = {
   lastSeenSeconds: 20,
   commits: 21,
   walBytes: 22,
+  servedFile: 23,
+  servedLog: 24,
 } as const;
 
 /** Whether charges are possible: not before the keeper has read the ledger, nor while it cannot write it. */
 export const STATE = { starting: 0, ready: 1, failed: 2 } as const;
 type State = (typeof STATE)[keyof typeof STATE];
-
-const USED_BITS = 40n;
-const USED_MASK = (1n << USED_BITS) - 1n;
-
-/** The word of a cycle with a count of used lookups. */
-export function packWord(cycle: number, used: number): bigint {
-  return (BigInt(cycle) << USED_BITS) + BigInt(used);
-}
-
-export function unpackWord(word: bigint): { cycle: number; used: number } {
-  return { cycle: Number(word >> USED_BITS), used: Number(word & USED_MASK) };
-}
 
 /** More commits than a host can make in a thousand years; a number as a float holds it exactly. */
 const MAX_COMMIT = 1n << 50n;
@@ -66,7 +59,6 @@ export const countersFile = (ledgerFile: string): string => join(dirname(ledgerF
 
 /** Whose usage the counters hold: a ledger's id (32 hexadecimal digits), or `damaged` for a header that we never wrote. */
 export type CountersOwner = string;
-
 const OWNER_SIZE_BYTES = (FIELD.ledgerId + 4) * 4;
 
 /** Undefined for counters that no ledger has taken yet. */
@@ -226,6 +218,16 @@ export class Counters {
     Atomics.store(this.#wide, WIDE.walBytes, BigInt(size));
   }
 
+  /** The inodes of the ledger file and of its write-ahead log as they were last in use together; 0 where not known. */
+  get served(): { readonly file: bigint; readonly log: bigint } {
+    return { file: Atomics.load(this.#wide, WIDE.servedFile), log: Atomics.load(this.#wide, WIDE.servedLog) };
+  }
+
+  set served({ file, log }) {
+    Atomics.store(this.#wide, WIDE.servedFile, file);
+    Atomics.store(this.#wide, WIDE.servedLog, log);
+  }
+
   /** Why the state is `failed`, in words. */
   get reason(): string {
     const end = this.#bytes.indexOf(0, REASON_OFFSET);
@@ -363,9 +365,7 @@ export function readCountersOwner(ledgerFile: string): CountersOwner | undefined
   return withCountersFile(ledgerFile, read, (code) => (code === 'ENOENT' ? undefined : 'damaged'));
 }
 
-/**
- * Reads one account's counter from the file without mapping it; undefined where there is none for this ledger.
- */
+/** Reads one account's counter from the file without mapping it; undefined where there is none for this ledger. */
 export function peekCounter(
   ledgerFile: string,
   ledgerId: string,

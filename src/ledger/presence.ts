@@ -1,5 +1,5 @@
 /** Whether a ledger file may be made anew, or must be there because the shared counters still hold what its accounts used. */
-import { statSync } from 'node:fs';
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 import { type CountersOwner, countersFile, readCountersOwner } from './counters.ts';
 
@@ -70,4 +70,27 @@ export function refuseForeignLedger(
   // Damaged counters are made anew from the ledger.
   if (owner !== undefined && owner !== 'damaged' && owner !== ledgerId)
     throw foreignLedger(ledgerFile, owner, ledgerId);
+}
+
+/** Where a replaced ledger file, or its log, is kept beside the new one. */
+export const asideName = (ledgerFile: string, nowMs: number): string =>
+  `${ledgerFile}.replaced-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
+
+/**
+ * Moves a write-ahead log away that was in use with an earlier file: SQLite would play it into whichever file lies here now, and mix the two.
+ * Files that were copied or moved together are left alone.
+ *
+ * @param served the inodes that were last in use together.
+ */
+export function setEarlierLogAside(
+  ledgerFile: string,
+  served: { readonly file: bigint; readonly log: bigint },
+  nowMs: number,
+): void {
+  const inode = (path: string): bigint | undefined => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+  const file = inode(ledgerFile);
+  const isOther = file !== undefined && served.file !== 0n && served.file !== file;
+  if (!isOther || served.log === 0n || inode(`${ledgerFile}-wal`) !== served.log) return;
+  renameSync(`${ledgerFile}-wal`, `${asideName(ledgerFile, nowMs)}-wal`);
+  rmSync(`${ledgerFile}-shm`, { force: true });
 }

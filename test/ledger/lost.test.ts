@@ -179,6 +179,32 @@ describe('a ledger that is replaced by another one', () => {
       expect(() => openLedger({ file: room.file, keyFile: room.keyFile, create })).toThrow(unavailable);
   });
 
+  it('is not mixed with the log that the earlier one left behind', async () => {
+    for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
+    committer.tick();
+    const logs = ['-wal', '-shm'].map((end) => `${room.file}${end}`);
+    for (const log of logs) renameSync(log, `${log}.kept`);
+    await putOther();
+    for (const log of logs) renameSync(`${log}.kept`, log);
+    committer.tick();
+    committer.tick();
+    expect(meter.health().reason).toMatch(/is another ledger: expected [0-9a-f]{32}.* got [0-9a-f]{32}/);
+    expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
+    expect(readdirSync(dirname(room.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
+  });
+
+  it('is accepted where it is a copy of the same one, with the usage since', async () => {
+    for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
+    committer.tick();
+    copyFileSync(backup(), `${room.file}.new`);
+    renameSync(`${room.file}.new`, room.file);
+    committer.tick();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 964 });
+    await room.close();
+    expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
+    expect(room.ledger().list()).toHaveLength(1);
+  });
+
   it('is not restored over by a backup that forgets the counters', async () => {
     await putOther();
     await room.close();
