@@ -182,7 +182,9 @@ async function checkPolicy(config: Config): Promise<Finding> {
 async function checkLedger(config: Config): Promise<Finding> {
   const { openDatabase } = await import('../../ledger/database.ts');
   const { clockProblem } = await import('../../ledger/clock.ts');
+  const { refuseLostLedger } = await import('../../ledger/presence.ts');
   const { ledgerFile } = statePaths(config);
+  refuseLostLedger(ledgerFile);
   if (!existsSync(ledgerFile))
     return warning(`there is no ${ledgerFile}`, 'The first account makes it: pagegate account create NAME');
   const database = openDatabase(ledgerFile, { readonly: true });
