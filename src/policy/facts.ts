@@ -42,6 +42,8 @@ export interface ReadingLists {
   readonly workingPlace: number;
   /** Segments before a title. */
   readonly titleOpener: number;
+  /** Query parameters that hold a title. */
+  readonly titleName: number;
   /** Segments before a branch and its files. */
   readonly sourceTree: number;
   /** Segments that stand for their folder. */

@@ -70,8 +70,8 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
 }
 
 /**
- * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks and control characters at
- * the ends of a segment and no dots at its end, no slash at its end (the root is empty).
+ * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks and
+ * control characters around a segment, no dots at its end, and no slash at the end of the path (the root is empty).
  */
 export function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();

@@ -60,6 +60,7 @@ export class PatternMatcher {
   /** Deny before flag, otherwise in the order of the file. */
   readonly rules: readonly PatternRule[];
   private readonly tokens: TokenIndex;
+  private readonly titleName: number;
   private readonly facts: Facts;
   /** For each token list the conditions that ask for it as the name of a query parameter. */
   private readonly byName: (QueryCondition[] | undefined)[];
@@ -74,6 +75,7 @@ export class PatternMatcher {
       ...rules.filter((r) => r.verdict.verdict !== 'deny'),
     ];
     this.tokens = tokens;
+    this.titleName = lists.titleName;
     this.byName = new Array(tokens.names.length).fill(undefined);
     this.hits = new Uint8Array(this.rules.length);
     this.checks = this.rules.filter((rule) => rule.check !== undefined);
@@ -172,7 +174,9 @@ export class PatternMatcher {
 
   private readQuery(query: string): void {
     eachParameter(query, (name, value) => {
-      for (const list of this.tokens.find(name, 0, name.length)) {
+      const lists = this.tokens.find(name, 0, name.length);
+      if (lists.includes(this.titleName) && !value.includes(':')) return;
+      for (const list of lists) {
         const conditions = this.byName[list];
         if (conditions !== undefined) this.readParameter(conditions, value);
       }

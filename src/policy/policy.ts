@@ -88,6 +88,7 @@ export function compilePolicy(document: PolicyDocument): Policy {
       segment: list('reading'),
       workingPlace: list('working_place'),
       titleOpener: list('title_opener'),
+      titleName: list('title_name'),
       sourceTree: list('source_tree'),
       index: list('index'),
     }),
