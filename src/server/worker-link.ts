@@ -74,11 +74,17 @@ export function localLink(worker: Worker): WorkerLink {
 
 const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
+/**
+ * In MiB. What a request leaves behind is small and short-lived; with the default of 16 a worker keeps over 20 MB more for it, and is not
+ * measurably faster.
+ */
+const SEMI_SPACE_FLAG = '--max-semi-space-size=2';
 
 /** Starts a worker process. Resolves when it listens; throws what it failed with. */
 export async function forkWorker(start: StartMessage): Promise<WorkerLink> {
   const child = fork(ENTRY, [], {
-    execArgv: process.execArgv.filter((flag) => !flag.startsWith('--inspect')),
+    // A flag of the operator's own comes later, so it counts.
+    execArgv: [SEMI_SPACE_FLAG, ...process.execArgv.filter((flag) => !flag.startsWith('--inspect'))],
     serialization: 'advanced',
   });
   const link = new ProcessLink(child);

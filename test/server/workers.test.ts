@@ -41,6 +41,12 @@ describe('two worker processes', () => {
     for (const maps of counts) expect(maps).toMatch(/r--s .*index\.pgx/);
   });
 
+  it('keep little memory for what requests leave behind', () => {
+    for (const pid of server.server.pids) {
+      expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')).toContain('--max-semi-space-size=2');
+    }
+  });
+
   it('the burst guard is exact over both, whatever the status', async () => {
     const paths = ['?domain=example.com', '?domain=%zz', ''];
     const answers = await Promise.all(
