@@ -47,10 +47,13 @@ export class Supervisor {
     }));
   }
 
-  /** Starts all workers, one after the other. Throws what the first failing one failed with, and stops the others. */
+  /** Starts the first worker, which finds what is wrong for all, then the others at once. Throws what one failed with, and stops the others. */
   async start(): Promise<void> {
     try {
-      for (const number of this.#slots.keys()) await this.#startSlot(number);
+      const [first = 0, ...others] = this.#slots.keys();
+      await this.#startSlot(first);
+      const started = await Promise.allSettled(others.map((number) => this.#startSlot(number)));
+      for (const outcome of started) if (outcome.status === 'rejected') throw outcome.reason;
     } catch (error) {
       await this.stop();
       throw error;
