@@ -48,7 +48,7 @@ function charts(folder: string): Chart[] {
   if (lookups.length === 0 || sizes.length === 0)
     throw new Error(`${folder}: no lookup-*.json and size-*.json here; run make bench`);
   const isWhole = (name: string): boolean =>
-    !/directory|payload|domain|facts|shapes|literals|padding|check|dictionary/.test(name);
+    !/sample drop|directory|payload|domain|facts|shapes|literals|padding|check|dictionary/.test(name);
   return [
     { title: 'A look-up that hits, nanoseconds', series: seriesOf(lookups, 'store', 'hit ns') },
     { title: 'A look-up that misses, nanoseconds', series: seriesOf(lookups, 'store', 'miss ns') },

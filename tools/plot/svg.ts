@@ -10,9 +10,9 @@ export interface Chart {
   readonly series: readonly Series[];
 }
 
-const WIDTH = 720;
+const WIDTH = 780;
 const HEIGHT = 300;
-const MARGIN = { left: 70, right: 190, top: 36, bottom: 40 } as const;
+const MARGIN = { left: 70, right: 250, top: 36, bottom: 40 } as const;
 const COLORS = ['#0b6e4f', '#c0392b', '#2c5aa0', '#b8860b', '#7d3c98', '#555555', '#117a8b', '#d35400'] as const;
 
 const escapeText = (text: string): string =>
