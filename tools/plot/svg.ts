@@ -76,6 +76,7 @@ export function drawCharts(charts: readonly Chart[]): string {
   const height = drawn.length * HEIGHT;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
+    `<title>${escapeText(drawn.map(({ title }) => title).join('; '))}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
     ...drawn.map((chart, i) => drawChart(chart, i * HEIGHT)),
     '</svg>',
