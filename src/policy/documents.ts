@@ -147,8 +147,8 @@ export interface LicenseeDocument {
   readonly address_exceptions?: readonly AddressException[];
 }
 
-/** Everything that a policy is compiled from, the licensee's file already worked in. */
-export interface PolicyDocument {
+/** What ships, before any licensee's file. */
+export interface ShippedPolicy {
   readonly hosts: readonly HostEntry[];
   readonly rules: readonly RuleEntry[];
   readonly pageTypes: readonly PageTypeEntry[];
@@ -156,6 +156,11 @@ export interface PolicyDocument {
   readonly tellingLists: readonly string[];
   readonly tokens: Readonly<Record<string, TokenList>>;
   readonly defaults: readonly DefaultEntry[];
+  readonly profiles: readonly Profile[];
+}
+
+/** Everything that a policy is compiled from, the licensee's file already worked in. */
+export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
   readonly profile: Profile;
   readonly allow: readonly AllowEntry[];
   readonly addressExceptions: readonly AddressException[];

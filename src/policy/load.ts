@@ -10,6 +10,7 @@ import type {
   PolicyDocument,
   Profile,
   RuleEntry,
+  ShippedPolicy,
   TokenList,
 } from './documents.ts';
 import { mergeLicensee } from './merge.ts';
@@ -42,18 +43,6 @@ export function loadPolicy(options: PolicyOptions = {}): Policy {
 export function loadPolicyDocument(options: PolicyOptions = {}): PolicyDocument {
   const licensee = options.file === undefined ? undefined : readLicensee(options.file);
   return mergeLicensee(readShipped(), licensee, options.profile);
-}
-
-/** What ships, before any licensee's file. */
-export interface ShippedPolicy {
-  readonly hosts: readonly HostEntry[];
-  readonly rules: readonly RuleEntry[];
-  readonly pageTypes: readonly PageTypeEntry[];
-  readonly ignoredQueryNames: string;
-  readonly tellingLists: readonly string[];
-  readonly tokens: Readonly<Record<string, TokenList>>;
-  readonly defaults: readonly DefaultEntry[];
-  readonly profiles: readonly Profile[];
 }
 
 function readShipped(): ShippedPolicy {

@@ -1,7 +1,14 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
 import { PagegateError } from '../errors.ts';
-import type { HostEntry, LicenseeDocument, PageTypeEntry, PolicyDocument, Profile, RuleEntry } from './documents.ts';
-import type { ShippedPolicy } from './load.ts';
+import type {
+  HostEntry,
+  LicenseeDocument,
+  PageTypeEntry,
+  PolicyDocument,
+  Profile,
+  RuleEntry,
+  ShippedPolicy,
+} from './documents.ts';
 
 function invalid(what: string, id: string): PagegateError {
   return new PagegateError('policy_invalid', what, { id });
