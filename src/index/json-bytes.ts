@@ -1,7 +1,7 @@
 /** Pieces of JSON as bytes, written straight into an answer. */
 
-/** Bytes that copying may read or write past an end: it goes by words of four. */
-export const COPY_SLACK_BYTES = 3;
+/** Bytes that copying may read or write past an end: it goes by words of eight. */
+export const COPY_SLACK_BYTES = 7;
 
 /** A text as bytes, with room behind it for a whole word. */
 export interface Piece {
@@ -22,12 +22,13 @@ export function copyPiece(from: Piece, out: DataView, at: number): number {
 }
 
 /**
- * Copies `from[start, end)` to `out` at `at`; returns where it ends. Words take a third of the time of bytes; up to three bytes behind
- * the end are overwritten as well. Throws RangeError where `out` has no room for them.
+ * Copies `from[start, end)` to `out` at `at`; returns where it ends. It goes by words, which the engine keeps in registers: pieces are short, and
+ * what costs is to guess where each ends. Up to seven bytes behind the end are overwritten as well. Throws RangeError where `out` has no
+ * room for them.
  */
 export function copyRange(from: DataView, start: number, end: number, out: DataView, at: number): number {
   const size = end - start;
-  for (let i = 0; i < size; i += 4) out.setInt32(at + i, from.getInt32(start + i, true), true);
+  for (let i = 0; i < size; i += 8) out.setBigInt64(at + i, from.getBigInt64(start + i, true), true);
   return at + size;
 }
 

@@ -4,6 +4,9 @@
  */
 import { MAX_DOMAIN_SIZE_BYTES, SEED_A, SEED_B } from './layout.ts';
 
+/** A record's domain has at most 253 codes of 8 bytes: so far may a comparison go on beyond the key before it ends. */
+const KEY_ROOM_BYTES = 256 * 8;
+
 const PRIME_1 = 0x9e3779b1 | 0;
 const PRIME_2 = 0x85ebca77 | 0;
 const PRIME_3 = 0xc2b2ae3d | 0;
@@ -59,6 +62,8 @@ function word(bytes: Uint8Array, at: number): number {
 /** Both hashes of a key; one object that is filled again for each look-up, so that none is allocated. */
 export class HashedKey {
   key = '';
+  /** The key in bytes, once `spell` has put it there. What follows it is left over from longer keys. */
+  readonly view: DataView = new DataView(new ArrayBuffer(KEY_ROOM_BYTES));
   /** Chooses the line, and the order within it. */
   hashA = 0;
   /** Its low 8 bits are the fingerprint; it breaks ties in the order. */
@@ -118,6 +123,28 @@ export class HashedKey {
     this.hashA = avalanche(hashA) >>> 0;
     this.hashB = avalanche(hashB) >>> 0;
     return true;
+  }
+
+  /** Puts the key into `view`; false when it has a character beyond ASCII, which no record's domain has. Needed where a fingerprint fits. */
+  spell(): boolean {
+    const { key, view } = this;
+    const size = key.length;
+    let seen = 0;
+    let at = 0;
+    for (; at + 4 <= size; at += 4) {
+      const a = key.charCodeAt(at);
+      const b = key.charCodeAt(at + 1);
+      const c = key.charCodeAt(at + 2);
+      const d = key.charCodeAt(at + 3);
+      seen |= a | b | c | d;
+      view.setInt32(at, a | (b << 8) | (c << 16) | (d << 24), true);
+    }
+    for (; at < size; at++) {
+      const character = key.charCodeAt(at);
+      seen |= character;
+      view.setUint8(at, character);
+    }
+    return seen < 0x80;
   }
 }
 

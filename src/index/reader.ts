@@ -19,7 +19,7 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from './layout.ts';
-import { lineIsIntact, readLineBase } from './line.ts';
+import { lineBase, lineIsIntact, slotOfLowestBit, slotsWithFingerprint } from './line.ts';
 import { type IndexBytes, openMappedFile } from './mapped-file.ts';
 import type { Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
@@ -27,13 +27,12 @@ import { readTables } from './read-tables.ts';
 import { ImpossibleRecord, RecordDecoder, type RecordParts } from './record-decoder.ts';
 import { RecordRenderer } from './record-renderer.ts';
 import type { RenderTables } from './render-tables.ts';
+import { SYMBOL_WORDS, type SymbolTable } from './symbols.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;
 /** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
 export type RecordHandle = number;
-
-const FINGERPRINT_WORDS = SLOTS_PER_LINE / 4;
 
 /** What an index says about itself. */
 export interface IndexInfo extends Metadata {
@@ -89,8 +88,7 @@ export class Index {
   #directory: Uint8Array;
   #words: Uint32Array;
   #payload: PayloadWindows;
-  readonly #symbolBytes: Uint8Array;
-  readonly #symbolLengths: Uint8Array;
+  readonly #domainSymbols: SymbolTable;
   readonly #key = new HashedKey();
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
@@ -122,8 +120,7 @@ export class Index {
       header.lineCount * LINE_SIZE_WORDS,
     );
     this.#payload = new PayloadWindows(bytes, payload.offset, payload.size);
-    this.#symbolBytes = tables.dictionary.domainSymbols.bytes;
-    this.#symbolLengths = tables.dictionary.domainSymbols.lengths;
+    this.#domainSymbols = tables.dictionary.domainSymbols;
     this.#decoder = new RecordDecoder(tables);
     this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
@@ -132,36 +129,29 @@ export class Index {
   find(key: string): RecordHandle {
     const hashed = this.#key;
     if (!hashed.set(key)) return NOT_FOUND;
-    const line = lineOfHash(hashed.hashA, this.#lineCount);
-    const words = this.#words;
-    if (!lineIsIntact(words, line)) this.#failLine(line);
+    const line = lineOfHash(hashed.hashA, this.#lineCount) | 0;
+    if (!lineIsIntact(this.#words, line)) this.#failLine(line);
     const count = this.#directory[line * LINE_SIZE_BYTES + LINE.count.offset]!;
-    const slots = count < SLOTS_PER_LINE ? count : SLOTS_PER_LINE;
-    const pattern = Math.imul(hashed.hashB & 0xff, 0x01010101);
-    const first = line * LINE_SIZE_WORDS;
-    for (let word = 0; word < FINGERPRINT_WORDS; word++) {
-      const differences = words[first + word]! ^ pattern;
-      // Marks the bytes that are zero, and sometimes one above a zero byte; those are told apart below.
-      let marks = (differences - 0x01010101) & ~differences & 0x80808080;
-      while (marks !== 0) {
-        const byte = (31 - Math.clz32(marks & -marks)) >>> 3;
-        marks &= marks - 1;
-        const slot = word * 4 + byte;
-        if (slot >= slots || ((differences >>> (byte * 8)) & 0xff) !== 0) continue;
-        const handle = this.#handleOfSlot(line, count, slot);
-        if (this.#holdsKey(handle)) return handle;
-      }
+    const fingerprint = hashed.hashB & 0xff;
+    let candidates = slotsWithFingerprint(this.#words, line, fingerprint);
+    while (candidates !== 0) {
+      const slot = slotOfLowestBit(candidates);
+      candidates &= candidates - 1;
+      if (slot >= count || this.#directory[line * LINE_SIZE_BYTES + slot] !== fingerprint) continue;
+      const offset = this.#offsetOfSlot(line, count, slot);
+      const code = this.#directory[line * LINE_SIZE_BYTES + LINE.lengths.offset + slot]!;
+      if (this.#holdsKey(offset, code)) return offset * 256 + code;
     }
     return count > SLOTS_PER_LINE ? this.#findOverflowing(line, count) : NOT_FOUND;
   }
 
-  #handleOfSlot(line: number, count: number, slot: number): RecordHandle {
+  #offsetOfSlot(line: number, count: number, slot: number): number {
     const directory = this.#directory;
     const lengths = line * LINE_SIZE_BYTES + LINE.lengths.offset;
-    let offset = readLineBase(directory, line * LINE_SIZE_BYTES);
-    if (count > SLOTS_PER_LINE) offset += 2 * (count - SLOTS_PER_LINE) + 1;
-    for (let i = 0; i < slot; i++) offset += SIZE_OF_LENGTH_CODE[directory[lengths + i]!]!;
-    return offset * 256 + directory[lengths + slot]!;
+    let size = count > SLOTS_PER_LINE ? 2 * (count - SLOTS_PER_LINE) + 1 : 0;
+    const sizes = SIZE_OF_LENGTH_CODE;
+    for (let i = 0; i < slot; i++) size += sizes[directory[lengths + i]!]!;
+    return lineBase(this.#words, directory, line) + size;
   }
 
   /** Searches the records of a line that have no slot in it: their fingerprints and length codes precede the line's records. */
@@ -169,7 +159,7 @@ export class Index {
     const extra = count - SLOTS_PER_LINE;
     const directory = this.#directory;
     const at = line * LINE_SIZE_BYTES;
-    const base = readLineBase(directory, at);
+    const base = lineBase(this.#words, directory, line);
     const tableSize = 2 * extra + 1;
     if (base + tableSize > this.#payloadSize) this.#failLine(line);
     const table = this.#payload.at(base);
@@ -179,37 +169,47 @@ export class Index {
     for (let i = 0; i < SLOTS_PER_LINE; i++) offset += SIZE_OF_LENGTH_CODE[directory[at + LINE.lengths.offset + i]!]!;
     for (let i = 0; i < extra; i++) {
       const code = table[start + extra + i]!;
-      if (table[start + i] === (this.#key.hashB & 0xff) && this.#holdsKey(offset * 256 + code))
-        return offset * 256 + code;
+      if (table[start + i] === (this.#key.hashB & 0xff) && this.#holdsKey(offset, code)) return offset * 256 + code;
       offset += SIZE_OF_LENGTH_CODE[code]!;
     }
     return NOT_FOUND;
   }
 
-  /** Whether the record is that of the key. The record's check is looked at in either case, so that damage is never a "not found". */
-  #holdsKey(handle: RecordHandle): boolean {
-    const code = handle % 256;
-    const offset = (handle - code) / 256;
+  /**
+   * Whether the record is that of the key. Where it is, its domain was compared byte by byte, and `#parse` looks at its check before anything
+   * else of it is used; where it is not, its check is looked at here, so that damage is never a "not found".
+   */
+  #holdsKey(offset: number, code: number): boolean {
     const size = SIZE_OF_LENGTH_CODE[code]!;
-    if (offset + size > this.#payloadSize) this.#failRecord(handle, 'it lies outside the payload');
+    if (offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
     const bytes = this.#payload.at(offset);
-    const start = this.#payload.start;
-    const last = start + size - 1;
-    if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(handle, 'its check byte is wrong');
-    const { key } = this.#key;
+    // As an integer, and with it all that is computed from it below.
+    const start = this.#payload.start | 0;
     const codesEnd = start + 1 + bytes[start]!;
-    if (codesEnd > last) this.#failRecord(handle, 'its domain does not fit');
+    if (codesEnd >= start + size) this.#failRecord(offset, 'its domain does not fit');
+    const { words: symbols } = this.#domainSymbols;
+    // Work that does not need the record, done while the record is on its way from memory.
+    let differences = this.#key.spell() ? 0 : 1;
+    const { view, key } = this.#key;
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
-      const symbol = bytes[read]! * 8;
-      const symbolSize = this.#symbolLengths[bytes[read]!]!;
+      const symbol = bytes[read]! * SYMBOL_WORDS;
+      const low = (view.getInt32(at, true) ^ symbols[symbol]!) & symbols[symbol + 1]!;
+      const high = (view.getInt32(at + 4, true) ^ symbols[symbol + 2]!) & symbols[symbol + 3]!;
+      differences |= low | high;
+      const symbolSize = symbols[symbol + 4]!;
       // A symbol that does not exist has no bytes and would match anything.
-      if (symbolSize === 0) this.#failRecord(handle, 'its domain has an unknown symbol');
-      for (let i = 0; i < symbolSize; i++, at++) {
-        if (key.charCodeAt(at) !== this.#symbolBytes[symbol + i]) return false;
-      }
+      if (symbolSize === 0) this.#failRecord(offset, 'its domain has an unknown symbol');
+      at += symbolSize;
     }
-    return at === key.length;
+    if (differences === 0 && at === key.length) return true;
+    this.#checkRecord(bytes, offset, start, size);
+    return false;
+  }
+
+  #checkRecord(bytes: Uint8Array, offset: number, start: number, size: number): void {
+    const last = start + size - 1;
+    if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(offset, 'its check byte is wrong');
   }
 
   /** Parses a record, unless it is the one that was parsed last. */
@@ -217,16 +217,16 @@ export class Index {
     if (handle === this.#parsed) return this.#renderer;
     this.#parsed = NOT_FOUND;
     if (!this.#isOpen) throw new PagegateError('index_closed');
-    const code = handle % 256;
-    const offset = (handle - code) / 256;
-    const size = SIZE_OF_LENGTH_CODE[code]!;
-    if (!(offset >= 0) || offset + size > this.#payloadSize) this.#failRecord(handle, 'it lies outside the payload');
+    const offset = Math.floor(handle / 256);
+    const size = SIZE_OF_LENGTH_CODE[handle - offset * 256]!;
+    if (!(offset >= 0) || offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
     const bytes = this.#payload.at(offset);
     const start = this.#payload.start;
+    this.#checkRecord(bytes, offset, start, size);
     try {
       this.#decoder.parse(bytes, start, start + size - 1);
     } catch (error) {
-      if (error instanceof ImpossibleRecord) this.#failRecord(handle, error.message);
+      if (error instanceof ImpossibleRecord) this.#failRecord(offset, error.message);
       throw error;
     }
     this.#parsed = handle;
@@ -250,7 +250,7 @@ export class Index {
 
   /**
    * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
-   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to three bytes behind what is written are overwritten too.
+   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to seven bytes behind what is written are overwritten too.
    */
   writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
     return this.#write('writeHead', handle, out, at);
@@ -312,11 +312,14 @@ export class Index {
       this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
     }
     try {
-      return renderer[part](this.#outView, at);
+      // Spelled out: a method called by a name that varies is looked up each time.
+      if (part === 'writeHead') return renderer.writeHead(this.#outView, at);
+      if (part === 'writeTail') return renderer.writeTail(this.#outView, at);
+      return renderer.writeEntry(this.#outView, at);
     } catch (error) {
       // Too little room: less than the metadata ask for, or a record that is longer than they say.
       if (!(error instanceof RangeError)) throw error;
-      return this.#failRecord(handle, `its answer does not fit into ${out.length} bytes`);
+      return this.#failRecord(Math.floor(handle / 256), `its answer does not fit into ${out.length} bytes`);
     }
   }
 
@@ -342,7 +345,7 @@ export class Index {
     const at = line * LINE_SIZE_BYTES;
     const count = this.#directory[at + LINE.count.offset]!;
     const extra = Math.max(0, count - SLOTS_PER_LINE);
-    const base = readLineBase(this.#directory, at);
+    const base = lineBase(this.#words, this.#directory, line);
     const codes = Array.from(
       this.#directory.subarray(at + LINE.lengths.offset, at + LINE.lengths.offset + count - extra),
     );
@@ -382,9 +385,8 @@ export class Index {
     });
   }
 
-  #failRecord(handle: RecordHandle, what: string): never {
+  #failRecord(offset: number, what: string): never {
     if (!this.#isOpen) throw new PagegateError('index_closed');
-    const offset = Math.floor(handle / 256);
     throw new PagegateError('record_corrupt', `The record at payload offset ${offset}: ${what}.`, {
       path: this.info.path,
       offset,

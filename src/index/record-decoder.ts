@@ -2,6 +2,7 @@
  * The bytes of a record → what they say. FORMAT.md, "Record". Nothing is believed: `parse` walks the whole record and checks every
  * number against the dictionary before anything is rendered, and says what is impossible. Counterpart of record-encoder.ts.
  */
+import { COPY_SLACK_BYTES } from './json-bytes.ts';
 import {
   FACTS,
   INHERITED_ORIGIN,
@@ -39,8 +40,8 @@ export class RecordDecoder {
   /** What was parsed. */
   bytes: Uint8Array = new Uint8Array(0);
   /** The domain in plain, from 0. */
-  readonly domain: Uint8Array = new Uint8Array(256);
-  /** The same bytes, to be read by the word. */
+  readonly domain: Uint8Array = new Uint8Array(MAX_DOMAIN_SIZE_BYTES + COPY_SLACK_BYTES);
+  /** The same bytes, to be copied. */
   readonly domainView: DataView = new DataView(this.domain.buffer);
   domainSize = 0;
   /** 1 + position in the dictionary; 0 when unknown. */
@@ -68,7 +69,7 @@ export class RecordDecoder {
 
   constructor(tables: RenderTables) {
     this.#tables = tables;
-    this.#typeCount = tables.keys.length;
+    this.#typeCount = tables.firstKeys.length;
     this.#bitmapSize = Math.ceil(this.#typeCount / 8);
   }
 

@@ -15,7 +15,11 @@ export class RecordRenderer {
   readonly #tables: RenderTables;
   readonly #record: RecordDecoder;
   readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
-  readonly #urlView: DataView = new DataView(this.#urlScratch.buffer);
+  readonly #urlView: DataView = new DataView(this.#urlScratch.buffer, this.#urlScratch.byteOffset);
+  /** Where in the answer the prefix of a page that was written last stands, and of which origin it is; -1: nowhere. */
+  #prefixOrigin = -1;
+  #prefixStart = 0;
+  #prefixEnd = 0;
 
   constructor(tables: RenderTables, record: RecordDecoder) {
     this.#tables = tables;
@@ -32,10 +36,11 @@ export class RecordRenderer {
     const record = this.#record;
     const tables = this.#tables;
     let size = HEAD.size + record.domainSize + FOUND.size + PAGE_TYPES.size + 2 + record.literalTextSize;
+    if (record.pageCount > 0) size += 1;
     if (record.language !== 0) size += tables.languages[record.language - 1]!.size;
     for (let i = 0; i < record.pageCount; i++) {
       const type = record.types[i]!;
-      size += tables.keys[type]!.size + (i === 0 ? 1 : 2);
+      size += (i === 0 ? tables.firstKeys : tables.nextKeys)[type]!.size;
       if (record.kinds[i] === URL_KIND.full) continue;
       size += tables.origins[record.origins[i]!]!.size + record.domainSize;
       if (record.kinds[i] === URL_KIND.shape) size += pathSize(tables.pathStarts[type]!, record.values[i]!);
@@ -62,12 +67,13 @@ export class RecordRenderer {
     at = copyPiece(afterDomain, out, at);
     if (record.language !== 0) at = copyPiece(this.#tables.languages[record.language - 1]!, out, at);
     at = copyPiece(PAGE_TYPES, out, at);
+    const { firstKeys, nextKeys } = this.#tables;
+    this.#prefixOrigin = -1;
     for (let i = 0; i < record.pageCount; i++) {
-      if (i > 0) out.setUint8(at++, COMMA);
-      at = copyPiece(this.#tables.keys[record.types[i]!]!, out, at);
+      at = copyPiece((i === 0 ? firstKeys : nextKeys)[record.types[i]!]!, out, at);
       at = this.#writeUrl(i, out, at);
-      out.setUint8(at++, QUOTE);
     }
+    if (record.pageCount > 0) out.setUint8(at++, QUOTE);
     out.setUint8(at++, 0x7d);
     return at;
   }
@@ -108,8 +114,7 @@ export class RecordRenderer {
     const kind = record.kinds[i]!;
     let at = start;
     if (kind !== URL_KIND.full) {
-      at = copyPiece(this.#tables.origins[record.origins[i]!]!, out, at);
-      at = this.#writeDomain(out, at);
+      at = this.#writePrefix(record.origins[i]!, out, at);
       if (kind === URL_KIND.shape) return this.#writePath(record.types[i]!, record.values[i]!, out, at);
     }
     const bytes = record.bytes;
@@ -130,6 +135,16 @@ export class RecordRenderer {
     return at;
   }
 
+  /** Origin and domain. Most pages of a record have the same, which is then copied from the page before. */
+  #writePrefix(origin: number, out: DataView, start: number): number {
+    if (origin === this.#prefixOrigin) return copyRange(out, this.#prefixStart, this.#prefixEnd, out, start);
+    const end = this.#writeDomain(out, copyPiece(this.#tables.origins[origin]!, out, start));
+    this.#prefixOrigin = origin;
+    this.#prefixStart = start;
+    this.#prefixEnd = end;
+    return end;
+  }
+
   #writePath(type: number, shape: number, out: DataView, start: number): number {
     const starts = this.#tables.pathStarts[type]!;
     return copyRange(this.#tables.paths[type]!.view, starts[shape]!, starts[shape + 1]!, out, start);
@@ -141,6 +156,7 @@ export class RecordRenderer {
     const { pageTypes } = this.#tables.metadata.vocabulary;
     const scratch = this.#urlScratch;
     for (let i = 0; i < record.pageCount; i++) {
+      this.#prefixOrigin = -1;
       const text = latin1(scratch, 0, this.#writeUrl(i, this.#urlView, 0));
       pages.push({
         type: pageTypes[record.types[i]!]!,

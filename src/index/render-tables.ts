@@ -7,8 +7,9 @@ import type { Metadata } from './metadata.ts';
 export class RenderTables {
   readonly dictionary: Dictionary;
   readonly metadata: Metadata;
-  /** `"login":"` for each page type. */
-  readonly keys: readonly Piece[];
+  /** `"login":"` for each page type: what precedes the URL of a record's first page; and `","login":"` for those that follow. */
+  readonly firstKeys: readonly Piece[];
+  readonly nextKeys: readonly Piece[];
   readonly origins: readonly Piece[];
   /** For each page type the paths of its shapes, one after the other; shape i is `[starts[i], starts[i + 1])`. */
   readonly paths: readonly Piece[];
@@ -28,7 +29,8 @@ export class RenderTables {
     this.metadata = metadata;
     const { pageTypes } = metadata.vocabulary;
     if (dictionary.shapes.length !== pageTypes.length) throw new RangeError('the dictionary is for another vocabulary');
-    this.keys = pageTypes.map((name) => pieceOf(`"${name}":"`));
+    this.firstKeys = pageTypes.map((name) => pieceOf(`"${name}":"`));
+    this.nextKeys = pageTypes.map((name) => pieceOf(`","${name}":"`));
     this.origins = dictionary.origins.map(pieceOf);
     this.paths = dictionary.shapes.map((shapes) => pieceOf(shapes.map(({ path }) => path).join('')));
     this.pathStarts = dictionary.shapes.map((shapes) => {

@@ -43,6 +43,20 @@ describe('an index', () => {
     expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
   });
 
+  it('is not deceived by characters whose low bits are those of a key', () => {
+    const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe])));
+    const key = 'stripe.com';
+    for (let i = 0; i < key.length; i++) {
+      // What is above a byte may be taken for the character that follows.
+      for (const high of [key.charCodeAt(i + 1) || 1, 1, 0x80]) {
+        const twin = String.fromCharCode(key.charCodeAt(i) | (high << 8));
+        expect(index.find(key.slice(0, i) + twin + key.slice(i + 1))).toBe(NOT_FOUND);
+      }
+      const latin1 = String.fromCharCode(key.charCodeAt(i) | 0x80);
+      expect(index.find(key.slice(0, i) + latin1 + key.slice(i + 1))).toBe(NOT_FOUND);
+    }
+  });
+
   it('renders the same record as JSON bytes', () => {
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe])));
     expect(answerOf(index, 'stripe.com')).toEqual({
