@@ -135,6 +135,18 @@ function parsePlainUrl(value: string): CanonicalUrl | undefined {
   );
 }
 
+/** Whether the path that begins at `start` of a URL stands in it as the full parser would write it, up to `end`, `?` or `#`. */
+export function isPlainPath(text: string, start: number, end: number): boolean {
+  for (let at = start, before = 0; at < end; at++) {
+    const code = text.charCodeAt(at);
+    const kind = code < 128 ? PLAIN[code]! : 0;
+    if (kind === 4 || kind === 5) return true;
+    if (kind === 0 || kind === 6 || (kind === 3 && before === 2)) return false;
+    before = kind;
+  }
+  return true;
+}
+
 /** The full parser: the platform's URL, and a look at how the value was spelled. */
 function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const url = URL.parse(value);

@@ -1,5 +1,5 @@
 /** The page-type layer: a URL against the verified pages of its domain. */
-import { type CanonicalUrl, parseUrl } from '../domain/canonical-url.ts';
+import { type CanonicalUrl, isPlainPath, parseUrl } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
 import { eachParameter, fragmentRoute, nameEnd } from './facts.ts';
@@ -43,21 +43,18 @@ export function matchPages(
   host: string,
   evidence: Evidence,
 ): PageMatch | undefined {
-  const pages = evidence.pages();
-  let best: PageMatch | undefined;
   let path: string | undefined;
-  if (Array.isArray(pages)) {
-    for (let at = 0; at < pages.length; at++) {
-      const page = pages[at] as PageEvidence;
-      path ??= foldPath(request.url.decodedPath);
-      best = better(best, matchPage(layer, request, host, path, page));
-    }
-    return best;
-  }
-  for (const page of pages) {
+  const mayMatter = (text: string, start: number, end: number): boolean => {
     path ??= foldPath(request.url.decodedPath);
-    best = better(best, matchPage(layer, request, host, path, page));
-  }
+    return mayMatch(text, start, end, host, path);
+  };
+  const pages = evidence.pages(mayMatter);
+  let best: PageMatch | undefined;
+  const visit = (page: PageEvidence): void => {
+    if (mayMatter(page.url, 0, page.url.length)) best = better(best, matchPage(layer, request, host, page));
+  };
+  if (Array.isArray(pages)) for (let at = 0; at < pages.length; at++) visit(pages[at] as PageEvidence);
+  else for (const page of pages) visit(page);
   return best;
 }
 
@@ -104,52 +101,62 @@ function isBlank(code: number): boolean {
   return code <= 0x20 || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
 }
 
-function matchPage(
-  layer: PageLayer,
-  request: Request,
-  host: string,
-  path: string,
-  page: PageEvidence,
-): PageMatch | undefined {
-  if (!mayMatch(page.url, host, path)) return undefined;
+/** Whether a request is on a verified page, and what the policy says about it. */
+export function matchPage(layer: PageLayer, request: Request, host: string, page: PageEvidence): PageMatch | undefined {
   const type = layer.types.get(page.type);
   if (type === undefined) return undefined;
   const url = parseUrl(page.url);
   if (url === undefined || comparableHost(url.host) !== host) return undefined;
-  const isMatch =
-    type.verdict.verdict === 'allow' ? isAllowed(layer, request, url) : isOnPage(layer, request, path, url);
+  const isMatch = type.verdict.verdict === 'allow' ? isAllowed(layer, request, url) : isOnPage(layer, request, url);
   if (!isMatch) return undefined;
   return { verdict: type.verdict, url: page.url, length: url.path.length, order: type.order };
 }
 
-/** Whether a verified page can be the one, by its text alone: a cheap no for most pages, never a wrong one. */
-function mayMatch(page: string, host: string, path: string): boolean {
-  const schemeEnd = page.startsWith('https://') ? 8 : page.startsWith('http://') ? 7 : -1;
-  if (schemeEnd < 0) return true;
-  const hostStart = page.startsWith('www.', schemeEnd) && !host.startsWith('www.') ? schemeEnd + 4 : schemeEnd;
+/**
+ * Whether a verified page, `text` from `start` up to `end`, can be the one, by its text alone: a cheap no for most pages, never a wrong
+ * one. `path` is the request's, folded.
+ */
+export function mayMatch(text: string, start: number, end: number, host: string, path: string): boolean {
+  const schemeEnd = text.startsWith('https://', start) ? start + 8 : text.startsWith('http://', start) ? start + 7 : -1;
+  if (schemeEnd < 0 || schemeEnd > end) return true;
+  const hostStart = text.startsWith('www.', schemeEnd) && !host.startsWith('www.') ? schemeEnd + 4 : schemeEnd;
   const hostEnd = hostStart + host.length;
-  const isEnd = hostEnd === page.length || page.charCodeAt(hostEnd) === 0x2f;
-  if (!isEnd || !page.startsWith(host, hostStart)) return !isOtherPlainHost(page, schemeEnd);
-  for (let at = hostEnd, own = 0; at < page.length; at++, own++) {
-    const code = page.charCodeAt(at);
+  const isEnd = hostEnd === end || (hostEnd < end && text.charCodeAt(hostEnd) === 0x2f);
+  if (!isEnd || !text.startsWith(host, hostStart)) return !isOtherPlainHost(text, schemeEnd, end);
+  for (let at = hostEnd, own = 0; at < end; at++, own++) {
+    const code = text.charCodeAt(at);
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code > 127) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
+    if (own < path.length && lower === path.charCodeAt(own)) continue;
     // Slashes and dots may be folded away.
-    if (own === path.length || lower !== path.charCodeAt(own)) return lower === 0x2f || lower === 0x2e || code <= 0x20;
+    if (lower === 0x2f && own === path.length) {
+      return !isFurtherSegment(text, at + 1, end) || !isPlainPath(text, hostEnd, end);
+    }
+    return lower === 0x2f || lower === 0x2e || code <= 0x20;
   }
   return true;
 }
 
+/** Whether a segment begins at `at` that no folding takes away and that is no file that may stand for its folder (`index`, `default`). */
+function isFurtherSegment(text: string, at: number, end: number): boolean {
+  if (at >= end) return false;
+  const first = text.charCodeAt(at) | 0x20;
+  if (first < 0x61 || first > 0x7a) return false;
+  const second = text.charCodeAt(at + 1) | 0x20;
+  return !(first === 0x69 && second === 0x6e) && !(first === 0x64 && second === 0x65);
+}
+
 /** Whether a page's host is written canonically, so that it is another one than any it does not equal. */
-function isOtherPlainHost(page: string, start: number): boolean {
-  if (page.startsWith('www.www.', start)) return false;
-  const slash = page.indexOf('/', start);
-  return isPlainHost(page, start, slash < 0 ? page.length : slash);
+function isOtherPlainHost(text: string, start: number, end: number): boolean {
+  if (text.startsWith('www.www.', start)) return false;
+  const slash = text.indexOf('/', start);
+  return isPlainHost(text, start, slash < 0 || slash > end ? end : slash);
 }
 
 /** Whether a URL is on a page of a type that is not allowed, or below it. */
-function isOnPage(layer: PageLayer, request: Request, path: string, page: CanonicalUrl): boolean {
+function isOnPage(layer: PageLayer, request: Request, page: CanonicalUrl): boolean {
+  const path = foldPath(request.url.decodedPath);
   const pagePath = foldPath(page.decodedPath);
   const folder = foldIndex(pagePath);
   const route = folder === '' ? fragmentRoute(page) : undefined;

@@ -24,14 +24,20 @@ export interface PageEvidence {
   readonly url: string;
 }
 
+/** Whether the URL that is `text` from `start` up to `end` can be a page that matters; true where that takes a closer look. */
+export type PageFilter = (text: string, start: number, end: number) => boolean;
+
 /** What the index knows about the request's host. Each part is asked for only when a layer needs it. */
 export interface Evidence {
   /** Whether the host itself is classified. */
   readonly found: boolean;
   /** Whether a domain above it, up to the registrable domain, is classified. */
   readonly parentFound: boolean;
-  /** Verified pages of the host's record and of its parents' records. An array is read without an iterator. */
-  pages(): Iterable<PageEvidence>;
+  /**
+   * Verified pages of the host's record and of its parents' records; those that `mayMatter` says no to may be missing. An array is
+   * read without an iterator.
+   */
+  pages(mayMatter?: PageFilter): Iterable<PageEvidence>;
   /** Web-filtering categories (names) of the host's record and of its parents' records. */
   filteringCategories(): readonly string[];
 }

@@ -18,18 +18,35 @@ export interface Draft {
   size: number;
 }
 
-/** Renders drafts. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
+/** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
+  #headSize = 0;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();
 
-  /** Writes an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
-  draft(index: Index, handle: number, key: string, verdict: Verdict): Draft {
-    const verdictBytes = this.#verdictBytes(verdict);
-    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_SIZE_BYTES + 1_024;
+  /** Begins an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
+  begin(index: Index, handle: number, key: string): void {
+    const most = index.info.maxAnswerSizeBytes + 1_024;
     if (most > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(most);
+    this.#headSize = handle < 0 ? writeUnknown(this.#scratch, key) : index.writeHead(handle, this.#scratch, 0);
+  }
+
+  /** What is written of the answer that was begun last: the record's head, up to its last page. */
+  get head(): string {
+    return this.#scratch.toString('latin1', 0, this.#headSize);
+  }
+
+  /** Goes on with the answer that was begun, with the same index and record. */
+  draft(index: Index, handle: number, verdict: Verdict): Draft {
+    const verdictBytes = this.#verdictBytes(verdict);
+    const headSize = this.#headSize;
+    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_SIZE_BYTES + 1_024;
+    if (most > this.#scratch.length) {
+      const larger = Buffer.allocUnsafeSlow(most);
+      this.#scratch.copy(larger, 0, 0, headSize);
+      this.#scratch = larger;
+    }
     const out = this.#scratch;
-    const headSize = handle < 0 ? writeUnknown(out, key) : index.writeHead(handle, out, 0);
     let at = headSize + GAP_SIZE_BYTES;
     at += verdictBytes.copy(out, at);
     if (handle < 0) out[at++] = 0x7d;

@@ -183,9 +183,10 @@ export class CheckHandler {
       return;
     }
     const method = (query.method ?? 'GET').toUpperCase();
-    const evidence = new RecordEvidence(served.index, target, this.#subdomains);
+    const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
+    this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    const draft = this.#writer.draft(served.index, evidence.handle, evidence.domain, verdict);
+    const draft = this.#writer.draft(served.index, evidence.handle, verdict);
     const judgedMs = performance.now();
     this.#parts.metrics.lookup.observe((judgedMs - startedMs) / 1_000);
     const { account } = caller;

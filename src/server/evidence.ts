@@ -5,9 +5,16 @@
 import { parents } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
 import { type Index, NOT_FOUND } from '../index/reader.ts';
-import type { Evidence, PageEvidence } from '../policy/types.ts';
+import type { Evidence, PageEvidence, PageFilter } from '../policy/types.ts';
 
 const NOTHING: readonly never[] = [];
+const PAGES = '"page_types":{';
+
+/** Where the beginning of the answer is kept, whose record is the evidence's `handle`. */
+export interface AnswerHead {
+  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. */
+  readonly head: string;
+}
 
 /** The record that answers for a target, and the evidence around it. */
 export class RecordEvidence implements Evidence {
@@ -21,10 +28,13 @@ export class RecordEvidence implements Evidence {
   readonly #index: Index;
   readonly #key: string;
   readonly #classifiable: boolean;
+  readonly #answer: AnswerHead | undefined;
   #parentHandles: readonly number[] | undefined;
 
-  constructor(index: Index, target: Target, subdomains: 'exact' | 'parent') {
+  /** `answer`, where one is begun before the evidence is asked for pages, spares the record a second reading. */
+  constructor(index: Index, target: Target, subdomains: 'exact' | 'parent', answer?: AnswerHead) {
     this.#index = index;
+    this.#answer = answer;
     this.#key = target.key;
     this.#classifiable = target.classifiable;
     this.#own = target.classifiable ? index.find(target.key) : NOT_FOUND;
@@ -52,8 +62,15 @@ export class RecordEvidence implements Evidence {
     return this.#parents().length > 0;
   }
 
-  pages(): readonly PageEvidence[] {
-    return this.#gather((handle) => this.#index.pageUrls(handle));
+  pages(mayMatter?: PageFilter): readonly PageEvidence[] {
+    return this.#gather((handle) => this.#pagesOf(handle, mayMatter));
+  }
+
+  #pagesOf(handle: number, mayMatter: PageFilter | undefined): readonly PageEvidence[] {
+    if (this.#answer === undefined || mayMatter === undefined || handle !== this.handle) {
+      return this.#index.pageUrls(handle);
+    }
+    return pagesInHead(this.#answer.head, mayMatter) ?? this.#index.pageUrls(handle);
   }
 
   filteringCategories(): readonly string[] {
@@ -77,4 +94,19 @@ export class RecordEvidence implements Evidence {
     }
     return this.#parentHandles;
   }
+}
+
+/** The pages in the head of an answer that may matter; undefined where a URL is not written as it is. */
+export function pagesInHead(head: string, mayMatter: PageFilter): PageEvidence[] | undefined {
+  if (head.includes('\\')) return undefined;
+  const pages: PageEvidence[] = [];
+  let at = head.indexOf(PAGES) + PAGES.length;
+  while (head.charCodeAt(at) !== 0x7d) {
+    const typeEnd = head.indexOf('"', at + 1);
+    const start = typeEnd + '":"'.length;
+    const end = head.indexOf('"', start);
+    if (mayMatter(head, start, end)) pages.push({ type: head.slice(at + 1, typeEnd), url: head.slice(start, end) });
+    at = head.charCodeAt(end + 1) === 0x2c ? end + 2 : end + 1;
+  }
+  return pages;
 }

@@ -1,0 +1,49 @@
+/** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
+import { describe, expect, it } from 'vitest';
+import { parseUrl } from '../../src/domain/canonical-url.ts';
+import { foldPath, matchPage, mayMatch } from '../../src/policy/pages.ts';
+import { comparableHost } from '../../src/policy/types.ts';
+import { Random } from '../../tools/fuzz/random.ts';
+import { shipped } from './support.ts';
+
+const HOSTS = ['example.org', 'www.example.org', 'www.www.example.org', 'a.example.org', 'example.orga', 'www.com'];
+const PIECES = (
+  'login Login docs a index index.html Index.php default.aspx default defaults in de d i .. . ... a. %2e %61 %2F %3b %20 ; ;v=1 a;b ' +
+  'login.html login%20 \\ é ~ : @ //'
+).split(' ');
+const TAILS = ['', '', '', '/', '//', '/.', '?', '?a=1', '?page=login', '#', '#/login', '#!/a', '/?a=1'];
+
+const randomPath = (random: Random): string => {
+  let path = random.chance(80) ? '' : '/';
+  for (let left = random.below(4); left > 0; left--) path += `/${random.pick(PIECES)}`;
+  return path + random.pick(TAILS);
+};
+const randomPage = (random: Random): string =>
+  `${random.chance(80) ? 'https' : 'http'}://${random.pick(HOSTS)}${random.chance(5) ? ':8080' : ''}${randomPath(random)}`;
+
+describe('the cheap look at a page', () => {
+  it('never says no to a page that the request is on', () => {
+    const random = new Random(7);
+    let matches = 0;
+    let noes = 0;
+    for (let round = 0; round < 60_000; round++) {
+      const own = parseUrl(randomPage(random));
+      const page = parseUrl(
+        random.chance(30) && own !== undefined ? `${own.href}${randomPath(random)}` : randomPage(random),
+      );
+      if (own === undefined || page === undefined) continue;
+      const host = comparableHost(own.host);
+      const type = random.pick(['login', 'pricing', 'docs', 'download']);
+      const match = matchPage(shipped.pages, { url: own, method: 'GET' }, host, { type, url: page.href });
+      // As it lies among other texts, which are no part of it.
+      const text = `/x"${page.href}"/a`;
+      const may = mayMatch(text, 3, text.length - 3, host, foldPath(own.decodedPath));
+      expect([own.href, page.href, may || match === undefined]).toEqual([own.href, page.href, true]);
+      expect(mayMatch(page.href, 0, page.href.length, host, foldPath(own.decodedPath))).toBe(may);
+      if (match !== undefined) matches++;
+      if (!may) noes++;
+    }
+    expect(matches).toBeGreaterThan(1_000);
+    expect(noes).toBeGreaterThan(10_000);
+  });
+});
