@@ -1,5 +1,5 @@
 /** The stores that people would use instead, behind one interface: key → record as MessagePack, without the key. */
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -109,7 +109,7 @@ export async function ensurePeers(
   count: number,
   log: (line: string) => void,
 ): Promise<void> {
-  const missing = names.filter((name) => name !== 'map' && !existsSync(join(pathOf(dir, name, count), 'loaded')));
+  const missing = names.filter((name) => name !== 'map' && !existsSync(loadedPath(dir, name, count)));
   if (missing.length === 0) return;
   log('sorting the records for the peers');
   const sorted = new SortedRecords(count);
@@ -119,18 +119,33 @@ export async function ensurePeers(
     rmSync(path, { recursive: true, force: true });
     mkdirSync(path, { recursive: true });
     const put = await writerOf(name, path);
+    const started = performance.now();
     for (const batch of sorted.batches()) await put.batch(batch);
     await put.close();
-    mkdirSync(join(path, 'loaded'));
+    const loaded: Loaded = { seconds: (performance.now() - started) / 1000 };
+    writeFileSync(loadedPath(dir, name, count), JSON.stringify(loaded));
   }
 }
 
-export interface Writer {
+/** Written when a store is complete. */
+interface Loaded {
+  readonly seconds: number;
+}
+
+const loadedPath = (dir: string, name: PeerName, count: number): string =>
+  join(pathOf(dir, name, count), 'loaded.json');
+
+/** How long a filled store took to write its records, which were parsed, packed and sorted before; in seconds. */
+export function loadSeconds(dir: string, name: PeerName, count: number): number {
+  return (JSON.parse(readFileSync(loadedPath(dir, name, count), 'utf8')) as Loaded).seconds;
+}
+
+interface Writer {
   batch(records: readonly { key: string; value: Uint8Array }[]): Promise<void> | void;
   close(): Promise<void> | void;
 }
 
-export async function writerOf(name: PeerName, path: string): Promise<Writer> {
+async function writerOf(name: PeerName, path: string): Promise<Writer> {
   if (name === 'lmdb') {
     const store = await openLmdb(path);
     return {

@@ -35,7 +35,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   return {
     rows,
     notes: [
-      'A fresh process for each store; medians of 3 rounds of 200,000 random keys after one round that is not counted; everything in the page cache.',
+      'A fresh process for each store; medians of 5 rounds of 50,000 random keys, never the same twice, after one round that is not counted; everything in the page cache.',
       'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
       'hot: 1,000 keys, the k-th asked for in proportion to 1 / k. The stores were filled in the order of their keys; lmdb and sqlite without fsync, sqlite WITHOUT ROWID and memory-mapped.',
