@@ -2,8 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { UNICODE_VERSION } from '../../src/domain/normalize.ts';
 import {
   type Catalog,
+  compareDomains,
   DictionaryTrainer,
   fieldsFromEntry,
   hashKeyA,
@@ -16,7 +18,12 @@ import {
   RecordFields,
 } from '../../src/index/writer.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { filteringCategories, iabPaths } from '../../src/record/taxonomy.ts';
+import {
+  FILTERING_TAXONOMY_VERSION,
+  filteringCategories,
+  IAB_TAXONOMY_VERSION,
+  iabPaths,
+} from '../../src/record/taxonomy.ts';
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 
 /** The catalog of the shipped data. */
@@ -26,8 +33,8 @@ export const shippedCatalog: Catalog = {
     version: VOCABULARY_VERSION,
     pageTypes: pageTypes('full').map(({ name }) => name),
   },
-  iab: { version: 'iab-test', names: iabPaths },
-  filtering: { version: 'filtering-test', names: filteringCategories },
+  iab: { version: IAB_TAXONOMY_VERSION, names: iabPaths },
+  filtering: { version: FILTERING_TAXONOMY_VERSION, names: filteringCategories },
 };
 
 /** A catalog so small that every bit of an index built with it can be tried. */
@@ -83,7 +90,7 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
       bytes: encoder.out.slice(0, size),
     };
   });
-  records.sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || Buffer.compare(a.bytes, b.bytes));
+  records.sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || compareDomains(a.bytes, 0, b.bytes, 0));
   const lineCount = options.lineCount ?? planLineCount(records.length);
   const builder = new PartitionBuilder(0, lineCount, lineCount);
   for (const { hashA, hashB, bytes } of records) builder.add(hashA, hashB, bytes, 0, bytes.length);
@@ -97,7 +104,7 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
     manifestSha256: '0'.repeat(64),
     pageTypesComplete: true,
     ...catalog,
-    unicodeVersion: process.versions['unicode'] ?? 'unknown',
+    unicodeVersion: UNICODE_VERSION,
     generator: 'pagegate test',
     maxAnswerSizeBytes: encoder.maxAnswerSizeBytes,
     ...options.metadata,
