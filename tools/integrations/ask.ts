@@ -6,6 +6,22 @@ import { readFileSync, statSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 
+/** The options that each helper has, for `parseArgs`. */
+export const ASK_OPTIONS = {
+  server: { type: 'string', default: 'https://127.0.0.1:8443' },
+  'key-file': { type: 'string' },
+  'ca-file': { type: 'string' },
+  'timeout-ms': { type: 'string', default: '2000' },
+} as const;
+
+/** What `parseArgs` makes of them. */
+export interface AskValues {
+  readonly server: string;
+  readonly 'key-file'?: string | undefined;
+  readonly 'ca-file'?: string | undefined;
+  readonly 'timeout-ms': string;
+}
+
 export interface AskOptions {
   /** Where pagegate listens, for example https://127.0.0.1:8443. */
   readonly server: string;
@@ -71,6 +87,15 @@ export interface Asker {
   /** Asks about a URL and the method meant for it. Never rejects. */
   ask(url: string, method: string): Promise<Decision>;
   close(): void;
+}
+
+/** An asker as the command line wants it. Throws as `createAsker` does, and where an option is missing or no number. */
+export function askerOf(values: AskValues): Asker {
+  const keyFile = values['key-file'];
+  if (keyFile === undefined) throw new Error('--key-file FILE is needed');
+  const timeoutMs = Number(values['timeout-ms']);
+  if (!(timeoutMs >= 1)) throw new Error('--timeout-ms must be a number from 1');
+  return createAsker({ server: values.server, keyFile, caFile: values['ca-file'], timeoutMs });
 }
 
 /** Opens a keep-alive client. Throws where the key file or an option is wrong: a helper must not start half-configured. */

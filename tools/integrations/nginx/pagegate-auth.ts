@@ -5,7 +5,7 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
-import { type Asker, createAsker, type Decision } from '../ask.ts';
+import { ASK_OPTIONS, type Asker, askerOf, type Decision } from '../ask.ts';
 
 /** Longer than what pagegate takes as a value, percent-encoded. */
 const HEADERS_MAX_BYTES = 48 * 1024;
@@ -48,19 +48,9 @@ export function createAdapter(asker: Asker): Server {
 
 function main(): void {
   const { values } = parseArgs({
-    options: {
-      server: { type: 'string', default: 'https://127.0.0.1:8443' },
-      'key-file': { type: 'string' },
-      'ca-file': { type: 'string' },
-      'timeout-ms': { type: 'string', default: '2000' },
-      listen: { type: 'string', default: '127.0.0.1:9191' },
-    },
+    options: { ...ASK_OPTIONS, listen: { type: 'string', default: '127.0.0.1:9191' } },
   });
-  const keyFile = values['key-file'];
-  if (keyFile === undefined) throw new Error('--key-file FILE is needed');
-  const timeoutMs = Number(values['timeout-ms']);
-  if (!(timeoutMs >= 1)) throw new Error('--timeout-ms must be a number from 1');
-  const asker = createAsker({ server: values.server, keyFile, caFile: values['ca-file'], timeoutMs });
+  const asker = askerOf(values);
   const server = createAdapter(asker);
   const { listen } = values;
   if (listen.startsWith('/')) {

@@ -5,7 +5,7 @@
  * not the percent sign, so decoding it would judge another URL than the one that is fetched. See docs/integrations.md.
  */
 import { parseArgs } from 'node:util';
-import { createAsker, type Decision, plain } from '../ask.ts';
+import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
 const LINE_MAX_CHARS = 64 * 1024;
@@ -45,20 +45,10 @@ const TUNNEL_REFUSED: Decision = {
 
 function main(): void {
   const { values } = parseArgs({
-    options: {
-      server: { type: 'string', default: 'https://127.0.0.1:8443' },
-      'key-file': { type: 'string' },
-      'ca-file': { type: 'string' },
-      'timeout-ms': { type: 'string', default: '2000' },
-      tunnels: { type: 'string', default: 'deny' },
-    },
+    options: { ...ASK_OPTIONS, tunnels: { type: 'string', default: 'deny' } },
   });
-  const keyFile = values['key-file'];
-  if (keyFile === undefined) throw new Error('--key-file FILE is needed');
   if (values.tunnels !== 'deny' && values.tunnels !== 'judge-host') throw new Error('--tunnels is deny or judge-host');
-  const timeoutMs = Number(values['timeout-ms']);
-  if (!(timeoutMs >= 1)) throw new Error('--timeout-ms must be a number from 1');
-  const asker = createAsker({ server: values.server, keyFile, caFile: values['ca-file'], timeoutMs });
+  const asker = askerOf(values);
 
   const answer = async (line: string): Promise<void> => {
     const question = parseLine(line);
