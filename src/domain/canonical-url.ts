@@ -92,14 +92,20 @@ PLAIN['%'.charCodeAt(0)] = 6;
 
 /** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
-  return parsePlainUrl(value) ?? parseAnyUrl(value);
+  if (value.startsWith('https://')) return parsePlainUrl(value, true, 8) ?? parseAnyUrl(value);
+  return (value.startsWith('http://') ? parsePlainUrl(value, false, 7) : undefined) ?? parseAnyUrl(value);
 }
 
-/** The fast path: an http or https URL that is canonical as it stands. `undefined` sends the caller to the full parser. */
-function parsePlainUrl(value: string): CanonicalUrl | undefined {
-  const isHttps = value.startsWith('https://');
-  if (!isHttps && !value.startsWith('http://')) return undefined;
-  const hostStart = isHttps ? 8 : 7;
+/** Reads a URL that lacks its scheme: as {@link parseUrl} does with `https://` before it. */
+export function parseBareUrl(value: string): CanonicalUrl | undefined {
+  return parsePlainUrl(value, true, 0) ?? parseAnyUrl(`https://${value}`);
+}
+
+/**
+ * The fast path: an http or https URL that is canonical as it stands, with its host at `hostStart`, which is 0 where the scheme is left
+ * out. `undefined` sends the caller to the full parser.
+ */
+function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): CanonicalUrl | undefined {
   const slash = value.indexOf('/', hostStart);
   const hostEnd = slash < 0 ? value.length : slash;
   if (!isPlainHost(value, hostStart, hostEnd)) return undefined;
@@ -119,6 +125,7 @@ function parsePlainUrl(value: string): CanonicalUrl | undefined {
   const end = fragmentAt < 0 ? value.length : fragmentAt;
   const pathEnd = queryAt < 0 ? end : queryAt;
   const path = slash < 0 ? '/' : value.slice(hostEnd, pathEnd);
+  const href = slash < 0 ? `${value}/` : value;
   return new CanonicalUrl(
     isHttps ? 'https' : 'http',
     false,
@@ -130,7 +137,7 @@ function parsePlainUrl(value: string): CanonicalUrl | undefined {
     fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
     path,
     0,
-    slash < 0 ? `${value}/` : value,
+    hostStart === 0 ? `https://${href}` : href,
     true,
   );
 }

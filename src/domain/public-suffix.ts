@@ -25,8 +25,11 @@ export function isPublicSuffix(host: string, options: { readonly private: boolea
  * is no key itself, because it starts with `www.`, is left out: the parent after it is its key.
  */
 export function parents(key: string): string[] {
-  const top = registrableDomain(key);
   const found: string[] = [];
+  // Of two labels the upper one alone is no key.
+  const first = key.indexOf('.');
+  if (first < 0 || key.indexOf('.', first + 1) < 0) return found;
+  const top = registrableDomain(key);
   if (top === undefined || top === key) return found;
   const last = key.length - top.length;
   for (let dot = key.indexOf('.'); dot >= 0 && dot < last; dot = key.indexOf('.', dot + 1)) {

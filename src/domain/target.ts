@@ -1,5 +1,5 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
-import { type CanonicalUrl, parseUrl } from './canonical-url.ts';
+import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
@@ -27,11 +27,10 @@ export function parseTarget(value: string): Target | { readonly problem: TargetP
   if (value.length > MAX_VALUE_LENGTH) return { problem: 'value_too_long' };
   const bare = !hasScheme(value);
   if (bare) {
-    const slash = value.indexOf('/');
     const at = value.indexOf('@');
-    if (at >= 0 && (slash < 0 || at < slash)) return { problem: 'userinfo' };
+    if (at >= 0 && !value.slice(0, at).includes('/')) return { problem: 'userinfo' };
   }
-  const url = parseUrl(bare ? `https://${value}` : value);
+  const url = bare ? parseBareUrl(value) : parseUrl(value);
   if (url === undefined || url.host === '') return { problem: value.trim() === '' ? 'empty' : unparsable(value) };
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
@@ -48,6 +47,7 @@ function unparsable(value: string): HostProblem {
 /** Whether a value names its scheme. Blanks before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
 function hasScheme(value: string): boolean {
   if (value.startsWith('https://') || value.startsWith('http://')) return true;
+  if (!value.includes(':')) return false;
   let scheme = '';
   for (let at = 0; at < value.length; at++) {
     const code = value.charCodeAt(at);

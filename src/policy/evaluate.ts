@@ -38,7 +38,7 @@ function guardVerdict(policy: Policy, request: Request, host: string, evidence: 
   let flag: Verdict | undefined;
   const { url, method } = request;
   const full: GuardRequest = { url, method, host, evidence, address: addressOf(url) };
-  const traits = traitsOf(url);
+  const traits = traitsOf(request);
   for (let at = 0; at < policy.guards.length; at++) {
     const rule = policy.guards[at]!;
     if ((rule.needs & traits) === 0 || !rule.check(full)) continue;

@@ -81,6 +81,7 @@ export class Facts {
   private readonly relevant: Uint8Array;
   private readonly suffixes = new SuffixMemo();
   private readonly touched: number[] = [];
+  private touchedCount = 0;
   private readonly tokens: TokenIndex;
   private readonly lists: ReadingLists;
   // What the last and the last but one segment touched; `last` is known only at the end.
@@ -101,8 +102,8 @@ export class Facts {
   }
 
   clear(): void {
-    for (const list of this.touched) this.bits[list] = 0;
-    this.touched.length = 0;
+    for (let at = 0; at < this.touchedCount; at++) this.bits[this.touched[at]!] = 0;
+    this.touchedCount = 0;
     this.reading = false;
     this.documentation = false;
     this.isRelevant = false;
@@ -111,7 +112,7 @@ export class Facts {
   }
 
   private mark(list: number, bits: number): void {
-    if (this.bits[list] === 0) this.touched.push(list);
+    if (this.bits[list] === 0) this.touched[this.touchedCount++] = list;
     this.bits[list]! |= bits;
     if (this.relevant[list] === 1) this.isRelevant = true;
   }

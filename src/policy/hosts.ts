@@ -10,6 +10,8 @@ type Reaches<T> = { [reach in HostReach]?: T };
 
 export class HostMap<T> {
   private readonly map = new Map<string, Reaches<T>>();
+  /** For each mark of a host that was added 1: most hosts that are asked for have another one, and need no copy and no hash. */
+  private readonly marks = new Uint8Array(1024);
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
@@ -17,16 +19,22 @@ export class HostMap<T> {
     const before = entries[reach];
     entries[reach] = value;
     this.map.set(host, entries);
+    this.marks[markOf(host, 0)] = 1;
     return before;
+  }
+
+  /** The entries of the host that `text` is from `start` on. */
+  private at(text: string, start: number): Reaches<T> | undefined {
+    return this.marks[markOf(text, start)] === 0 ? undefined : this.map.get(text.slice(start));
   }
 
   /** The entry for a host in canonical form. */
   find(host: string): T | undefined {
     if (this.map.size === 0) return undefined;
-    const own = this.map.get(host);
+    const own = this.at(host, 0);
     if (own?.exact !== undefined || own?.suffix !== undefined) return own.exact ?? own.suffix;
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.map.get(host.slice(dot + 1));
+      const parent = this.at(host, dot + 1);
       if (parent?.below !== undefined || parent?.suffix !== undefined) return parent.below ?? parent.suffix;
     }
     return undefined;
@@ -34,10 +42,10 @@ export class HostMap<T> {
 
   /** Every entry for a host, the nearest first. */
   *all(host: string): IterableIterator<T> {
-    const own = this.map.get(host);
+    const own = this.at(host, 0);
     for (const entry of [own?.exact, own?.suffix]) if (entry !== undefined) yield entry;
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.map.get(host.slice(dot + 1));
+      const parent = this.at(host, dot + 1);
       for (const entry of [parent?.below, parent?.suffix]) if (entry !== undefined) yield entry;
     }
   }
@@ -45,6 +53,14 @@ export class HostMap<T> {
   get isEmpty(): boolean {
     return this.map.size === 0;
   }
+}
+
+/** A number below 1,024 that the same host always has: from its size, its first character and one near its end. */
+function markOf(text: string, start: number): number {
+  const size = text.length - start;
+  const first = size > 0 ? text.charCodeAt(start) : 0;
+  const late = size >= 5 ? text.charCodeAt(text.length - 5) : 0;
+  return (size * 33 + first * 7 + late * 61) & 1023;
 }
 
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */

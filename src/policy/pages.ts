@@ -119,7 +119,8 @@ export function matchPage(layer: PageLayer, request: Request, host: string, page
 export function mayMatch(text: string, start: number, end: number, host: string, path: string): boolean {
   const schemeEnd = text.startsWith('https://', start) ? start + 8 : text.startsWith('http://', start) ? start + 7 : -1;
   if (schemeEnd < 0 || schemeEnd > end) return true;
-  const hostStart = text.startsWith('www.', schemeEnd) && !host.startsWith('www.') ? schemeEnd + 4 : schemeEnd;
+  const isWww = text.charCodeAt(schemeEnd) === 0x77 && text.startsWith('www.', schemeEnd) && !host.startsWith('www.');
+  const hostStart = isWww ? schemeEnd + 4 : schemeEnd;
   const hostEnd = hostStart + host.length;
   const isEnd = hostEnd === end || (hostEnd < end && text.charCodeAt(hostEnd) === 0x2f);
   if (!isEnd || !text.startsWith(host, hostStart)) return !isOtherPlainHost(text, schemeEnd, end);

@@ -155,7 +155,7 @@ function compileGuards(
     const compiled = {
       verdict: verdictOf(rule.verdict, 'rules', rule.id, rule.note),
       check: factory(rule, context),
-      needs: needsOf(rule.check ?? ''),
+      needs: needsOf(rule),
     };
     rules.push(compiled);
     if (isPlaceRule(rule)) places.push(compiled);

@@ -21,7 +21,7 @@ export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint
     address.set(raw);
     return address;
   }
-  address.fill(0, 0, 10);
+  for (let i = 0; i < 10; i++) address[i] = 0;
   address[10] = 0xff;
   address[11] = 0xff;
   for (let i = 0; i < 4; i++) address[12 + i] = raw[i] ?? 0;

@@ -8,20 +8,23 @@ import type { Verdict } from '../policy/types.ts';
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
 const QUOTA_MAX_DIGITS = 16;
-const GAP_SIZE_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
+const GAP_MAX_SIZE_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
 const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
 
-/** An answer whose quota is still open: the bytes before the gap, and where it ends. */
+/** An answer whose quota is still open: what stands before the gap, and behind it from `tailStart` up to `end`. */
 export interface Draft {
-  bytes: Buffer;
-  headSize: number;
-  size: number;
+  readonly bytes: Buffer;
+  readonly headSize: number;
+  readonly tailStart: number;
+  readonly end: number;
 }
 
 /** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
   #headSize = 0;
+  /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
+  #gapSize = GAP_MAX_SIZE_BYTES;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();
 
   /** Begins an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
@@ -40,18 +43,29 @@ export class AnswerWriter {
   draft(index: Index, handle: number, verdict: Verdict): Draft {
     const verdictBytes = this.#verdictBytes(verdict);
     const headSize = this.#headSize;
-    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_SIZE_BYTES + 1_024;
+    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_MAX_SIZE_BYTES + 1_024;
     if (most > this.#scratch.length) {
       const larger = Buffer.allocUnsafeSlow(most);
       this.#scratch.copy(larger, 0, 0, headSize);
       this.#scratch = larger;
     }
     const out = this.#scratch;
-    let at = headSize + GAP_SIZE_BYTES;
-    at += verdictBytes.copy(out, at);
-    if (handle < 0) out[at++] = 0x7d;
-    else at = index.writeTail(handle, out, at);
-    return { bytes: out, headSize, size: at };
+    const tailStart = headSize + this.#gapSize;
+    let end = tailStart + verdictBytes.copy(out, tailStart);
+    if (handle < 0) out[end++] = 0x7d;
+    else end = index.writeTail(handle, out, end);
+    return { bytes: out, headSize, tailStart, end };
+  }
+
+  /** Puts the quota into the gap and returns the finished bytes; they lie in the draft's own buffer. */
+  finish({ bytes, headSize, tailStart, end }: Draft, quotaRemaining: number): Uint8Array {
+    QUOTA_NAME.copy(bytes, headSize);
+    const at = headSize + QUOTA_NAME.length;
+    const gapEnd = at + decimalSize(quotaRemaining);
+    if (gapEnd !== tailStart) bytes.copyWithin(gapEnd, tailStart, end);
+    this.#gapSize = gapEnd - headSize;
+    writeDecimal(bytes, at, gapEnd, quotaRemaining);
+    return new Uint8Array(bytes.buffer, bytes.byteOffset, gapEnd + end - tailStart);
   }
 
   #verdictBytes(of: Verdict): Buffer {
@@ -66,18 +80,10 @@ export class AnswerWriter {
 }
 
 /** Keeps a draft beyond its turn: the writer's buffer is used again by the next request. */
-export function keepDraft(draft: Draft): Draft {
-  const bytes = Buffer.from(draft.bytes.subarray(0, draft.size));
-  return { bytes, headSize: draft.headSize, size: draft.size };
-}
-
-/** Puts the quota into the gap and returns the finished bytes; they lie in the draft's own buffer. */
-export function finishDraft({ bytes, headSize, size }: Draft, quotaRemaining: number): Uint8Array {
-  QUOTA_NAME.copy(bytes, headSize);
-  const at = headSize + QUOTA_NAME.length;
-  const end = at + writeInteger(bytes, at, quotaRemaining);
-  bytes.copyWithin(end, headSize + GAP_SIZE_BYTES, size);
-  return bytes.subarray(0, size - (headSize + GAP_SIZE_BYTES - end));
+export function keepDraft({ bytes, headSize, tailStart, end }: Draft): Draft {
+  const own = Buffer.allocUnsafe(end + QUOTA_MAX_DIGITS);
+  bytes.copy(own, 0, 0, end);
+  return { bytes: own, headSize, tailStart, end };
 }
 
 function writeUnknown(out: Buffer, key: string): number {
@@ -86,14 +92,18 @@ function writeUnknown(out: Buffer, key: string): number {
   return at + NOT_FOUND_TAIL.copy(out, at);
 }
 
-/** Decimal digits of a non-negative integer; returns how many. */
-function writeInteger(out: Buffer, at: number, value: number): number {
+/** How many decimal digits a non-negative integer has. */
+function decimalSize(value: number): number {
   let digits = 1;
   for (let bound = 10; value >= bound; bound *= 10) digits += 1;
+  return digits;
+}
+
+/** A non-negative integer in the digits from `start` up to `end`. */
+function writeDecimal(out: Buffer, start: number, end: number, value: number): void {
   let rest = value;
-  for (let i = at + digits - 1; i >= at; i--) {
-    out[i] = 0x30 + (rest % 10);
+  for (let at = end - 1; at >= start; at--) {
+    out[at] = 0x30 + (rest % 10);
     rest = Math.floor(rest / 10);
   }
-  return digits;
 }

@@ -70,6 +70,7 @@ export class BurstGuard {
   readonly #recordWords: number;
   readonly #clockMs: () => number;
   readonly #seeds: readonly [number, number];
+  readonly #pid = process.pid;
 
   /** `clockMs` is monotonic and the same in all workers; in milliseconds. */
   constructor(memory: ArrayBufferLike, limits: BurstLimits, clockMs: () => number = monotonicMs) {
@@ -98,7 +99,7 @@ export class BurstGuard {
       return this.#count(this.#record(set, kind, high, low, now), now);
     } finally {
       // Not when somebody took the lock over.
-      Atomics.compareExchange(this.#locks, set, process.pid, 0);
+      Atomics.compareExchange(this.#locks, set, this.#pid, 0);
     }
   }
 
@@ -142,14 +143,14 @@ export class BurstGuard {
 
   #lock(set: number): void {
     const locks = this.#locks;
-    if (Atomics.compareExchange(locks, set, 0, process.pid) === 0) return;
+    if (Atomics.compareExchange(locks, set, 0, this.#pid) === 0) return;
     const start = performance.now();
     for (;;) {
       const holder = Atomics.load(locks, set);
       if (holder === 0) {
-        if (Atomics.compareExchange(locks, set, 0, process.pid) === 0) return;
+        if (Atomics.compareExchange(locks, set, 0, this.#pid) === 0) return;
       } else if (performance.now() - start > LOCK_TAKEOVER_MS) {
-        if (Atomics.compareExchange(locks, set, holder, process.pid) === holder) return;
+        if (Atomics.compareExchange(locks, set, holder, this.#pid) === holder) return;
       }
     }
   }

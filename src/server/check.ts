@@ -3,6 +3,7 @@
  *
  *     burst guard 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
  */
+import { performance } from 'node:perf_hooks';
 import type { Config } from '../config/config.ts';
 import { parseTarget, type Target } from '../domain/target.ts';
 import { type ErrorCode, PagegateError } from '../errors.ts';
@@ -10,7 +11,7 @@ import type { AccountRef, ChargeOutcome, Meter } from '../ledger/meter.ts';
 import { evaluate } from '../policy/evaluate.ts';
 import type { Verdict } from '../policy/types.ts';
 import { type Address, addressFromBytes, clientAddress, isInAny, type Network, parseNetwork } from './address.ts';
-import { AnswerWriter, type Draft, finishDraft, keepDraft } from './answer.ts';
+import { AnswerWriter, type Draft, keepDraft } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
@@ -182,7 +183,7 @@ export class CheckHandler {
       this.#refuse(res, 'GET', 'no_index');
       return;
     }
-    const method = (query.method ?? 'GET').toUpperCase();
+    const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
@@ -265,7 +266,7 @@ export class CheckHandler {
     if (outcome.charged) {
       this.#answered.value += 1;
       res.writeHeader('content-type', served.headers);
-      res.end(finishDraft(draft, outcome.remaining), this.#parts.isDraining());
+      res.end(this.#writer.finish(draft, outcome.remaining), this.#parts.isDraining());
     } else this.#refuse(res, 'GET', outcome.error, outcome.quota === undefined ? {} : { fields: { ...outcome.quota } });
   }
 

@@ -9,6 +9,9 @@ import type { Evidence, PageEvidence, PageFilter } from '../policy/types.ts';
 
 const NOTHING: readonly never[] = [];
 const PAGES = '"page_types":{';
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const CLOSING_BRACE = 0x7d;
 
 /** Where the beginning of the answer is kept, whose record is the evidence's `handle`. */
 export interface AnswerHead {
@@ -101,12 +104,14 @@ export function pagesInHead(head: string, mayMatter: PageFilter): PageEvidence[]
   if (head.includes('\\')) return undefined;
   const pages: PageEvidence[] = [];
   let at = head.indexOf(PAGES) + PAGES.length;
-  while (head.charCodeAt(at) !== 0x7d) {
-    const typeEnd = head.indexOf('"', at + 1);
+  while (head.charCodeAt(at) !== CLOSING_BRACE) {
+    // A name is so short that a call out of JavaScript takes longer than the look itself.
+    let typeEnd = at + 1;
+    while (typeEnd < head.length && head.charCodeAt(typeEnd) !== QUOTE) typeEnd++;
     const start = typeEnd + '":"'.length;
     const end = head.indexOf('"', start);
     if (mayMatter(head, start, end)) pages.push({ type: head.slice(at + 1, typeEnd), url: head.slice(start, end) });
-    at = head.charCodeAt(end + 1) === 0x2c ? end + 2 : end + 1;
+    at = head.charCodeAt(end + 1) === COMMA ? end + 2 : end + 1;
   }
   return pages;
 }

@@ -43,9 +43,12 @@ export function parseQuery(raw: string): Query {
   return query;
 }
 
+/** The known parameters. As constants they are also the properties of a {@link Query}. */
+const NAMES = ['url', 'domain', 'method', 'api_key'] as const;
+
 function readParameter(query: Query, piece: string): void {
   const equals = piece.indexOf('=');
-  const name = decode(equals === -1 ? piece : piece.slice(0, equals));
+  const name = nameOf(piece, equals === -1 ? piece.length : equals);
   const value = equals === -1 ? '' : decode(piece.slice(equals + 1));
   if (name === 'api_key') {
     query.apiKeyCount += 1;
@@ -71,6 +74,12 @@ function readParameter(query: Query, piece: string): void {
   query[name] = value;
 }
 
+/** The name that a parameter begins with, decoded; a known one that is written plainly without a copy. */
+function nameOf(piece: string, end: number): string | undefined {
+  for (const name of NAMES) if (name.length === end && piece.startsWith(name)) return name;
+  return decode(piece.slice(0, end));
+}
+
 /** Keeps the first problem. */
 function complain(query: Query, problem: ErrorCode, parameter: string): void {
   if (query.problem !== undefined) return;
@@ -80,6 +89,7 @@ function complain(query: Query, problem: ErrorCode, parameter: string): void {
 
 /** Percent-decoding with `+` as a space; undefined for a malformed escape or bytes that are not UTF-8. */
 function decode(text: string): string | undefined {
+  if (isDecoded(text)) return text;
   // The transport replaces raw bytes that are not UTF-8 by U+FFFD.
   if (text.includes('\ufffd')) return undefined;
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
@@ -89,4 +99,13 @@ function decode(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether a text is ASCII and stands for itself. */
+function isDecoded(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x25 || code === 0x2b || code > 0x7e) return false;
+  }
+  return true;
 }

@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CanonicalUrl, decodeOnce, parseUrl, SPELLING } from '../../src/domain/canonical-url.ts';
+import {
+  type CanonicalUrl,
+  decodeOnce,
+  isPlainPath,
+  parseBareUrl,
+  parseUrl,
+  SPELLING,
+} from '../../src/domain/canonical-url.ts';
 
 interface UrlCase {
   readonly input: string;
@@ -53,6 +60,7 @@ describe('agreement with the URL standard', () => {
 describe('the fast path', () => {
   it('gives what the full parser gives', () => {
     let plain = 0;
+    let plainPaths = 0;
     const piece = fc.oneof(
       fc.constantFrom(
         '/',
@@ -98,6 +106,7 @@ describe('the fast path', () => {
         const url = parseUrl(text);
         const standard = URL.parse(text);
         expect(url?.href).toBe(standard?.href);
+        expect(parseBareUrl(name + pieces.join(''))).toEqual(parseUrl(`https://${name}${pieces.join('')}`));
         if (url === undefined || standard === null) return;
         if (url.isPlain) plain++;
         expect([url.scheme, url.path, url.query, url.fragment]).toEqual([
@@ -108,10 +117,15 @@ describe('the fast path', () => {
         ]);
         expect(url.host).toBe(standard.hostname.replace(/([^.])\.$/, '$1'));
         expect(url.decodedPath).toBe(decodeOnce(standard.pathname));
+        const rest = /^https?:\/\/[^/?#\\]*(\/[^?#]*)/.exec(text)?.[1];
+        if (rest === undefined || !isPlainPath(text, text.indexOf('/', 8), text.length)) return;
+        plainPaths++;
+        expect(standard.pathname).toBe(rest);
       }),
       { numRuns: 5000, seed: 11 },
     );
     expect(plain).toBeGreaterThan(300);
+    expect(plainPaths).toBeGreaterThan(200);
   });
 });
 

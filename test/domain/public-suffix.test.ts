@@ -20,6 +20,12 @@ describe('the public suffix list', () => {
     expect(registrableDomain(canonical(host)) ?? 'null').toBe(expected === 'null' ? 'null' : canonical(expected));
   });
 
+  it('has no registrable domain above a name of two labels', () => {
+    const names = lines.flatMap((line) => line.split(/[\s/]+/)).filter((name) => /^[^.]+\.[^.]+$/.test(name));
+    expect(names.length).toBeGreaterThan(20);
+    for (const name of names) expect([name, undefined]).toContain(registrableDomain(name));
+  });
+
   it.each([
     ['github.io', false, true],
     ['co.uk', true, true],

@@ -73,6 +73,21 @@ describe('parseQuery', () => {
     );
   });
 
+  it('reads every name and value alike, written plainly and as escapes', () => {
+    const escaped = (text: string): string =>
+      Array.from(text, (char) => `%${char.charCodeAt(0).toString(16)}`).join('');
+    const name = fc.constantFrom('url', 'domain', 'method', 'api_key', 'ur', 'urls', 'URL', 'api-key');
+    const value = fc.stringMatching(/^[a-zA-Z0-9:/._~-]{0,20}$/);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, value), { maxLength: 3 }), (parameters) => {
+        const plain = parameters.map(([key, text]) => `${key}=${text}`).join('&');
+        expect(parseQuery(parameters.map(([key, text]) => `${escaped(key)}=${escaped(text)}`).join('&'))).toEqual(
+          parseQuery(plain),
+        );
+      }),
+    );
+  });
+
   it('never throws', () => {
     fc.assert(
       fc.property(

@@ -1,0 +1,77 @@
+/** What spares work for the ordinary request, against the work itself. */
+import { describe, expect, it } from 'vitest';
+import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
+import { matchingGuards } from '../../src/policy/evaluate.ts';
+import { addressOf, traitsOf } from '../../src/policy/guards.ts';
+import { HostMap } from '../../src/policy/hosts.ts';
+import { comparableHost } from '../../src/policy/types.ts';
+import { Random } from '../../tools/fuzz/random.ts';
+import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
+import { hostileForms } from '../evasion/forms.ts';
+import { evidence, licenseePolicy, shipped } from './support.ts';
+
+const METHODS = ['GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'TRACE', 'FOO'];
+
+function* urls(): IterableIterator<CanonicalUrl> {
+  const random = new Random(3);
+  const values = [...hostileForms().all, ...Object.values(longValues(8000))];
+  for (let round = 0; round < 10_000; round++) {
+    const value = randomUrl(random);
+    values.push(value, respell(random, value), mutate(random, value), `${value}${'a'.repeat(random.below(600))}`);
+  }
+  for (const value of values) {
+    const url = parseUrl(value) ?? parseUrl(`https://${value}`);
+    if (url !== undefined) yield url;
+  }
+}
+
+describe('guards that are left out', () => {
+  it.each([
+    ['shipped', shipped],
+    ['open', licenseePolicy({}, 'open')],
+  ] as const)('would not have matched under the %s policy', (_name, policy) => {
+    const random = new Random(4);
+    let matches = 0;
+    for (const url of urls()) {
+      const request = { url, method: random.pick(METHODS) };
+      const host = comparableHost(url.host);
+      const full = { ...request, host, evidence: evidence({ categories: ['Malware'] }), address: addressOf(url) };
+      const asked = policy.guards.filter((rule) => (rule.needs & traitsOf(request)) !== 0);
+      const found = asked.filter((rule) => rule.check(full)).map((rule) => rule.verdict);
+      expect(found).toEqual(matchingGuards(policy, request, host, full.evidence));
+      matches += found.length;
+    }
+    expect(matches).toBeGreaterThan(10_000);
+  });
+});
+
+describe('a map of hosts', () => {
+  it('finds what a plain map finds', () => {
+    const random = new Random(5);
+    const label = (): string =>
+      Array.from({ length: 1 + random.below(3) }, () => random.pick(['a', 'b', 'c1'])).join('');
+    const host = (): string => Array.from({ length: 1 + random.below(3) }, label).join('.');
+    const map = new HostMap<string>();
+    const plain = new Map<string, string>();
+    for (let i = 0; i < 60; i++) {
+      const reach = random.pick(['exact', 'suffix', 'below'] as const);
+      const name = host();
+      map.add(name, reach, `${reach} ${name}`);
+      plain.set(`${reach} ${name}`, name);
+    }
+    let hits = 0;
+    for (let i = 0; i < 5_000; i++) {
+      const name = host();
+      const names = name.split('.').map((_, at, labels) => labels.slice(at).join('.'));
+      const keys = names.flatMap((text, at) =>
+        (at === 0 ? ['exact', 'suffix'] : ['below', 'suffix']).map((reach) => `${reach} ${text}`),
+      );
+      const expected = keys.filter((key) => plain.has(key));
+      expect([...map.all(name)]).toEqual(expected);
+      expect(map.find(name)).toBe(expected[0]);
+      if (expected.length > 0) hits++;
+    }
+    expect(hits).toBeGreaterThan(500);
+    expect([...map.all('')]).toEqual([]);
+  });
+});
