@@ -1,9 +1,9 @@
 /** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Transform } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { PagegateError } from '../errors.ts';
 import type { DropPart } from './manifest.ts';
@@ -11,35 +11,46 @@ import type { DropPart } from './manifest.ts';
 /** What one part may unpack to: this for each record that the manifest promises, and a floor for small ones. */
 const UNPACKED_PER_RECORD_MAX_BYTES = 16_384;
 const UNPACKED_FLOOR_BYTES = 65_536;
+/** Small enough to stay in the processor's cache from the checksum to the last look at a line. */
 const CHUNK_BYTES = 1 << 18;
+/** Plain chunks between two turns of the event loop: an interrupt waits for some hundredths of a second. */
+const CHUNKS_PER_TURN = 16;
+const CLOSED = -1;
 
 /** Progress of one part: bytes of the file as delivered. */
 export type OnBytes = (sizeBytes: number) => void;
 
-/** Reads a file through one buffer, and takes its checksum on the way. */
+/** Reads a file through one buffer, and takes its checksum on the way. A read waits for the disk: the system reads ahead. */
 class PartSource {
-  readonly #handle: FileHandle;
+  #descriptor: number;
   readonly #buffer: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   readonly #hash = createHash('sha256');
   readonly #onBytes: OnBytes | undefined;
 
-  constructor(handle: FileHandle, onBytes: OnBytes | undefined) {
-    this.#handle = handle;
+  constructor(path: string, onBytes: OnBytes | undefined) {
+    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     this.#onBytes = onBytes;
   }
 
-  /** The next bytes, valid until the call after; undefined at the end. */
-  async next(): Promise<Buffer | undefined> {
-    const { bytesRead } = await this.#handle.read(this.#buffer, 0, CHUNK_BYTES);
-    if (bytesRead === 0) return undefined;
-    const chunk = this.#buffer.subarray(0, bytesRead);
+  /** The next bytes, valid until the call after; undefined at the end, and once it is closed. */
+  next(): Buffer | undefined {
+    if (this.#descriptor === CLOSED) return undefined;
+    const sizeBytes = readSync(this.#descriptor, this.#buffer, 0, CHUNK_BYTES, null);
+    if (sizeBytes === 0) return undefined;
+    const chunk = sizeBytes === CHUNK_BYTES ? this.#buffer : this.#buffer.subarray(0, sizeBytes);
     this.#hash.update(chunk);
-    this.#onBytes?.(bytesRead);
+    this.#onBytes?.(sizeBytes);
     return chunk;
   }
 
   digest(): string {
     return this.#hash.digest('hex');
+  }
+
+  close(): void {
+    if (this.#descriptor === CLOSED) return;
+    closeSync(this.#descriptor);
+    this.#descriptor = CLOSED;
   }
 }
 
@@ -51,12 +62,11 @@ class PartSource {
 export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes): AsyncGenerator<Buffer> {
   const cap = UNPACKED_FLOOR_BYTES + part.records * UNPACKED_PER_RECORD_MAX_BYTES;
   const unpack = createUnpacker(part.name);
-  let handle: FileHandle | undefined;
+  let source: PartSource | undefined;
   let sizeBytes = 0;
   let got = '';
   try {
-    handle = await open(join(drop, part.name), constants.O_RDONLY | constants.O_NOFOLLOW);
-    const source = new PartSource(handle, onBytes);
+    source = new PartSource(join(drop, part.name), onBytes);
     const chunks = unpack === undefined ? plainChunks(source) : unpackedChunks(source, unpack);
     for await (const chunk of chunks) {
       sizeBytes += chunk.length;
@@ -72,13 +82,18 @@ export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes)
     throw unreadable(part, error);
   } finally {
     unpack?.destroy();
-    await handle?.close();
+    source?.close();
   }
   checkSum(part, got);
 }
 
 async function* plainChunks(source: PartSource): AsyncGenerator<Buffer> {
-  for (let chunk = await source.next(); chunk !== undefined; chunk = await source.next()) yield chunk;
+  let chunks = 0;
+  for (let chunk = source.next(); chunk !== undefined; chunk = source.next()) {
+    yield chunk;
+    chunks += 1;
+    if (chunks % CHUNKS_PER_TURN === 0) await nextTurn();
+  }
 }
 
 async function* unpackedChunks(source: PartSource, unpack: Transform): AsyncGenerator<Buffer> {
@@ -95,7 +110,7 @@ async function* unpackedChunks(source: PartSource, unpack: Transform): AsyncGene
 /** Gives the source's bytes to the unpacker, one chunk after the other: each is used up when its callback comes. */
 async function feed(source: PartSource, unpack: Transform): Promise<void> {
   try {
-    for (let chunk = await source.next(); chunk !== undefined; chunk = await source.next()) {
+    for (let chunk = source.next(); chunk !== undefined; chunk = source.next()) {
       const bytes = chunk;
       const failure = await new Promise<Error | null | undefined>((resolve) => {
         unpack.write(bytes, resolve);
