@@ -5,14 +5,13 @@
  * rejects; a fuzz test holds it to that.
  */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
-import { ByteMap } from '../index/byte-map.ts';
-import type { RecordFields } from '../index/record-fields.ts';
+import { ByteKey, ByteMap, type Dictionary, type RecordFields } from '../index/writer.ts';
 import { LINE_MAX_BYTES } from '../record/entry.ts';
 import type { Repair } from '../record/findings.ts';
 import { languages } from '../record/languages.ts';
 import { filteringTaxonomy, iabCategories } from '../record/taxonomy.ts';
 import type { VocabularyScope } from '../record/vocabulary.ts';
-import { hasBytes, hostEnd, NO, startsWithWww } from './host-bytes.ts';
+import { FixedText, hostEnd, NO, startsWithWww } from './host-bytes.ts';
 import { PageScanner } from './page-scanner.ts';
 
 const QUOTE = 0x22;
@@ -24,10 +23,6 @@ const NINE = 0x39;
 const BRACKET_OPEN = 0x5b;
 const BRACKET_CLOSE = 0x5d;
 const BRACE_CLOSE = 0x7d;
-
-// As hashBytes in the index room computes it.
-const HASH_START = 0x811c9dc5 | 0;
-const HASH_FACTOR = 0x01000193;
 
 const LANGUAGES = new Uint8Array(0x1_0000);
 for (const code of languages) LANGUAGES[(code.charCodeAt(0) << 8) | code.charCodeAt(1)] = 1;
@@ -56,20 +51,20 @@ const FILTERING = ordinals(
 const FIELD = {
   language: 1,
   page_types: 2,
-  iab_category: 4,
-  filtering_categories: 8,
-  open_page_rank: 16,
-  global_rank: 32,
+  iab_category: 3,
+  filtering_categories: 4,
+  open_page_rank: 5,
+  global_rank: 6,
 };
 /** The fields' first letters differ. */
 const FIELD_OF_LETTER = new Uint8Array(256);
 /** Name with quotes and colon, by field. */
-const FIELD_NAMES: Record<number, Buffer> = {};
+const FIELD_NAMES: FixedText[] = [];
 for (const [name, field] of Object.entries(FIELD)) {
   FIELD_OF_LETTER[name.charCodeAt(0)] = field;
-  FIELD_NAMES[field] = Buffer.from(`"${name}":`);
+  FIELD_NAMES[field] = new FixedText(`"${name}":`);
 }
-const START = Buffer.from('{"domain":"');
+const START = new FixedText('{"domain":"');
 
 /** Repairs of one line that are made here; more of them are left to the slow reader. */
 const REPAIRS_MAX = 64;
@@ -82,12 +77,12 @@ export class FastScanner {
   /** A line that was changed. */
   readonly #scratch: Buffer = Buffer.alloc(LINE_MAX_BYTES + REPAIRS_MAX + 8);
   #buffer: Buffer = this.#scratch;
-  #hash = 0;
+  readonly #text = new ByteKey();
 
-  /** Fills these fields; the ranges are in the fields' source. */
-  constructor(fields: RecordFields, scope: VocabularyScope) {
+  /** Fills these fields; the ranges are in the fields' source. The shapes are those of the dictionary that the fields are encoded with. */
+  constructor(fields: RecordFields, scope: VocabularyScope, shapes?: Dictionary['shapes']) {
     this.#fields = fields;
-    this.#pages = new PageScanner(fields, scope);
+    this.#pages = new PageScanner(fields, scope, shapes);
   }
 
   /**
@@ -123,12 +118,11 @@ export class FastScanner {
   #scanOnce(buffer: Buffer, start: number, end: number): boolean {
     const fields = this.#fields;
     this.#buffer = buffer;
-    this.#pages.begin(buffer);
-    if (end - start < START.length + 4 || buffer[end - 1] !== BRACE_CLOSE || !hasBytes(buffer, START, start))
-      return false;
-    fields.clear();
-    fields.source = buffer;
-    fields.domainStart = start + START.length;
+    this.#pages.begin();
+    fields.begin(buffer);
+    const { view } = fields;
+    if (buffer[end - 1] !== BRACE_CLOSE || !START.isAt(view, start, end)) return false;
+    fields.domainStart = start + START.size;
     let at = hostEnd(buffer, fields.domainStart, end);
     if (at === NO || buffer[at] !== QUOTE) return false;
     fields.domainEnd = at;
@@ -137,12 +131,12 @@ export class FastScanner {
     let seen = 0;
     // Every reader stops at the brace that ends the line at the latest, or finds what it does not know.
     while (buffer[at] === COMMA) {
-      const field = FIELD_OF_LETTER[buffer[at + 2]!]!;
-      if (field === 0 || (seen & field) !== 0) return false;
-      seen |= field;
+      const field = FIELD_OF_LETTER[buffer[at + 2] ?? 0]!;
+      if (field === 0 || (seen & (1 << field)) !== 0) return false;
+      seen |= 1 << field;
       const name = FIELD_NAMES[field]!;
-      if (!hasBytes(buffer, name, at + 1)) return false;
-      at = this.#value(field, at + 1 + name.length, end);
+      if (!name.isAt(view, at + 1, end)) return false;
+      at = this.#value(field, at + 1 + name.size, end);
       if (at === NO) return false;
     }
     return at === end - 1;
@@ -178,26 +172,6 @@ export class FastScanner {
     }
   }
 
-  /**
-   * A string without escapes, in printable ASCII, that begins at `at`: where its closing quote is. Leaves the hash of its bytes for
-   * the table it is looked up in.
-   */
-  #text(at: number, end: number): number {
-    const buffer = this.#buffer;
-    if (buffer[at] !== QUOTE) return NO;
-    let hash = HASH_START;
-    for (let i = at + 1; i < end; i++) {
-      const byte = buffer[i]!;
-      if (byte === QUOTE) {
-        this.#hash = hash;
-        return i;
-      }
-      if (byte < 0x20 || byte > 0x7e || byte === 0x5c) return NO;
-      hash = Math.imul(hash ^ byte, HASH_FACTOR);
-    }
-    return NO;
-  }
-
   #language(at: number, end: number): number {
     const buffer = this.#buffer;
     if (at + 4 > end || buffer[at] !== QUOTE || buffer[at + 3] !== QUOTE) return NO;
@@ -208,9 +182,11 @@ export class FastScanner {
   }
 
   #iabCategory(at: number, end: number): number {
-    const close = this.#text(at, end);
+    const { view } = this.#fields;
+    if (this.#buffer[at] !== QUOTE) return NO;
+    const close = this.#text.takeQuoted(view, at + 1, end);
     if (close === NO) return NO;
-    const ordinal = IAB.getHashed(0, this.#hash, this.#buffer, at + 1, close);
+    const ordinal = IAB.get(0, this.#text);
     if (ordinal === NO) return NO;
     this.#fields.iabCategory = ordinal;
     return close + 1;
@@ -218,13 +194,15 @@ export class FastScanner {
 
   #filteringCategories(start: number, end: number): number {
     const buffer = this.#buffer;
+    const { view } = this.#fields;
     if (buffer[start] !== BRACKET_OPEN) return NO;
     if (buffer[start + 1] === BRACKET_CLOSE) return start + 2;
     let at = start;
     do {
-      const close = this.#text(at + 1, end);
+      if (buffer[at + 1] !== QUOTE) return NO;
+      const close = this.#text.takeQuoted(view, at + 2, end);
       if (close === NO) return NO;
-      const ordinal = FILTERING.getHashed(0, this.#hash, buffer, at + 2, close);
+      const ordinal = FILTERING.get(0, this.#text);
       if (ordinal === NO || !this.#addFiltering(ordinal)) return NO;
       at = close + 1;
     } while (buffer[at] === COMMA);

@@ -18,10 +18,33 @@ for (let code = 0; code < 128; code++) {
 HOST_CLASS[HYPHEN] = 3;
 HOST_CLASS[DOT] = 4;
 
-/** True where these bytes stand at `at`. */
-export function hasBytes(buffer: Uint8Array, bytes: Uint8Array, at: number): boolean {
-  for (let i = 0; i < bytes.length; i++) if (buffer[at + i] !== bytes[i]) return false;
-  return true;
+/** A text of at least four bytes that is looked for in lines, four bytes at a time; the last four overlap the ones before. */
+export class FixedText {
+  readonly size: number;
+  readonly #words: Int32Array;
+
+  constructor(text: string) {
+    this.size = text.length;
+    const view = new DataView(Uint8Array.from(Buffer.from(text, 'latin1')).buffer);
+    this.#words = Int32Array.from({ length: (text.length + 3) >>> 2 }, (_, i) =>
+      view.getInt32(Math.min(i * 4, text.length - 4), true),
+    );
+  }
+
+  /** Its first four bytes. */
+  get firstWord(): number {
+    return this.#words[0]!;
+  }
+
+  /** True where it stands at `at` of a line that ends at `end`. */
+  isAt(view: DataView, at: number, end: number): boolean {
+    const words = this.#words;
+    const last = at + this.size - 4;
+    if (last + 4 > end) return false;
+    let from = at;
+    for (let i = 0; from < last; i++, from += 4) if (view.getInt32(from, true) !== words[i]) return false;
+    return view.getInt32(last, true) === words[words.length - 1];
+  }
 }
 
 /** A host as it stands in a key (see isPlainHost in the domain room): where it ends, or `NO`. */

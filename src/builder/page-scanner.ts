@@ -1,9 +1,17 @@
 /** The `page_types` of a line, read straight from its bytes: a part of the fast scanner. */
 import { registrableDomain } from '../domain/public-suffix.ts';
-import type { RecordFields } from '../index/record-fields.ts';
+import {
+  ByteKey,
+  ByteMap,
+  type Dictionary,
+  INHERITED_ORIGIN,
+  NO_SHAPE,
+  type RecordFields,
+  SHAPE_UNKNOWN,
+} from '../index/writer.ts';
 import { PAGE_URL_MAX_BYTES } from '../record/page-urls.ts';
 import { pageTypes, type VocabularyScope } from '../record/vocabulary.ts';
-import { hasBytes, hostEnd, NO } from './host-bytes.ts';
+import { FixedText, hostEnd, NO } from './host-bytes.ts';
 
 const QUOTE = 0x22;
 const PERCENT = 0x25;
@@ -12,10 +20,9 @@ const DOT = 0x2e;
 const SLASH = 0x2f;
 const BRACE_OPEN = 0x7b;
 const BRACE_CLOSE = 0x7d;
-const HTTP = Buffer.from('http');
+const HTTP = new FixedText('http://');
+const HTTPS = new FixedText('https://');
 const TYPE_SLOTS = 256;
-/** Origins of one line that are remembered. */
-const ORIGINS_MAX = 4;
 
 /**
  * Characters after the host that the URL parser leaves as they are are not 0. What may begin a dot segment: of two neighbors, the upper
@@ -41,180 +48,137 @@ export class PageScanner {
   /** Page types by the first four bytes of their name, closing quote and colon; then all of its bytes. */
   readonly #typeWords: Int32Array = new Int32Array(TYPE_SLOTS);
   readonly #typeOrdinals: Int8Array = new Int8Array(TYPE_SLOTS).fill(NO);
-  readonly #typeTexts: readonly Uint8Array[];
-  #buffer: Buffer = Buffer.alloc(0);
-  /** Of the buffer's memory: what is at `at` in the buffer is at `at + #viewOffset` there. */
-  #view: DataView = new DataView(this.#buffer.buffer);
-  #viewOffset = 0;
+  readonly #typeTexts: readonly FixedText[];
+  /** Paths of the dictionary, by page type: a number as `shapeValue` makes it. */
+  readonly #shapes: ByteMap;
+  readonly #unknownShape: number;
+  readonly #path = new ByteKey();
   #type = 0;
-  /** Scheme and host of URLs of this line that were found to be on its domain. */
-  readonly #originStarts: Int32Array = new Int32Array(ORIGINS_MAX);
-  readonly #originSizes: Int32Array = new Int32Array(ORIGINS_MAX);
-  #originCount = 0;
+  #origin = 0;
+  #shape = 0;
 
-  constructor(fields: RecordFields, scope: VocabularyScope) {
+  /** With shapes it says which of them a path is: they must be those of the dictionary that the fields are encoded with. */
+  constructor(fields: RecordFields, scope: VocabularyScope, shapes?: Dictionary['shapes']) {
     this.#fields = fields;
-    this.#typeTexts = pageTypes(scope).map(({ name }) => Buffer.from(`${name}":"`));
-    this.#typeTexts.forEach((text, ordinal) => {
-      const word = text[0]! | (text[1]! << 8) | (text[2]! << 16) | (text[3]! << 24);
-      let slot = slotOfWord(word);
+    this.#typeTexts = pageTypes(scope).map(({ name }) => new FixedText(`${name}":"`));
+    this.#typeTexts.forEach(({ firstWord }, ordinal) => {
+      let slot = slotOfWord(firstWord);
       while (this.#typeOrdinals[slot] !== NO) slot = (slot + 1) % TYPE_SLOTS;
-      this.#typeWords[slot] = word;
+      this.#typeWords[slot] = firstWord;
       this.#typeOrdinals[slot] = ordinal;
     });
+    this.#shapes = shapeTable(shapes ?? []);
+    this.#unknownShape = shapes === undefined ? SHAPE_UNKNOWN : NO_SHAPE;
   }
 
-  /** Begins a line that is in this buffer. */
-  begin(buffer: Buffer): void {
-    if (buffer !== this.#buffer) {
-      this.#buffer = buffer;
-      this.#view = new DataView(buffer.buffer);
-      this.#viewOffset = buffer.byteOffset;
-    }
-    this.#originCount = 0;
+  /** Begins a line. */
+  begin(): void {
     this.slashAt = NO;
   }
 
   /** Reads the object of pages that begins at `start` into the fields: where it ends, or `NO`. */
   scan(start: number, end: number): number {
-    const buffer = this.#buffer;
     const fields = this.#fields;
-    if (buffer[start] !== BRACE_OPEN) return NO;
-    if (buffer[start + 1] === BRACE_CLOSE) return start + 2;
+    const { source } = fields;
+    if (source[start] !== BRACE_OPEN) return NO;
+    if (source[start + 1] === BRACE_CLOSE) return start + 2;
     let at = start;
-    let last = NO;
     do {
       const url = this.#typeName(at + 1, end);
       if (url === NO) return NO;
-      const close = this.#url(url, end);
-      if (close === NO) return NO;
-      const type = this.#type;
-      if (type > last) {
-        fields.addPage(type, url, close);
-        last = type;
-      } else if (!this.#insertPage(type, url, close)) return NO;
+      let path = this.#knownOrigin(url, end);
+      if (path === NO) path = this.#newOrigin(url, end);
+      if (path === NO) return NO;
+      const close = this.#pathEnd(path, end);
+      if (close === NO || close - url > PAGE_URL_MAX_BYTES) return NO;
+      if (!fields.addPage(this.#type, url, close, this.#origin, this.#shape)) return NO;
       at = close + 1;
-    } while (buffer[at] === COMMA);
-    return buffer[at] === BRACE_CLOSE ? at + 1 : NO;
+    } while (source[at] === COMMA);
+    return source[at] === BRACE_CLOSE ? at + 1 : NO;
   }
 
   /** The name of a page type, from its opening quote to the URL's: where the URL begins. */
   #typeName(at: number, end: number): number {
-    const buffer = this.#buffer;
-    if (at + 5 > end || buffer[at] !== QUOTE) return NO;
-    const word = this.#view.getInt32(at + 1 + this.#viewOffset, true);
+    const { source, view } = this.#fields;
+    if (at + 5 > end || source[at] !== QUOTE) return NO;
+    const word = view.getInt32(at + 1, true);
     for (let slot = slotOfWord(word); ; slot = (slot + 1) % TYPE_SLOTS) {
       const ordinal = this.#typeOrdinals[slot]!;
       if (ordinal === NO) return NO;
       if (this.#typeWords[slot] !== word) continue;
       const text = this.#typeTexts[ordinal]!;
-      let i = 4;
-      while (i < text.length && text[i] === buffer[at + 1 + i]) i += 1;
-      if (i < text.length) continue;
+      if (!text.isAt(view, at + 1, end)) continue;
       this.#type = ordinal;
-      return at + 1 + text.length;
+      return at + 1 + text.size;
     }
   }
 
-  /** Puts a page that comes out of order in its place; false where its type is there already. */
-  #insertPage(type: number, start: number, end: number): boolean {
-    const fields = this.#fields;
-    const { pageTypes: types, pageStarts, pageEnds } = fields;
-    let place = fields.pageCount;
-    while (place > 0 && types[place - 1]! > type) place -= 1;
-    if (place > 0 && types[place - 1] === type) return false;
-    fields.addPage(type, start, end);
-    for (let i = fields.pageCount - 1; i > place; i--) {
-      types[i] = types[i - 1]!;
-      pageStarts[i] = pageStarts[i - 1]!;
-      pageEnds[i] = pageEnds[i - 1]!;
-    }
-    types[place] = type;
-    pageStarts[place] = start;
-    pageEnds[place] = end;
-    return true;
+  /** Where the path that begins at `start`, with a slash, ends: in the URL standard's own spelling, up to the closing quote. */
+  #pathEnd(start: number, end: number): number {
+    const { view } = this.#fields;
+    const path = this.#path;
+    const close = path.takeQuoted(view, start, end);
+    if (close === NO) return NO;
+    const shape = this.#shapes.get(this.#type, path);
+    this.#shape = shape < 0 ? this.#unknownShape : shape >> 1;
+    return shape >= 0 && (shape & 1) === 1 ? close : this.#isCanonical(start, close);
   }
 
-  /** A URL in the URL standard's own spelling, on the line's domain or below it: where its closing quote is. */
-  #url(start: number, end: number): number {
-    const buffer = this.#buffer;
-    let at = this.#knownOrigin(start, end);
-    if (at === NO) at = this.#origin(start, end);
-    if (at === NO) return NO;
-    // Here is a slash. One branch for each byte: what has to be looked at again is only noted.
-    const pathStart = at;
-    let before = TAIL_CLASS[SLASH]!;
-    let suspect = 0;
-    at += 1;
-    for (let kind = TAIL_CLASS[buffer[at]!]!; kind !== 0; kind = TAIL_CLASS[buffer[at]!]!) {
-      suspect |= (before >>> 4) & kind;
-      before = kind;
-      at += 1;
-    }
-    if (suspect !== 0 && this.#hasDotSegment(pathStart, at)) return NO;
-    return at < end && buffer[at] === QUOTE && at - start <= PAGE_URL_MAX_BYTES ? at : NO;
-  }
-
-  /** True where a segment begins with a dot, plain or encoded: it may be one of those that the URL parser resolves. */
-  #hasDotSegment(start: number, end: number): boolean {
-    const buffer = this.#buffer;
-    for (let at = start; at < end; at++) {
-      if (buffer[at] === SLASH && buffer[at + 1] === DOT) return true;
-      if (buffer[at] === PERCENT && buffer[at + 1] === 0x32 && (buffer[at + 2]! | 0x20) === 0x65) return true;
-    }
-    return false;
+  /** `close`, where the path up to there is one that the URL parser leaves as it is; otherwise `NO`. */
+  #isCanonical(start: number, close: number): number {
+    const { source } = this.#fields;
+    if (!isCanonicalPath(source, start, close)) return NO;
+    // Which lines of a sample are read here decides what is learned from it: there it stays with the strict rule.
+    return this.#unknownShape === SHAPE_UNKNOWN && hasDottedSegment(source, start, close) ? NO : close;
   }
 
   /** Where the slash behind scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
   #knownOrigin(start: number, end: number): number {
-    const view = this.#view;
-    const offset = this.#viewOffset;
-    for (let i = 0; i < this.#originCount; i++) {
-      const size = this.#originSizes[i]!;
+    const { view, originStarts, originSizes, originCount, domainStart, domainEnd } = this.#fields;
+    for (let i = 0; i < originCount; i++) {
+      const size = originSizes[i]! + domainEnd - domainStart;
       if (start + size >= end) continue;
       // Size and slash are at least 8 bytes. Four at a time; the last four, which differ most, overlap the ones before.
-      const last = start + size - 3 + offset;
-      const distance = this.#originStarts[i]! - start;
+      const last = start + size - 3;
+      const distance = originStarts[i]! - start;
       if (view.getInt32(last, true) !== view.getInt32(last + distance, true)) continue;
-      let at = start + offset;
+      let at = start;
       while (at < last && view.getInt32(at, true) === view.getInt32(at + distance, true)) at += 4;
-      if (at >= last) return start + size;
+      if (at < last) continue;
+      this.#origin = i;
+      return start + size;
     }
     return NO;
   }
 
   /** Scheme and host of a URL that may be on the line's domain: where the slash behind them is. */
-  #origin(start: number, end: number): number {
-    const buffer = this.#buffer;
-    if (!hasBytes(buffer, HTTP, start)) return NO;
-    const colon = buffer[start + 4] === 0x73 ? start + 5 : start + 4;
-    if (buffer[colon] !== 0x3a || buffer[colon + 1] !== SLASH || buffer[colon + 2] !== SLASH) return NO;
-    const hostStart = colon + 3;
-    const behind = hostEnd(buffer, hostStart, end);
+  #newOrigin(start: number, end: number): number {
+    const fields = this.#fields;
+    const { source, view, domainStart, domainEnd } = fields;
+    const scheme = HTTPS.isAt(view, start, end) ? HTTPS : HTTP;
+    if (scheme === HTTP && !HTTP.isAt(view, start, end)) return NO;
+    const hostStart = start + scheme.size;
+    const behind = hostEnd(source, hostStart, end);
     if (behind === NO || !this.#isOnDomain(hostStart, behind)) return NO;
-    const next = buffer[behind];
+    const next = source[behind];
     if (next !== SLASH) {
       if (next === QUOTE || next === 0x3f || next === 0x23) this.slashAt = behind;
       return NO;
     }
-    if (this.#originCount < ORIGINS_MAX) {
-      this.#originStarts[this.#originCount] = start;
-      this.#originSizes[this.#originCount] = behind - start;
-      this.#originCount += 1;
-    }
+    if (fields.originCount === fields.originStarts.length) return NO;
+    this.#origin = fields.addOrigin(start, behind - start - (domainEnd - domainStart));
     return behind;
   }
 
   /** True where a host is the line's domain, or below it with no public suffix between. */
   #isOnDomain(start: number, end: number): boolean {
-    const buffer = this.#buffer;
-    const { domainStart, domainEnd } = this.#fields;
+    const { source, domainStart, domainEnd } = this.#fields;
     const below = end - start - (domainEnd - domainStart);
     if (below < 0) return false;
-    for (let i = domainStart, j = start + below; i < domainEnd; i++, j++) if (buffer[i] !== buffer[j]) return false;
+    for (let i = domainStart, j = start + below; i < domainEnd; i++, j++) if (source[i] !== source[j]) return false;
     if (below === 0) return true;
-    if (buffer[start + below - 1] !== DOT) return false;
-    const registrable = registrableDomain((buffer as Sliceable).latin1Slice(start, end));
+    if (source[start + below - 1] !== DOT) return false;
+    const registrable = registrableDomain((source as Sliceable).latin1Slice(start, end));
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;
   }
@@ -222,4 +186,53 @@ export class PageScanner {
 
 function slotOfWord(word: number): number {
   return Math.imul(word, 0x9e3779b1) >>> 24;
+}
+
+/**
+ * True where the URL parser leaves the path `source[start, close)`, which begins with a slash, as it is. One branch for each byte: what has to be
+ * looked at again is only noted.
+ */
+function isCanonicalPath(source: Uint8Array, start: number, close: number): boolean {
+  let before = TAIL_CLASS[SLASH]!;
+  let suspect = 0;
+  for (let at = start + 1; at < close; at++) {
+    const kind = TAIL_CLASS[source[at]!]!;
+    if (kind === 0) return false;
+    suspect |= (before >>> 4) & kind;
+    before = kind;
+  }
+  return suspect === 0 || !hasDotSegment(source, start, close);
+}
+
+/** True where a segment may be one of those that the URL parser resolves: dots, plain or encoded. `.well-known` is none. */
+function hasDotSegment(source: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    if (source[at] === SLASH && source[at + 1] === DOT && !isLetter(source[at + 2]!)) return true;
+    if (source[at] === PERCENT && source[at + 1] === 0x32 && (source[at + 2]! | 0x20) === 0x65) return true;
+  }
+  return false;
+}
+
+/** True where a segment begins with a dot. */
+function hasDottedSegment(source: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (source[at] === SLASH && source[at + 1] === DOT) return true;
+  return false;
+}
+
+function isLetter(byte: number): boolean {
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x7a;
+}
+
+/** Paths that go with any origin → twice their number among the shapes of a type, and 1 more where they need no further look. */
+function shapeTable(shapes: Dictionary['shapes']): ByteMap {
+  return new ByteMap(
+    shapes.flatMap((ofType, tag) =>
+      ofType.flatMap(({ origin, path }, number) => {
+        const bytes = Buffer.from(path, 'latin1');
+        const isCanonical = bytes[0] === SLASH && isCanonicalPath(bytes, 0, bytes.length);
+        return origin === INHERITED_ORIGIN ? [{ tag, text: path, value: 2 * number + (isCanonical ? 1 : 0) }] : [];
+      }),
+    ),
+  );
 }

@@ -72,7 +72,7 @@ class EntrySink implements LineSink {
     this.#encoder = encoder;
     this.#spill = spill;
     this.#rejectsWriter = rejects;
-    this.#scanner = new FastScanner(this.#fields, setup.scope);
+    this.#scanner = new FastScanner(this.#fields, setup.scope, setup.dictionary.shapes);
   }
 
   line(buffer: Buffer, start: number, end: number, number: number): void {

@@ -1,76 +1,219 @@
-/** Byte strings → numbers, looked up without making a string: what the encoder asks for every URL of every record. */
+/**
+ * Byte strings → numbers, looked up without making a string: what a build asks for every URL of every record. Bytes are read four at a
+ * time, never beyond the range that was given.
+ */
+
+/** A key of a map: a tag (any 31-bit number), a text (one byte a character), and what it stands for (from 0). */
+export interface ByteMapEntry {
+  readonly tag: number;
+  readonly text: string;
+  readonly value: number;
+}
+
+/** Words of a slot: tag, size of the key in bytes (`EMPTY` where there is none), where its words begin, value. */
+const SLOT_WORDS = 4;
+const EMPTY = -1;
+/** Keys up to here are hashed and compared without a loop, whose end the machine could only guess. */
+const SHORT_WORDS = 4;
+const SHORT_BYTES = 4 * SHORT_WORDS;
 
 /** An open-addressed table, filled once. */
 export class ByteMap {
   readonly #slots: Int32Array;
   readonly #mask: number;
-  readonly #keys: Uint8Array;
-  readonly #starts: Int32Array;
-  readonly #tags: Int32Array;
-  readonly #values: Int32Array;
+  /** The keys, each filled up with zeros to whole words, and to `SHORT_WORDS` at least. */
+  readonly #keys: Int32Array;
 
-  /** Each entry: a tag (any 31-bit number, part of the key), the key's text (one byte a character), its value. */
-  constructor(entries: readonly { readonly tag: number; readonly text: string; readonly value: number }[]) {
+  constructor(entries: readonly ByteMapEntry[]) {
     let size = 16;
-    while (size < entries.length * 3) size *= 2;
+    while (size < entries.length * 2) size *= 2;
     this.#mask = size - 1;
-    this.#slots = new Int32Array(size).fill(-1);
-    this.#starts = new Int32Array(entries.length + 1);
-    this.#tags = new Int32Array(entries.length);
-    this.#values = new Int32Array(entries.length);
-    const keys: number[] = [];
-    entries.forEach(({ tag, text, value }, i) => {
-      for (let j = 0; j < text.length; j++) keys.push(text.charCodeAt(j));
-      this.#starts[i + 1] = keys.length;
-      this.#tags[i] = tag;
-      this.#values[i] = value;
-    });
-    this.#keys = Uint8Array.from(keys);
-    for (let i = 0; i < entries.length; i++) {
-      let slot = hash(this.#tags[i]!, this.#keys, this.#starts[i]!, this.#starts[i + 1]!) & this.#mask;
-      while (this.#slots[slot] !== -1) slot = (slot + 1) & this.#mask;
-      this.#slots[slot] = i;
+    this.#slots = new Int32Array(size * SLOT_WORDS).fill(EMPTY);
+    const wordsOf = (text: string): number => Math.max(SHORT_WORDS, (text.length + 3) >>> 2);
+    const view = new DataView(new ArrayBuffer(entries.reduce((sum, { text }) => sum + wordsOf(text) * 4, 0)));
+    const key = new ByteKey();
+    let words = 0;
+    for (const { tag, text, value } of entries) {
+      for (let i = 0; i < text.length; i++) view.setUint8(words * 4 + i, text.charCodeAt(i));
+      key.take(view, words * 4, words * 4 + text.length);
+      let slot = mixTag(tag, key.hash) & this.#mask;
+      while (this.#slots[slot * SLOT_WORDS + 1] !== EMPTY) slot = (slot + 1) & this.#mask;
+      this.#slots.set([tag, text.length, words, value], slot * SLOT_WORDS);
+      words += wordsOf(text);
     }
+    this.#keys = Int32Array.from({ length: words }, (_, i) => view.getInt32(i * 4, true));
   }
 
   /** The value of a key, or -1. */
-  get(tag: number, source: Uint8Array, start: number, end: number): number {
-    return this.getHashed(tag, hashBytes(source, start, end), source, start, end);
-  }
-
-  /** The same, with `hashBytes` of the range already computed. */
-  getHashed(tag: number, bytesHash: number, source: Uint8Array, start: number, end: number): number {
-    const keys = this.#keys;
-    let slot = mix(tag, bytesHash) & this.#mask;
-    for (;;) {
-      const i = this.#slots[slot]!;
-      if (i === -1) return -1;
-      if (this.#tags[i] === tag) {
-        const keyStart = this.#starts[i]!;
-        const size = this.#starts[i + 1]! - keyStart;
-        if (size === end - start) {
-          let j = 0;
-          while (j < size && keys[keyStart + j] === source[start + j]) j++;
-          if (j === size) return this.#values[i]!;
-        }
-      }
-      slot = (slot + 1) & this.#mask;
+  get(tag: number, key: ByteKey): number {
+    const slots = this.#slots;
+    const { size } = key;
+    for (let slot = mixTag(tag, key.hash) & this.#mask; ; slot = (slot + 1) & this.#mask) {
+      const at = slot * SLOT_WORDS;
+      const slotSize = slots[at + 1]!;
+      if (slotSize === EMPTY) return -1;
+      if (slotSize === size && slots[at] === tag && this.#isKey(slots[at + 2]!, key)) return slots[at + 3]!;
     }
   }
+
+  #isKey(start: number, key: ByteKey): boolean {
+    const keys = this.#keys;
+    const differences =
+      (keys[start]! ^ key.word0) |
+      (keys[start + 1]! ^ key.word1) |
+      (keys[start + 2]! ^ key.word2) |
+      (keys[start + 3]! ^ key.word3);
+    if (differences !== 0) return false;
+    return key.size <= SHORT_BYTES || key.hasRest(keys, start);
+  }
 }
 
-/** A quick hash of a range; stays inside the process. */
-export function hashBytes(source: Uint8Array, start: number, end: number): number {
-  let value = 0x811c9dc5 | 0;
-  for (let i = start; i < end; i++) value = Math.imul(value ^ source[i]!, 0x01000193);
-  return value;
+/** A range of bytes that maps are asked for; one object that is filled again for each. */
+export class ByteKey {
+  size = 0;
+  hash = 0;
+  /** The first words, with zeros behind the range's end. */
+  word0 = 0;
+  word1 = 0;
+  word2 = 0;
+  word3 = 0;
+  #source: DataView = new DataView(new ArrayBuffer(0));
+  #start = 0;
+
+  /** Takes the range `source[start, end)`. */
+  take(source: DataView, start: number, end: number): void {
+    const size = end - start;
+    this.size = size;
+    this.#source = source;
+    this.#start = start;
+    if (size >= SHORT_BYTES) {
+      this.#takeFirst(
+        source.getInt32(start, true),
+        source.getInt32(start + 4, true),
+        source.getInt32(start + 8, true),
+        source.getInt32(start + 12, true),
+      );
+      if (size > SHORT_BYTES) this.#hashRest();
+    } else {
+      this.#takeFirst(
+        wordUpTo(source, start, end),
+        wordUpTo(source, start + 4, end),
+        wordUpTo(source, start + 8, end),
+        wordUpTo(source, start + 12, end),
+      );
+    }
+  }
+
+  /**
+   * Takes the string that begins at `start`, up to the first quote before `end`; returns where that is, or -1. What it passes is not looked
+   * at further: a text that a map has holds what the map's makers let into it.
+   */
+  takeQuoted(source: DataView, start: number, end: number): number {
+    if (start + SHORT_BYTES > end) return this.#takeQuotedSlowly(source, start, start, end);
+    const word0 = source.getInt32(start, true);
+    const word1 = source.getInt32(start + 4, true);
+    const word2 = source.getInt32(start + 8, true);
+    const word3 = source.getInt32(start + 12, true);
+    const quotes0 = quotesIn(word0);
+    const quotes1 = quotesIn(word1);
+    const quotes2 = quotesIn(word2);
+    const quotes3 = quotesIn(word3);
+    if ((quotes0 | quotes1 | quotes2 | quotes3) === 0) {
+      return this.#takeQuotedSlowly(source, start, start + SHORT_BYTES, end);
+    }
+    // No branch from here on: of each word the bytes before a quote, and none once there was a quote before.
+    const mask0 = bytesBefore(quotes0);
+    const mask1 = bytesBefore(quotes1) & allIfZero(quotes0);
+    const mask2 = bytesBefore(quotes2) & allIfZero(quotes0 | quotes1);
+    const mask3 = bytesBefore(quotes3) & allIfZero(quotes0 | quotes1 | quotes2);
+    const size = bytesOf(mask0) + bytesOf(mask1) + bytesOf(mask2) + bytesOf(mask3);
+    this.size = size;
+    this.#source = source;
+    this.#start = start;
+    this.#takeFirst(word0 & mask0, word1 & mask1, word2 & mask2, word3 & mask3);
+    return start + size;
+  }
+
+  /** The same without looking before `from`, for what is long or stands near the end. */
+  #takeQuotedSlowly(source: DataView, start: number, from: number, end: number): number {
+    let at = from;
+    while (at + 4 <= end && quotesIn(source.getInt32(at, true)) === 0) at += 4;
+    while (at < end && source.getUint8(at) !== QUOTE) at += 1;
+    if (at >= end) return -1;
+    this.take(source, start, at);
+    return at;
+  }
+
+  #takeFirst(word0: number, word1: number, word2: number, word3: number): void {
+    this.word0 = word0;
+    this.word1 = word1;
+    this.word2 = word2;
+    this.word3 = word3;
+    this.hash =
+      Math.imul(word0, 0x9e3779b1) ^
+      Math.imul(rotate(word1), 0x85ebca77) ^
+      Math.imul(word2, 0xc2b2ae3d) ^
+      Math.imul(rotate(word3), 0x27d4eb2f);
+  }
+
+  #hashRest(): void {
+    const source = this.#source;
+    const end = this.#start + this.size;
+    let { hash } = this;
+    // The last word overlaps the one before.
+    for (let at = this.#start + SHORT_BYTES; at < end; at += 4) {
+      const value = Math.imul(hash ^ source.getInt32(Math.min(at, end - 4), true), 0x9e3779b1);
+      hash = value ^ (value >>> 15);
+    }
+    this.hash = hash;
+  }
+
+  /** Whether what follows the first words is the same as in `keys`, where the key begins at word `start`. */
+  hasRest(keys: Int32Array, start: number): boolean {
+    const source = this.#source;
+    const end = this.#start + this.size;
+    let word = start + SHORT_WORDS;
+    let at = this.#start + SHORT_BYTES;
+    for (; at + 4 <= end; at += 4, word++) if (source.getInt32(at, true) !== keys[word]) return false;
+    return at === end || source.getInt32(end - 4, true) >>> (8 * (at + 4 - end)) === keys[word];
+  }
 }
 
-function mix(tag: number, bytesHash: number): number {
-  const value = Math.imul(bytesHash ^ Math.imul(tag + 1, 0x9e3779b1), 0x85ebca77);
+const QUOTE = 0x22;
+
+/** The lowest bit set is the highest bit of the first byte that is a quote; 0 where none is. */
+function quotesIn(word: number): number {
+  const differences = word ^ 0x22222222;
+  return (differences - 0x01010101) & ~differences & 0x80808080;
+}
+
+/** Ones in the bytes below the first one marked. */
+function bytesBefore(marks: number): number {
+  return ((marks & -marks) >>> 7) - 1;
+}
+
+function allIfZero(marks: number): number {
+  return ~((marks | -marks) >> 31);
+}
+
+/** How many bytes a mask has. */
+function bytesOf(mask: number): number {
+  return (32 - Math.clz32(mask)) >>> 3;
+}
+
+function rotate(word: number): number {
+  return (word << 15) | (word >>> 17);
+}
+
+/** The bytes from `at` on, zeros from `end` on, as a word. */
+function wordUpTo(source: DataView, at: number, end: number): number {
+  if (at + 4 <= end) return source.getInt32(at, true);
+  let word = 0;
+  for (let i = at; i < end; i++) word |= source.getUint8(i) << (8 * (i - at));
+  return word;
+}
+
+function mixTag(tag: number, hash: number): number {
+  const value = Math.imul(hash ^ Math.imul(tag + 1, 0x9e3779b1) ^ (hash >>> 15), 0x85ebca77);
   return value ^ (value >>> 15);
-}
-
-function hash(tag: number, source: Uint8Array, start: number, end: number): number {
-  return mix(tag, hashBytes(source, start, end));
 }

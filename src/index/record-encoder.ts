@@ -3,13 +3,14 @@
  * record-decoder.ts.
  */
 import { PagegateError } from '../errors.ts';
-import { ByteMap, hashBytes } from './byte-map.ts';
+import { ByteKey, ByteMap } from './byte-map.ts';
 import { AnswerSizes, type Catalog } from './catalog.ts';
 import type { Dictionary } from './dictionary.ts';
 import {
   FACTS,
   INHERITED_ORIGIN,
   MAX_DOMAIN_SIZE_BYTES,
+  MAX_PAGE_TYPES,
   MAX_RECORD_SIZE_BYTES,
   MAX_URL_SIZE_BYTES,
   ORDINAL_WIDE,
@@ -18,18 +19,8 @@ import {
   SYMBOL_CODE,
   URL_CODE,
 } from './layout.ts';
-import type { RecordFields } from './record-fields.ts';
+import { OFF_DOMAIN, type RecordFields, SHAPE_UNKNOWN } from './record-fields.ts';
 import { SymbolEncoder } from './symbols.ts';
-import { findDomainInUrl, isHostEnd } from './url-parts.ts';
-
-const UNKNOWN_ORIGIN = -1;
-const OFF_DOMAIN = -2;
-const COMMON_ORIGINS = ['http://', 'https://', 'http://www.', 'https://www.'];
-const COMMON_BYTES = COMMON_ORIGINS.map((text) => Buffer.from(text));
-const HTTP_SIZE_BYTES = 'http://'.length;
-const LOWER_S = 0x73;
-const LOWER_W = 0x77;
-const DOT = 0x2e;
 
 /** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
 export class RecordEncoder {
@@ -47,17 +38,15 @@ export class RecordEncoder {
   readonly #filteringSets: ByteMap;
   readonly #bitmapSize: number;
   readonly #answerSizes: AnswerSizes;
-  /** `http://`, `https://`, `http://www.`, `https://www.` in the dictionary; -1 where it has not. */
-  readonly #commonOrigins: Int32Array;
-  readonly #urlOrigins: Int32Array = new Int32Array(32);
-  readonly #urlDomains: Int32Array = new Int32Array(32);
+  /** Of each origin of the record, its position in the dictionary; -1 where the dictionary has not got it. */
+  readonly #recordOrigins: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly #key = new ByteKey();
   readonly #originVotes: Int32Array = new Int32Array(RECORD_ORIGINS);
 
   constructor(dictionary: Dictionary, catalog: Catalog) {
     this.#domainSymbols = new SymbolEncoder(dictionary.domainSymbols);
     this.#textSymbols = new SymbolEncoder(dictionary.textSymbols);
     this.#origins = new ByteMap(dictionary.origins.map((text, value) => ({ tag: 0, text, value })));
-    this.#commonOrigins = Int32Array.from(COMMON_ORIGINS, (text) => dictionary.origins.indexOf(text));
     this.#shapes = new ByteMap(
       dictionary.shapes.flatMap((shapes, type) =>
         shapes.map(({ origin, path }, value) => ({ tag: type * 256 + origin, text: path, value })),
@@ -82,13 +71,12 @@ export class RecordEncoder {
     const { source } = fields;
     const domainSize = fields.domainEnd - fields.domainStart;
     if (domainSize < 1 || domainSize > MAX_DOMAIN_SIZE_BYTES) throw limit(`A domain has ${domainSize} bytes.`);
+    this.#domainSymbols.escapes = 0;
     let at = this.#domainSymbols.encode(source, fields.domainStart, fields.domainEnd, out, 1);
-    for (let i = 1; i < at; i++) {
-      if (out[i] === SYMBOL_CODE.escape) throw limit('A domain has a character that no key has.');
-    }
+    if (this.#domainSymbols.escapes > 0) throw limit('A domain has a character that no key has.');
     out[0] = at - 1;
     this.#textSymbols.escapes = 0;
-    const origin = this.#locateUrls(fields);
+    const origin = this.#chooseOrigin(fields);
     at = this.#writeFacts(fields, origin, at);
     for (let i = 0; i < fields.pageCount; i++) at = this.#writeUrl(fields, i, origin, at);
     if (at >= MAX_RECORD_SIZE_BYTES) throw limit(`A record has ${at} bytes.`);
@@ -99,42 +87,26 @@ export class RecordEncoder {
     return at;
   }
 
-  /** Finds each URL's domain and origin; returns the origin that most of them have. */
-  #locateUrls(fields: RecordFields): number {
+  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have. */
+  #chooseOrigin(fields: RecordFields): number {
     const votes = this.#originVotes;
+    const origins = this.#recordOrigins;
+    const { view, originStarts, originSizes, pageOrigins } = fields;
     for (let i = 0; i < RECORD_ORIGINS; i++) votes[i] = 0;
+    for (let i = 0; i < fields.originCount; i++) {
+      this.#key.take(view, originStarts[i]!, originStarts[i]! + originSizes[i]!);
+      origins[i] = this.#origins.get(0, this.#key);
+    }
     for (let i = 0; i < fields.pageCount; i++) {
       const size = fields.pageEnds[i]! - fields.pageStarts[i]!;
       if (size > MAX_URL_SIZE_BYTES)
         throw limit(`A URL has ${size} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
-      const origin = this.#locateUrl(fields, i);
-      this.#urlOrigins[i] = origin;
+      const origin = pageOrigins[i] === OFF_DOMAIN ? -1 : origins[pageOrigins[i]!]!;
       if (origin >= 0 && origin < RECORD_ORIGINS) votes[origin] = votes[origin]! + 1;
     }
     let best = 0;
     for (let i = 1; i < RECORD_ORIGINS; i++) if (votes[i]! > votes[best]!) best = i;
     return best;
-  }
-
-  /** The origin of a page's URL; sets where its domain begins. Nearly all are one of four, which need no search. */
-  #locateUrl(fields: RecordFields, i: number): number {
-    const { source, domainStart, domainEnd } = fields;
-    const start = fields.pageStarts[i]!;
-    const end = fields.pageEnds[i]!;
-    const isSecure = source[start + 4] === LOWER_S ? 1 : 0;
-    const host = start + HTTP_SIZE_BYTES + isSecure;
-    const hasWww = source[host] === LOWER_W && source[host + 3] === DOT ? 2 : 0;
-    const common = this.#commonOrigins[isSecure + hasWww]!;
-    const domain = host + 2 * hasWww;
-    if (common >= 0 && startsWith(source, start, COMMON_BYTES[isSecure + hasWww]!)) {
-      if (isHostEnd(source, domain, end, domainStart, domainEnd)) {
-        this.#urlDomains[i] = domain;
-        return common;
-      }
-    }
-    const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
-    this.#urlDomains[i] = found;
-    return found === -1 ? OFF_DOMAIN : this.#origins.get(0, source, start, found);
   }
 
   #writeFacts(fields: RecordFields, origin: number, start: number): number {
@@ -165,7 +137,8 @@ export class RecordEncoder {
     if (filteringCount === 0) {
       out[at++] = SET_CODE.none;
     } else {
-      const set = this.#filteringSets.get(0, fields.filtering, 0, filteringCount);
+      this.#key.take(fields.filteringView, 0, filteringCount);
+      const set = this.#filteringSets.get(0, this.#key);
       if (set >= 0) {
         at = writeOrdinal(set + SET_CODE.firstTable, out, at);
       } else {
@@ -183,26 +156,35 @@ export class RecordEncoder {
   }
 
   #writeUrl(fields: RecordFields, i: number, recordOrigin: number, start: number): number {
-    const { source } = fields;
+    const { source, view } = fields;
     const out = this.out;
     const type = fields.pageTypes[i]!;
     const urlStart = fields.pageStarts[i]!;
     const urlEnd = fields.pageEnds[i]!;
-    const domain = this.#urlDomains[i]!;
-    const origin = this.#urlOrigins[i]!;
+    const number = fields.pageOrigins[i]!;
+    if (number === OFF_DOMAIN) {
+      out[start] = URL_CODE.fullLiteral;
+      return this.#writeLiteral(source, urlStart, urlEnd, start + 1);
+    }
+    const domain = urlStart + fields.originSizes[number]!;
+    const origin = this.#recordOrigins[number]!;
     if (origin < 0) {
       out[start] = URL_CODE.fullLiteral;
-      return this.#writeFullLiteral(fields, urlStart, urlEnd, origin === UNKNOWN_ORIGIN ? domain : -1, start + 1);
+      return this.#writeFullLiteral(fields, urlStart, urlEnd, domain, start + 1);
     }
     const path = domain + fields.domainEnd - fields.domainStart;
-    const pathHash = hashBytes(source, path, urlEnd);
-    const inherited = this.#shapes.getHashed(type * 256 + INHERITED_ORIGIN, pathHash, source, path, urlEnd);
+    let inherited = fields.pageShapes[i]!;
+    if (inherited === SHAPE_UNKNOWN) {
+      this.#key.take(view, path, urlEnd);
+      inherited = this.#shapes.get(type * 256 + INHERITED_ORIGIN, this.#key);
+    }
     if (origin === recordOrigin) {
       if (inherited >= 0) return writeShape(inherited, out, start);
       out[start] = URL_CODE.pathLiteral;
       return this.#writeLiteral(source, path, urlEnd, start + 1);
     }
-    const shape = this.#shapes.getHashed(type * 256 + origin, pathHash, source, path, urlEnd);
+    this.#key.take(view, path, urlEnd);
+    const shape = this.#shapes.get(type * 256 + origin, this.#key);
     if (shape >= 0) return writeShape(shape, out, start);
     out[start] = URL_CODE.otherOrigin;
     out[start + 1] = origin;
@@ -218,7 +200,6 @@ export class RecordEncoder {
 
   #writeFullLiteral(fields: RecordFields, start: number, end: number, domain: number, at: number): number {
     const { source } = fields;
-    if (domain === -1) return this.#writeLiteral(source, start, end, at);
     let to = this.#textSymbols.encode(source, start, domain, this.out, at + 1);
     this.out[to++] = SYMBOL_CODE.domain;
     to = this.#textSymbols.encode(source, domain + fields.domainEnd - fields.domainStart, end, this.out, to);
@@ -237,11 +218,6 @@ export class RecordEncoder {
     out[at + 1] = size >>> 7;
     return to + 1;
   }
-}
-
-function startsWith(source: Uint8Array, start: number, text: Uint8Array): boolean {
-  for (let i = 0; i < text.length; i++) if (source[start + i] !== text[i]) return false;
-  return true;
 }
 
 /** A number in one or two bytes. */

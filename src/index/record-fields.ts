@@ -1,10 +1,19 @@
 /** What goes into one record, as ranges of bytes: filled again for each line of a drop, so that nothing is allocated for it. */
 import type { Entry } from '../record/entry.ts';
 import { MAX_PAGE_TYPES } from './layout.ts';
+import { findDomainInUrl } from './url-parts.ts';
+
+/** Of a page whose URL is not on the record's domain. */
+export const OFF_DOMAIN = -1;
+/** Of a page whose path is no shape, and of one whose path nobody has looked for. */
+export const NO_SHAPE = -1;
+export const SHAPE_UNKNOWN = -2;
 
 /** The fields of one record. Byte ranges refer to `source`; the domain is a key, the URLs are ASCII. */
 export class RecordFields {
   source: Uint8Array = new Uint8Array(0);
+  /** The source, to be read by the word. */
+  view: DataView = new DataView(this.source.buffer);
   domainStart = 0;
   domainEnd = 0;
   /** Two ASCII letters, the first one in the high byte; 0 when absent. */
@@ -13,32 +22,70 @@ export class RecordFields {
   iabCategory = -1;
   /** Ordinals, ascending, each once; the first `filteringCount` count. */
   readonly filtering: Uint8Array = new Uint8Array(256);
+  /** The same bytes, to be read by the word. */
+  readonly filteringView: DataView = new DataView(this.filtering.buffer);
   filteringCount = 0;
   /** 0 to 1000; -1 when absent. */
   openPageRankHundredths = -1;
   /** From 1; 0 when absent. */
   globalRank = 0;
+  /** What stands before the domain in URLs of this record, each once: where it lies, and its size in bytes. */
+  readonly originStarts: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly originSizes: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  originCount = 0;
   /** Ordinals of the page types, ascending, each once, and where their URLs lie. */
   readonly pageTypes: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
   readonly pageStarts: Int32Array = new Int32Array(MAX_PAGE_TYPES);
   readonly pageEnds: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  /** Which of the origins above a page's URL has, or `OFF_DOMAIN`. */
+  readonly pageOrigins: Int8Array = new Int8Array(MAX_PAGE_TYPES);
+  /** Number of the shape, under the record's own origin, that a page's path is; `NO_SHAPE`; or `SHAPE_UNKNOWN`. */
+  readonly pageShapes: Int16Array = new Int16Array(MAX_PAGE_TYPES);
   pageCount = 0;
 
-  /** Forgets the record; `source` stays. */
-  clear(): void {
+  /** Forgets the record and begins another one, whose bytes are in `source`. */
+  begin(source: Uint8Array): void {
+    if (source !== this.source) {
+      this.source = source;
+      this.view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+    }
     this.language = 0;
     this.iabCategory = -1;
     this.filteringCount = 0;
     this.openPageRankHundredths = -1;
     this.globalRank = 0;
+    this.originCount = 0;
     this.pageCount = 0;
   }
 
-  addPage(pageType: number, start: number, end: number): void {
-    this.pageTypes[this.pageCount] = pageType;
-    this.pageStarts[this.pageCount] = start;
-    this.pageEnds[this.pageCount] = end;
+  /** Adds an origin that the record has not got yet; returns its number. */
+  addOrigin(start: number, size: number): number {
+    this.originStarts[this.originCount] = start;
+    this.originSizes[this.originCount] = size;
+    this.originCount += 1;
+    return this.originCount - 1;
+  }
+
+  /** Adds a page and keeps the types in order; false, and nothing is added, where its type is there already. */
+  addPage(type: number, start: number, end: number, origin: number, shape: number): boolean {
+    const { pageTypes, pageStarts, pageEnds, pageOrigins, pageShapes } = this;
+    let place = this.pageCount;
+    while (place > 0 && pageTypes[place - 1]! > type) place -= 1;
+    if (place > 0 && pageTypes[place - 1] === type) return false;
+    for (let i = this.pageCount; i > place; i--) {
+      pageTypes[i] = pageTypes[i - 1]!;
+      pageStarts[i] = pageStarts[i - 1]!;
+      pageEnds[i] = pageEnds[i - 1]!;
+      pageOrigins[i] = pageOrigins[i - 1]!;
+      pageShapes[i] = pageShapes[i - 1]!;
+    }
+    pageTypes[place] = type;
+    pageStarts[place] = start;
+    pageEnds[place] = end;
+    pageOrigins[place] = origin;
+    pageShapes[place] = shape;
     this.pageCount += 1;
+    return true;
   }
 }
 
@@ -46,8 +93,7 @@ const scratch = Buffer.alloc(256 * 1024);
 
 /** Fills the fields from an entry; they are valid until the next call. */
 export function fieldsFromEntry(entry: Entry, fields: RecordFields): void {
-  fields.clear();
-  fields.source = scratch;
+  fields.begin(scratch);
   fields.domainStart = 0;
   let at = scratch.write(entry.domain, 0, 'latin1');
   fields.domainEnd = at;
@@ -60,6 +106,20 @@ export function fieldsFromEntry(entry: Entry, fields: RecordFields): void {
   for (const { ordinal, url } of entry.pageTypes) {
     const start = at;
     at += scratch.write(url, at, 'latin1');
-    fields.addPage(ordinal, start, at);
+    fields.addPage(ordinal, start, at, originOf(fields, start, at), SHAPE_UNKNOWN);
   }
+}
+
+/** Which of the record's origins the URL `[start, end)` has; adds it where it is new. */
+function originOf(fields: RecordFields, start: number, end: number): number {
+  const { source, domainStart, domainEnd, originStarts, originSizes } = fields;
+  const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
+  if (found === -1) return OFF_DOMAIN;
+  for (let i = 0; i < fields.originCount; i++) {
+    if (originSizes[i] !== found - start) continue;
+    let same = 0;
+    while (start + same < found && source[start + same] === source[originStarts[i]! + same]) same += 1;
+    if (start + same === found) return i;
+  }
+  return fields.addOrigin(start, found - start);
 }

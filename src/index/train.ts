@@ -6,9 +6,8 @@ import { languages } from '../record/languages.ts';
 import type { Catalog } from './catalog.ts';
 import { type Dictionary, MAX_SHAPES, type Shape } from './dictionary.ts';
 import { INHERITED_ORIGIN, MAX_ORDINAL, MAX_ORIGINS, RECORD_ORIGINS, SET_CODE } from './layout.ts';
-import type { RecordFields } from './record-fields.ts';
+import { OFF_DOMAIN, type RecordFields } from './record-fields.ts';
 import { isPlain, trainSymbols } from './symbols.ts';
-import { findDomainInUrl } from './url-parts.ts';
 
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
 /** An origin, shape or set that the sample has fewer times than this is not worth its place in the dictionary. */
@@ -178,16 +177,20 @@ class Counter {
 }
 
 function partsOf(fields: RecordFields): Parts[] {
-  const { source, domainStart, domainEnd } = fields;
+  const { source, domainStart, domainEnd, originStarts, originSizes } = fields;
+  const origins: (string | undefined)[] = [];
+  for (let i = 0; i < fields.originCount; i++) {
+    const size = originSizes[i]!;
+    const origin = size > 64 ? '' : textOf(source, originStarts[i]!, originStarts[i]! + size);
+    origins.push(size <= 64 && isPlainText(origin) ? origin : undefined);
+  }
   const parts: Parts[] = [];
   for (let i = 0; i < fields.pageCount; i++) {
-    const start = fields.pageStarts[i]!;
-    const end = fields.pageEnds[i]!;
-    const domain = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
-    if (domain === -1 || domain - start > 64) continue;
-    const origin = textOf(source, start, domain);
-    if (!isPlainText(origin)) continue;
-    parts.push({ type: fields.pageTypes[i]!, origin, path: textOf(source, domain + domainEnd - domainStart, end) });
+    const number = fields.pageOrigins[i]!;
+    const origin = number === OFF_DOMAIN ? undefined : origins[number];
+    if (origin === undefined) continue;
+    const path = fields.pageStarts[i]! + originSizes[number]! + domainEnd - domainStart;
+    parts.push({ type: fields.pageTypes[i]!, origin, path: textOf(source, path, fields.pageEnds[i]!) });
   }
   return parts;
 }

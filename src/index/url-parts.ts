@@ -33,21 +33,3 @@ export function findDomainInUrl(
   for (let i = domainStart, j = found; i < domainEnd; i++, j++) if (domain[i] !== source[j]) return -1;
   return found;
 }
-
-/** Whether the domain stands at `at` in the URL that ends at `end`, and the host ends with it. */
-export function isHostEnd(
-  source: Uint8Array,
-  at: number,
-  end: number,
-  domainStart: number,
-  domainEnd: number,
-): boolean {
-  const after = at + domainEnd - domainStart;
-  if (after > end) return false;
-  if (after < end) {
-    const byte = source[after]!;
-    if (byte !== SLASH && byte !== QUESTION && byte !== HASH && byte !== COLON) return false;
-  }
-  for (let i = domainStart, j = at; i < domainEnd; i++, j++) if (source[i] !== source[j]) return false;
-  return true;
-}

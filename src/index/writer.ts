@@ -35,13 +35,14 @@ import { readLineBase, sealLine } from './line.ts';
 import { encodeMetadata, type Metadata } from './metadata.ts';
 import type { Partition } from './partition.ts';
 
+export { ByteKey, ByteMap } from './byte-map.ts';
 export type { Catalog } from './catalog.ts';
 export { type Dictionary, decodeDictionary, encodeDictionary } from './dictionary.ts';
-export { lineOfHash, PARTITIONS, planLineCount } from './layout.ts';
+export { INHERITED_ORIGIN, lineOfHash, PARTITIONS, planLineCount } from './layout.ts';
 export type { Metadata } from './metadata.ts';
 export { compareDomains, type Partition, PartitionBuilder } from './partition.ts';
 export { RecordEncoder } from './record-encoder.ts';
-export { fieldsFromEntry, RecordFields } from './record-fields.ts';
+export { fieldsFromEntry, NO_SHAPE, RecordFields, SHAPE_UNKNOWN } from './record-fields.ts';
 export { DictionaryTrainer } from './train.ts';
 
 const WRITTEN_MODE = 0o444;

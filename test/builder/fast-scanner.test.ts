@@ -2,41 +2,99 @@ import { readFileSync } from 'node:fs';
 import { zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { catalogOf } from '../../src/builder/catalog.ts';
 import { FastScanner } from '../../src/builder/fast-scanner.ts';
-import { fieldsFromEntry, RecordFields } from '../../src/index/writer.ts';
+import {
+  DictionaryTrainer,
+  fieldsFromEntry,
+  INHERITED_ORIGIN,
+  NO_SHAPE,
+  RecordEncoder,
+  RecordFields,
+} from '../../src/index/writer.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { languages } from '../../src/record/languages.ts';
 import { filteringTaxonomy, iabCategories } from '../../src/record/taxonomy.ts';
 import { pageTypes, type VocabularyScope } from '../../src/record/vocabulary.ts';
 
+const sampleLines: readonly Buffer[] = zstdDecompressSync(
+  readFileSync(new URL('../../data/sample/with-pages.ndjson.zst', import.meta.url)),
+)
+  .toString('latin1')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => Buffer.from(line, 'latin1'));
+
 const fields = new RecordFields();
 const expected = new RecordFields();
-const scanners = { full: new FastScanner(fields, 'full'), core: new FastScanner(fields, 'core') };
+const SCOPES = ['full', 'core'] as const;
+
+/** What two readers of one scope need: with a dictionary, so that shapes are known, and without, as the dictionary's maker reads. */
+function setUp(scope: VocabularyScope) {
+  const trainer = new DictionaryTrainer(catalogOf(scope));
+  const learning = new FastScanner(fields, scope);
+  for (const line of sampleLines) if (learning.scan(line, 0, line.length)) trainer.add(fields);
+  const dictionary = trainer.train();
+  const encoder = new RecordEncoder(dictionary, catalogOf(scope));
+  const numbers = dictionary.shapes.map(
+    (shapes) =>
+      new Map(shapes.map(({ origin, path }, number) => [origin === INHERITED_ORIGIN ? path : `${origin} `, number])),
+  );
+  return { encoder, dictionary, numbers, learning, scanner: new FastScanner(fields, scope, dictionary.shapes) };
+}
+
+const rooms = Object.fromEntries(SCOPES.map((scope) => [scope, setUp(scope)])) as Record<
+  VocabularyScope,
+  ReturnType<typeof setUp>
+>;
+const paths = [...new Set(rooms.full.dictionary.shapes.flat().map(({ path }) => path))];
+
+const textOf = (of: RecordFields, start: number, end: number): string =>
+  Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength).toString('latin1', start, end);
 
 /** What a record is made of, as text. */
 function describeFields(of: RecordFields): unknown {
-  const source = Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength);
+  const origins = Array.from({ length: of.originCount }, (_, i) =>
+    textOf(of, of.originStarts[i]!, of.originStarts[i]! + of.originSizes[i]!),
+  );
+  expect(new Set(origins).size).toBe(origins.length);
   const pages = Array.from({ length: of.pageCount }, (_, i) => [
     of.pageTypes[i],
-    source.toString('latin1', of.pageStarts[i], of.pageEnds[i]),
+    textOf(of, of.pageStarts[i]!, of.pageEnds[i]!),
+    origins[of.pageOrigins[i]!],
   ]);
   const { language, iabCategory, filteringCount, openPageRankHundredths, globalRank } = of;
-  const domain = source.toString('latin1', of.domainStart, of.domainEnd);
+  const domain = textOf(of, of.domainStart, of.domainEnd);
   const filtering = [...of.filtering.subarray(0, filteringCount)];
   return { domain, language, iabCategory, filtering, openPageRankHundredths, globalRank, pages };
 }
 
+/** The shape of each page, found by the plainest means. */
+function shapesOf(of: RecordFields, numbers: readonly ReadonlyMap<string, number>[]): number[] {
+  const domainSize = of.domainEnd - of.domainStart;
+  return Array.from({ length: of.pageCount }, (_, i) => {
+    const path = of.pageStarts[i]! + of.originSizes[of.pageOrigins[i]!]! + domainSize;
+    return numbers[of.pageTypes[i]!]!.get(textOf(of, path, of.pageEnds[i]!)) ?? NO_SHAPE;
+  });
+}
+
 /**
  * Scans a line in the middle of a chunk, with other text around it. Where the scanner says yes, the slow reader must find the same and
- * nothing to reject. Returns whether it said yes.
+ * nothing to reject, and the record must be the same. Returns whether it said yes; so must a scan of memory that ends with the line, and
+ * so does it where a scanner without shapes said yes.
  */
 function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   const before = Buffer.from('{"domain":"before.example"}\n');
   const after = Buffer.from('\n"/.}],:{"domain":"after.example","global_rank":7}\n');
   const chunk = Buffer.concat([before, line, after]);
-  const understood = scanners[scope].scan(chunk, before.length, before.length + line.length);
+  const alone = Buffer.allocUnsafeSlow(line.length);
+  line.copy(alone);
+  const { scanner, learning, encoder, numbers } = rooms[scope];
+  const understood = scanner.scan(alone, 0, line.length);
+  if (learning.scan(chunk, before.length, before.length + line.length)) expect(understood).toBe(true);
+  expect(scanner.scan(chunk, before.length, before.length + line.length)).toBe(understood);
   if (!understood) return false;
-  const repairs = [...scanners[scope].repairs].sort();
+  const repairs = [...scanner.repairs].sort();
   const parsed = parseEntry(line, scope);
   const context = line.toString('latin1').slice(0, 2000);
   expect({ context, rejects: parsed.rejects, repairs: [...parsed.repairs].sort() }).toEqual({
@@ -46,16 +104,13 @@ function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   });
   fieldsFromEntry(parsed.entry!, expected);
   expect(describeFields(fields)).toEqual(describeFields(expected));
+  expect([...fields.pageShapes.subarray(0, fields.pageCount)]).toEqual(shapesOf(fields, numbers));
+  const size = encoder.encode(expected);
+  const record = encoder.out.slice(0, size);
+  expect(encoder.encode(fields)).toBe(size);
+  expect(Buffer.compare(encoder.out.subarray(0, size), record)).toBe(0);
   return true;
 }
-
-const sampleLines: readonly Buffer[] = zstdDecompressSync(
-  readFileSync(new URL('../../data/sample/with-pages.ndjson.zst', import.meta.url)),
-)
-  .toString('latin1')
-  .split('\n')
-  .filter((line) => line !== '')
-  .map((line) => Buffer.from(line, 'latin1'));
 
 const RICH = Buffer.from(
   JSON.stringify({
@@ -149,6 +204,14 @@ const TOKENS = [
   '>',
   '4294967296',
   '10.01',
+  '/.well-known/x',
+  '/.a',
+  '/.7',
+  '/.-',
+  '"login":"https://x.docs.example.co.uk/login"',
+  '"}}',
+  '"',
+  '",',
 ] as const;
 
 function mutate(line: Buffer, random: (below: number) => number): Buffer {
@@ -207,6 +270,10 @@ const path = fc.oneof(
   { weight: 12, arbitrary: fc.stringMatching(/^\/[a-z0-9/_~-]{0,20}$/) },
   fc.stringMatching(/^\/[a-z0-9/._~%-]{0,20}$/),
   fc.webPath(),
+  { weight: 4, arbitrary: fc.constantFrom(...paths) },
+  fc
+    .tuple(fc.constantFrom(...paths), fc.constantFrom('/', '.', 'x', '%', '%2e', '?', '#', '"', '\\', 'é', ' ', '\0'))
+    .map(([known, tail]) => known + tail),
   fc.constantFrom(
     '',
     '/',
@@ -220,12 +287,15 @@ const path = fc.oneof(
     '/[x]',
     ':8443/',
     '/a?b=/./c',
+    '/.well-known/security.txt',
+    '/.a/..',
+    '/.a./b',
   ),
 );
 const url = fc
   .tuple(
     fc.oneof({ weight: 12, arbitrary: fc.constantFrom('https', 'http') }, fc.constantFrom('HTTPS', 'ftp')),
-    fc.constantFrom('', 'www.', 'id.', 'a.b.', 'x-', 'www.www.', '-a.'),
+    fc.constantFrom('', '', 'www.', 'id.', 'help.', 'docs.', 'a.b.', 'x-', 'www.www.', '-a.'),
     fc.option(domain, { freq: 12 }),
     path,
   )
@@ -250,7 +320,7 @@ const entry = fc
         { weight: 5, arbitrary: fc.constantFrom(...languages) },
         fc.constantFrom('EN', 'pt-BR', 'xx', '', null, 7),
       ),
-      pages: fc.array(fc.tuple(typeName, url), { maxLength: 5 }),
+      pages: fc.array(fc.tuple(typeName, url), { maxLength: 9 }),
       iab_category: fc.oneof(
         { weight: 5, arbitrary: fc.constantFrom(...iabCategories.flatMap(({ id, path: name }) => [id, name])) },
         fc.constantFrom('nothing', '', 3),
@@ -293,13 +363,60 @@ describe('the fast scanner', () => {
 
   it('makes the most frequent repairs itself', () => {
     expect(agree(Buffer.from('{"domain":"www.www.example.com","language":"en"}'))).toBe(true);
-    expect(scanners.full.repairs).toEqual(['domain_www_stripped']);
+    expect(rooms.full.scanner.repairs).toEqual(['domain_www_stripped']);
     const pages = '"docs":"https://example.com","login":"https://example.com?a","blog":"https://a.example.com#/b"';
     expect(agree(Buffer.from(`{"domain":"example.com","page_types":{${pages}},"global_rank":3}`))).toBe(true);
-    expect(scanners.full.repairs).toEqual(Array.from({ length: 3 }, () => 'page_url_canonicalized'));
+    expect(rooms.full.scanner.repairs).toEqual(Array.from({ length: 3 }, () => 'page_url_canonicalized'));
     expect(fields.globalRank).toBe(3);
     expect(agree(RICH)).toBe(true);
-    expect(scanners.full.repairs).toEqual([]);
+    expect(rooms.full.scanner.repairs).toEqual([]);
+  });
+
+  it('takes pages in any order, under many origins', () => {
+    const prefixes = ['https://', 'https://www.', 'http://', 'http://www.', 'https://a.', 'https://b.', 'https://a.b.'];
+    const random = randomOf(7);
+    const types = pageTypes('full').map(({ name }) => name);
+    for (let round = 0; round < 500; round++) {
+      const domain = `${'x'.repeat(1 + random(12))}.example`;
+      const pages = Array.from({ length: random(types.length + 1) }, () => {
+        const prefix = prefixes[random(prefixes.length)]!;
+        const path = random(3) === 0 ? `/${'y'.repeat(random(24))}` : paths[random(paths.length)]!;
+        return [types[random(types.length)]!, `${prefix}${domain}${path}`] as const;
+      });
+      expect(agree(Buffer.from(JSON.stringify({ domain, page_types: Object.fromEntries(pages) })))).toBe(true);
+    }
+    const all = types.map((type, i) => [
+      type,
+      `https://${'abcdefghijklmnopqrstuvwxyzAB'[i]!.toLowerCase()}${i}.e.example/`,
+    ]);
+    expect(agree(Buffer.from(JSON.stringify({ domain: 'e.example', page_types: Object.fromEntries(all) })))).toBe(true);
+    expect(fields.originCount).toBe(types.length);
+  });
+
+  it('agrees on a known path with any byte put before, into or behind it', () => {
+    const random = randomOf(99);
+    let understood = 0;
+    for (let byte = 0; byte < 256; byte++) {
+      if (byte === 0x0a) continue;
+      for (let round = 0; round < 40; round++) {
+        const path = paths[random(paths.length)]!;
+        const at = random(path.length + 1);
+        const put = `${path.slice(0, at)}${String.fromCharCode(byte)}${path.slice(at + random(2))}`;
+        const end = round % 2 === 0 ? '' : ',"global_rank":9';
+        const line = `{"domain":"a.example","page_types":{"login":"https://a.example${put}"}${end}}`;
+        if (agree(Buffer.from(line, 'latin1'))) understood += 1;
+      }
+    }
+    expect(understood).toBeGreaterThan(1000);
+  });
+
+  it('agrees on every beginning of a line', () => {
+    for (const line of [RICH, ...sampleLines.slice(0, 40)]) {
+      for (let size = 0; size < line.length; size++) {
+        agree(line.subarray(0, size));
+        agree(Buffer.concat([line.subarray(0, size), Buffer.from('}')]));
+      }
+    }
   });
 
   it('leaves to the slow reader what is valid but unusual', () => {
