@@ -43,10 +43,10 @@ export function matchPages(
   host: string,
   evidence: Evidence,
 ): PageMatch | undefined {
-  let path: string | undefined;
+  let place: Place | undefined;
   const mayMatter = (text: string, start: number, end: number): boolean => {
-    path ??= foldPath(request.url.decodedPath);
-    return mayMatch(text, start, end, host, path);
+    place ??= new Place(host, request.url.decodedPath);
+    return place.mayBeOn(text, start, end);
   };
   const pages = evidence.pages(mayMatter);
   let best: PageMatch | undefined;
@@ -112,19 +112,67 @@ export function matchPage(layer: PageLayer, request: Request, host: string, page
   return { verdict: type.verdict, url: page.url, length: url.path.length, order: type.order };
 }
 
-/**
- * Whether a verified page, `text` from `start` up to `end`, can be the one, by its text alone: a cheap no for most pages, never a wrong
- * one. `path` is the request's, folded.
- */
-export function mayMatch(text: string, start: number, end: number, host: string, path: string): boolean {
+/** Where a request goes, as the texts of pages are compared with it. */
+export class Place {
+  private readonly host: string;
+  /** Folded. */
+  private readonly path: string;
+  /** How most pages of the host begin. */
+  private readonly origin: string;
+  /** The text that was looked at last, and where in it the origin stands next: pages lie one behind the other in one text. */
+  private text = '';
+  private originAt = -1;
+
+  constructor(host: string, decodedPath: string) {
+    this.host = host;
+    this.path = foldPath(decodedPath);
+    this.origin = `https://${host}`;
+  }
+
+  /**
+   * Whether the page that `text` is from `start` up to `end` can be the one, by its text alone: a cheap no for most pages, never a
+   * wrong one.
+   */
+  mayBeOn(text: string, start: number, end: number): boolean {
+    let hostEnd = start + this.origin.length;
+    if (!isHostEnd(text, hostEnd, end) || !this.isOriginAt(text, start)) {
+      const schemeEnd = schemeEndOf(text, start, end);
+      if (schemeEnd < 0) return true;
+      hostEnd = hostEndOf(text, schemeEnd, end, this.host);
+      if (hostEnd < 0) return !isOtherPlainHost(text, schemeEnd, end);
+    }
+    return mayBePath(text, hostEnd, end, this.path);
+  }
+
+  /** Whether the origin is known to stand there. One search finds the next: comparing character by character takes longer. */
+  private isOriginAt(text: string, start: number): boolean {
+    if (text !== this.text || (this.originAt >= 0 && this.originAt < start)) {
+      this.text = text;
+      this.originAt = text.indexOf(this.origin, start);
+    }
+    return this.originAt === start;
+  }
+}
+
+function schemeEndOf(text: string, start: number, end: number): number {
   const schemeEnd = text.startsWith('https://', start) ? start + 8 : text.startsWith('http://', start) ? start + 7 : -1;
-  if (schemeEnd < 0 || schemeEnd > end) return true;
-  const isWww = text.charCodeAt(schemeEnd) === 0x77 && text.startsWith('www.', schemeEnd) && !host.startsWith('www.');
-  const hostStart = isWww ? schemeEnd + 4 : schemeEnd;
+  return schemeEnd > end ? -1 : schemeEnd;
+}
+
+/** Where a host that stands in front of a path, perhaps with `www.`, ends; -1 where another one stands there. */
+function hostEndOf(text: string, start: number, end: number, host: string): number {
+  const hostStart = text.startsWith('www.', start) && !host.startsWith('www.') ? start + 4 : start;
   const hostEnd = hostStart + host.length;
-  const isEnd = hostEnd === end || (hostEnd < end && text.charCodeAt(hostEnd) === 0x2f);
-  if (!isEnd || !text.startsWith(host, hostStart)) return !isOtherPlainHost(text, schemeEnd, end);
-  for (let at = hostEnd, own = 0; at < end; at++, own++) {
+  return isHostEnd(text, hostEnd, end) && text.startsWith(host, hostStart) ? hostEnd : -1;
+}
+
+function isHostEnd(text: string, at: number, end: number): boolean {
+  return at === end || (at < end && text.charCodeAt(at) === 0x2f);
+}
+
+/** Whether a page with the path from `start` up to `end` can be the one. `path` is the request's, folded. */
+function mayBePath(text: string, start: number, end: number, path: string): boolean {
+  for (let at = start, own = 0; at < end; at++, own++) {
     const code = text.charCodeAt(at);
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code > 127) return true;
@@ -132,7 +180,7 @@ export function mayMatch(text: string, start: number, end: number, host: string,
     if (own < path.length && lower === path.charCodeAt(own)) continue;
     // Slashes and dots may be folded away.
     if (lower === 0x2f && own === path.length) {
-      return !isFurtherSegment(text, at + 1, end) || !isPlainPath(text, hostEnd, end);
+      return !isFurtherSegment(text, at + 1, end) || !isPlainPath(text, start, end);
     }
     return lower === 0x2f || lower === 0x2e || code <= 0x20;
   }

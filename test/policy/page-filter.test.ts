@@ -1,7 +1,7 @@
 /** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import { foldPath, matchPage, mayMatch } from '../../src/policy/pages.ts';
+import { matchPage, Place } from '../../src/policy/pages.ts';
 import { comparableHost } from '../../src/policy/types.ts';
 import { Random } from '../../tools/fuzz/random.ts';
 import { shipped } from './support.ts';
@@ -37,13 +37,34 @@ describe('the cheap look at a page', () => {
       const match = matchPage(shipped.pages, { url: own, method: 'GET' }, host, { type, url: page.href });
       // As it lies among other texts, which are no part of it.
       const text = `/x"${page.href}"/a`;
-      const may = mayMatch(text, 3, text.length - 3, host, foldPath(own.decodedPath));
+      const place = new Place(host, own.decodedPath);
+      const may = place.mayBeOn(text, 3, text.length - 3);
       expect([own.href, page.href, may || match === undefined]).toEqual([own.href, page.href, true]);
-      expect(mayMatch(page.href, 0, page.href.length, host, foldPath(own.decodedPath))).toBe(may);
+      expect(place.mayBeOn(page.href, 0, page.href.length)).toBe(may);
       if (match !== undefined) matches++;
       if (!may) noes++;
     }
     expect(matches).toBeGreaterThan(1_000);
     expect(noes).toBeGreaterThan(10_000);
+  });
+
+  it('says the same of a page alone and among others, in any order', () => {
+    const random = new Random(8);
+    for (let round = 0; round < 500; round++) {
+      const urls = Array.from({ length: 8 }, () => randomPage(random));
+      const own = parseUrl(randomPage(random));
+      if (own === undefined) continue;
+      const host = comparableHost(own.host);
+      const among = new Place(host, own.decodedPath);
+      const text = urls.map((url) => `"${url}"`).join(',');
+      for (let look = 0; look < 16; look++) {
+        const at = random.below(urls.length);
+        const start = urls.slice(0, at).reduce((sum, url) => sum + url.length + 3, 1);
+        const url = urls[at]!;
+        expect(text.slice(start, start + url.length)).toBe(url);
+        const alone = new Place(host, own.decodedPath).mayBeOn(url, 0, url.length);
+        expect(among.mayBeOn(text, start, start + url.length)).toBe(alone);
+      }
+    }
   });
 });
