@@ -1,4 +1,7 @@
-/** What one worker of a build does, in whatever thread it runs: first it scans parts, then it sorts and encodes partitions. */
+/**
+ * What one worker of a build does, in whatever thread it runs: one of them trains the dictionary, then all scan parts, and then they sort
+ * and encode partitions.
+ */
 import { join } from 'node:path';
 import { decodeDictionary } from '../index/writer.ts';
 import type { VocabularyScope } from '../record/vocabulary.ts';
@@ -6,6 +9,7 @@ import { catalogOf } from './catalog.ts';
 import { type EncodedUnit, UnitEncoder, type UnitPlan } from './encode-unit.ts';
 import type { DropPart } from './manifest.ts';
 import { RankSet } from './rank-set.ts';
+import { trainDictionary } from './sample.ts';
 import { type PartOutcome, PartScanner } from './scan-part.ts';
 import { type SpillFile, SpillWriter } from './spill.ts';
 
@@ -16,8 +20,6 @@ export interface WorkerSetup {
   readonly tempDir: string;
   readonly scope: VocabularyScope;
   readonly parts: readonly DropPart[];
-  /** As in the index's section. */
-  readonly dictionary: Uint8Array;
   readonly partitionBits: number;
   readonly ranks: SharedArrayBuffer;
   /** One number for each worker: bytes of the drop that it has read. */
@@ -40,6 +42,10 @@ export interface EncodePlan {
 
 /** One worker, here or in a thread. Calls come one at a time. */
 export interface BuildWorker {
+  /** Trains the dictionary; its bytes, as in the index's section. */
+  train(): Promise<Uint8Array>;
+  /** Begins the first half, with the dictionary's bytes. */
+  beginScan(dictionary: Uint8Array): Promise<void>;
   scan(part: number): Promise<PartOutcome>;
   /** Ends the first half. */
   finishScan(): Promise<ScanResult>;
@@ -59,12 +65,24 @@ export class LocalWorker implements BuildWorker {
   constructor(setup: WorkerSetup) {
     this.#setup = setup;
     this.#progress = new Float64Array(setup.progress);
-    this.#spill = new SpillWriter(join(setup.tempDir, `records-${setup.number}`), setup.partitionBits);
-    const { drop, tempDir, scope } = setup;
-    const dictionary = decodeDictionary(setup.dictionary);
-    const ranks = new RankSet(setup.ranks);
+  }
+
+  async train(): Promise<Uint8Array> {
+    return await trainDictionary(this.#setup);
+  }
+
+  async beginScan(dictionary: Uint8Array): Promise<void> {
+    const { drop, tempDir, scope, number, partitionBits, ranks } = this.#setup;
+    this.#spill = new SpillWriter(join(tempDir, `records-${number}`), partitionBits);
     this.#scanner = new PartScanner(
-      { drop, tempDir, scope, dictionary, catalog: catalogOf(scope), ranks },
+      {
+        drop,
+        tempDir,
+        scope,
+        dictionary: decodeDictionary(dictionary),
+        catalog: catalogOf(scope),
+        ranks: new RankSet(ranks),
+      },
       this.#spill,
     );
   }

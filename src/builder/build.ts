@@ -22,7 +22,7 @@ import { type BuildReport, ReportDraft } from './report.ts';
 import { PartitionSorter } from './sort-partition.ts';
 import { checkSpace } from './space.ts';
 import { partitionSize, type SpillFile } from './spill.ts';
-import { abortable, runInOrder, startWorkers, trainDictionaryBytes } from './worker-pool.ts';
+import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
 
 export interface BuildOptions {
   /** The folder that holds manifest.json. */
@@ -115,24 +115,22 @@ async function run(build: Build): Promise<BuildReport> {
   const { drop, signal } = options;
   const parts = manifest.files;
   const workerCount = draft.workers;
-  const dictionary = await draft.time('sample', () =>
-    trainDictionaryBytes({ drop, parts, scope }, workerCount > 0, signal),
-  );
-  signal?.throwIfAborted();
   const progress = new SharedArrayBuffer(8 * Math.max(1, workerCount));
+  const building = `${resolve(options.out)}.building-${process.pid}`;
+  let writer: IndexWriter | undefined;
+  // All workers start at once: the others are ready when the first one has trained the dictionary.
   const workers = await startWorkers(workerCount, {
     drop,
     tempDir,
     scope,
     parts,
-    dictionary,
     partitionBits: build.partitionBits,
     ranks: RankSet.allocate(countRecords(manifest)),
     progress,
   });
-  const building = `${resolve(options.out)}.building-${process.pid}`;
-  let writer: IndexWriter | undefined;
   try {
+    const dictionary = await draft.time('sample', () => abortable(workers[0]!.train(), signal));
+    await abortable(Promise.all(workers.map((worker) => worker.beginScan(dictionary))), signal);
     const { files, maxAnswerSizeBytes } = await draft.time('scan', () =>
       scan(build, workers, new Float64Array(progress)),
     );

@@ -3,11 +3,10 @@ import { Worker } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
 import type { BuildWorker, EncodePlan, ScanResult, WorkerSetup } from './build-worker.ts';
 import type { EncodedUnit } from './encode-unit.ts';
-import type { SampleSetup } from './sample.ts';
 import type { PartOutcome } from './scan-part.ts';
 
 export interface WorkerCall {
-  readonly method: 'scan' | 'finishScan' | 'planEncoding' | 'encodeUnit';
+  readonly method: 'train' | 'beginScan' | 'scan' | 'finishScan' | 'planEncoding' | 'encodeUnit';
   readonly argument?: unknown;
 }
 
@@ -56,6 +55,14 @@ class ThreadWorker implements BuildWorker {
     this.#thread.on('exit', () => this.#fail(new Error('a worker thread of the build ended')));
   }
 
+  train(): Promise<Uint8Array> {
+    return this.#call({ method: 'train' });
+  }
+
+  beginScan(dictionary: Uint8Array): Promise<void> {
+    return this.#call({ method: 'beginScan', argument: dictionary });
+  }
+
   scan(part: number): Promise<PartOutcome> {
     return this.#call({ method: 'scan', argument: part });
   }
@@ -98,36 +105,6 @@ export async function startWorkers(count: number, setup: Omit<WorkerSetup, 'numb
     return [new LocalWorker({ ...setup, number: 0 })];
   }
   return Array.from({ length: count }, (_, number) => new ThreadWorker({ ...setup, number }));
-}
-
-/**
- * Trains the dictionary, and returns its bytes: in a thread of its own, whose memory is given back when it ends; with `inThread` false in
- * the caller's.
- */
-export async function trainDictionaryBytes(
-  setup: SampleSetup,
-  inThread: boolean,
-  signal?: AbortSignal,
-): Promise<Uint8Array> {
-  if (!inThread) {
-    const { trainDictionary } = await import('./sample.ts');
-    return await trainDictionary(setup);
-  }
-  const thread = new Worker(new URL('./sample-thread.ts', import.meta.url), { workerData: setup });
-  try {
-    const reply = await abortable(
-      new Promise<WorkerReply>((resolve, reject) => {
-        thread.once('message', resolve);
-        thread.once('error', reject);
-        thread.once('exit', () => reject(new Error('the thread that trains the dictionary ended')));
-      }),
-      signal,
-    );
-    if ('failure' in reply) throw unpackFailure(reply.failure);
-    return reply.value as Uint8Array;
-  } finally {
-    await thread.terminate();
-  }
 }
 
 /**

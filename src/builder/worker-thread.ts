@@ -11,6 +11,10 @@ const worker = new LocalWorker(workerData as WorkerSetup);
 /** Runs a call; what can be handed over without a copy is in `transfer`. */
 async function answer(call: WorkerCall): Promise<{ value: unknown; transfer: ArrayBuffer[] }> {
   switch (call.method) {
+    case 'train':
+      return { value: await worker.train(), transfer: [] };
+    case 'beginScan':
+      return { value: await worker.beginScan(call.argument as Uint8Array), transfer: [] };
     case 'scan':
       return { value: await worker.scan(call.argument as number), transfer: [] };
     case 'finishScan':

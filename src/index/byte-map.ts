@@ -1,6 +1,6 @@
 /**
  * Byte strings → numbers, looked up without making a string: what a build asks for every URL of every record. Bytes are read four at a
- * time, never beyond the range that was given.
+ * time.
  */
 
 /** A key of a map: a tag (any 31-bit number), a text (one byte a character), and what it stands for (from 0). */
@@ -83,15 +83,13 @@ export class ByteKey {
   /** Takes the range `source[start, end)`. */
   take(source: DataView, start: number, end: number): void {
     const size = end - start;
-    this.size = size;
-    this.#source = source;
-    this.#start = start;
-    if (size >= SHORT_BYTES) {
+    this.#setRange(source, start, size);
+    if (start + SHORT_BYTES <= source.byteLength) {
       this.#takeFirst(
-        source.getInt32(start, true),
-        source.getInt32(start + 4, true),
-        source.getInt32(start + 8, true),
-        source.getInt32(start + 12, true),
+        source.getInt32(start, true) & firstBytes(size),
+        source.getInt32(start + 4, true) & firstBytes(size - 4),
+        source.getInt32(start + 8, true) & firstBytes(size - 8),
+        source.getInt32(start + 12, true) & firstBytes(size - 12),
       );
       if (size > SHORT_BYTES) this.#hashRest();
     } else {
@@ -127,9 +125,7 @@ export class ByteKey {
     const mask2 = bytesBefore(quotes2) & allIfZero(quotes0 | quotes1);
     const mask3 = bytesBefore(quotes3) & allIfZero(quotes0 | quotes1 | quotes2);
     const size = bytesOf(mask0) + bytesOf(mask1) + bytesOf(mask2) + bytesOf(mask3);
-    this.size = size;
-    this.#source = source;
-    this.#start = start;
+    this.#setRange(source, start, size);
     this.#takeFirst(word0 & mask0, word1 & mask1, word2 & mask2, word3 & mask3);
     return start + size;
   }
@@ -142,6 +138,13 @@ export class ByteKey {
     if (at >= end) return -1;
     this.take(source, start, at);
     return at;
+  }
+
+  #setRange(source: DataView, start: number, size: number): void {
+    this.size = size;
+    this.#start = start;
+    // A reference costs more to write than to compare.
+    if (this.#source !== source) this.#source = source;
   }
 
   #takeFirst(word0: number, word1: number, word2: number, word3: number): void {
@@ -199,6 +202,11 @@ function allIfZero(marks: number): number {
 /** How many bytes a mask has. */
 function bytesOf(mask: number): number {
   return (32 - Math.clz32(mask)) >>> 3;
+}
+
+/** A mask of the first `count` bytes of a word: of none below 1, of all above 3. */
+function firstBytes(count: number): number {
+  return count >= 4 ? -1 : count <= 0 ? 0 : (1 << (8 * count)) - 1;
 }
 
 function rotate(word: number): number {
