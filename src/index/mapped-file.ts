@@ -1,10 +1,11 @@
 /** An index file in memory: checked to be one that may be trusted, then mapped read-only. */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
-import { ADVICE, type Mapping, mapFile } from '../platform/libc.ts';
+import { ADVICE, dropCached, type Mapping, mapFile } from '../platform/libc.ts';
 import { assertHeaderFits } from './header.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
+/** A multiple of the size of a huge page. */
 const WARM_STEP_BYTES = 32 * 1024 * 1024;
 const PAGE_SIZE_BYTES = 4096;
 
@@ -34,9 +35,10 @@ export function openMappedFile(path: string): IndexBytes {
       throw new PagegateError('index_unsafe_mode', `${path}: its mode is ${mode}, expected 0444.`, { path, mode });
     }
     assertHeaderFits(path, stats.size);
-    return new MappedFile(path, mapFile(fd, stats.size));
-  } finally {
+    return new MappedFile(path, fd, mapFile(fd, stats.size));
+  } catch (error) {
     closeSync(fd);
+    throw error;
   }
 }
 
@@ -57,10 +59,13 @@ export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes 
 class MappedFile implements IndexBytes {
   readonly path: string;
   readonly sizeBytes: number;
+  readonly #fd: number;
   readonly #mapping: Mapping;
+  #isOpen = true;
 
-  constructor(path: string, mapping: Mapping) {
+  constructor(path: string, fd: number, mapping: Mapping) {
     this.path = path;
+    this.#fd = fd;
     this.sizeBytes = mapping.sizeBytes;
     this.#mapping = mapping;
   }
@@ -73,22 +78,38 @@ class MappedFile implements IndexBytes {
     this.#mapping.advise(ADVICE.random);
   }
 
+  /**
+   * In huge pages where kernel and file system have them: every look-up reads two places far apart, and half of what that costs is to
+   * find out where their small pages are. Cached small pages are dropped and read again for it, as long as that pays.
+   */
   async warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void> {
-    for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
-      signal?.throwIfAborted();
-      const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
-      // Read ahead in large pieces, then map what was read; kernels before 5.14 know only the first advice, so touch the pages as well.
-      this.#mapping.advise(ADVICE.willNeed, offset, size);
-      if (!this.#mapping.advise(ADVICE.populateRead, offset, size)) touch(this.view(offset, size));
-      onStep(offset + size);
-      await new Promise<void>((resolve) => {
-        setImmediate(resolve);
-      });
+    let isHuge = this.#mapping.advise(ADVICE.hugePage);
+    try {
+      for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
+        signal?.throwIfAborted();
+        const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
+        if (isHuge) dropCached(this.#fd, offset, size);
+        // Reads ahead in large pieces, but of small pages.
+        else this.#mapping.advise(ADVICE.willNeed, offset, size);
+        // Kernels before 5.14 do not know this advice.
+        if (!this.#mapping.advise(ADVICE.populateRead, offset, size)) touch(this.view(offset, size));
+        if (offset === 0 && isHuge) isHuge = this.#mapping.hugePagesBytes() > 0;
+        onStep(offset + size);
+        await new Promise<void>((resolve) => {
+          setImmediate(resolve);
+        });
+      }
+    } finally {
+      // What is evicted later comes back as it is asked for, in small pages.
+      this.#mapping.advise(ADVICE.noHugePage);
     }
   }
 
   close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#mapping.unmap();
+    closeSync(this.#fd);
   }
 }
 

@@ -3,7 +3,7 @@
  * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
  * owner is an empty one and not the end of the process.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
 import koffi from 'koffi';
 import { PagegateError } from '../errors.ts';
 
@@ -18,7 +18,15 @@ const LOCK_UNLOCK = 8;
 const PAGE_SIZE_BYTES = 4096;
 
 /** Advice to the kernel about how a mapping is going to be read. */
-export const ADVICE = { normal: 0, random: 1, sequential: 2, willNeed: 3, populateRead: 22 } as const;
+export const ADVICE = {
+  normal: 0,
+  random: 1,
+  sequential: 2,
+  willNeed: 3,
+  hugePage: 14,
+  noHugePage: 15,
+  populateRead: 22,
+} as const;
 
 type Advice = (typeof ADVICE)[keyof typeof ADVICE];
 
@@ -29,9 +37,11 @@ const mmap = library.func(
 const munmap = library.func('int munmap(void *address, size_t length)');
 const madvise = library.func('int madvise(void *address, size_t length, int advice)');
 const msync = library.func('int msync(void *address, size_t length, int flags)');
+const posixFadvise = library.func('int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)');
 const flock = library.func('int flock(int fd, int operation)');
 
 const MS_SYNC = 4;
+const FADVISE_DONT_NEED = 4;
 
 /** A mapped range of a file. */
 export interface Mapping {
@@ -40,6 +50,8 @@ export interface Mapping {
   readonly sizeBytes: number;
   /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
   advise(advice: Advice, offset?: number, sizeBytes?: number): boolean;
+  /** How much of the mapping the processor reaches through huge pages now, in bytes; 0 too where the kernel does not tell. */
+  hugePagesBytes(): number;
   /** Writes changed pages to the disk and waits for it; only of use for a shared, writable mapping. */
   sync(): void;
   /** Ends the mapping. Safe to call twice. */
@@ -65,6 +77,11 @@ export function mapShared(path: string, sizeBytes: number): Mapping {
   } finally {
     closeSync(fd);
   }
+}
+
+/** Asks the kernel to drop a range of an open file from its cache. What is changed, or mapped and used by anybody, stays. */
+export function dropCached(fd: number, offset: number, sizeBytes: number): void {
+  posixFadvise(fd, offset, sizeBytes, FADVISE_DONT_NEED);
 }
 
 /** Takes an advisory lock on an open file without waiting; false when another open file description holds it. */
@@ -100,6 +117,15 @@ class LibcMapping implements Mapping {
     return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
   }
 
+  hugePagesBytes(): number {
+    if (this.#buffer === undefined) return 0;
+    const start = this.#address;
+    const end = start + BigInt(this.sizeBytes);
+    return mappedRanges()
+      .filter((range) => range.start >= start && range.start < end)
+      .reduce((sum, range) => sum + range.hugeBytes, 0);
+  }
+
   sync(): void {
     if (this.#buffer === undefined) return;
     if (msync(this.#address, this.sizeBytes, MS_SYNC) !== 0) throw systemFailure('msync', 'cannot write the mapping');
@@ -111,6 +137,24 @@ class LibcMapping implements Mapping {
     this.#buffer = undefined;
     munmap(this.#address, this.sizeBytes);
   }
+}
+
+/** This process's mapped ranges, and how much of each is mapped through huge pages. */
+function mappedRanges(): { readonly start: bigint; readonly hugeBytes: number }[] {
+  const ranges: { start: bigint; hugeBytes: number }[] = [];
+  let text: string;
+  try {
+    text = readFileSync('/proc/self/smaps', 'latin1');
+  } catch {
+    return [];
+  }
+  for (const line of text.split('\n')) {
+    const [, start] = /^([0-9a-f]+)-[0-9a-f]+ /.exec(line) ?? [];
+    if (start !== undefined) ranges.push({ start: BigInt(`0x${start}`), hugeBytes: 0 });
+    const [, kilobytes] = /^FilePmdMapped: +([0-9]+) kB/.exec(line) ?? [];
+    if (kilobytes !== undefined && ranges.length > 0) ranges.at(-1)!.hugeBytes = Number(kilobytes) * 1024;
+  }
+  return ranges;
 }
 
 function systemFailure(call: string, what: string): PagegateError {

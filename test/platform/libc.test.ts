@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { mapShared } from '../../src/platform/libc.ts';
+import { ADVICE, dropCached, mapFile, mapShared } from '../../src/platform/libc.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -31,4 +31,24 @@ test('a view that outlives its mapping is empty: touching it cannot end the proc
   expect(view[0]).toBeUndefined();
   expect(() => Atomics.load(view, 0)).toThrow();
   expect(() => mapping.buffer).toThrow(/closed/);
+});
+
+test('dropping a file from the cache loses nothing, written out or not, mapped or not', () => {
+  const path = join(directory, 'cached');
+  const bytes = Buffer.from(Array.from({ length: 3 << 20 }, (_, i) => i * 31));
+  writeFileSync(path, bytes);
+  const fd = openSync(path, 'r');
+  dropCached(fd, 0, bytes.length);
+  expect(readFileSync(path).equals(bytes)).toBe(true);
+  const mapping = mapFile(fd, bytes.length);
+  mapping.advise(ADVICE.hugePage);
+  mapping.advise(ADVICE.populateRead);
+  dropCached(fd, 0, bytes.length);
+  expect(Buffer.from(mapping.buffer).equals(bytes)).toBe(true);
+  // Whether there are any is the kernel's affair.
+  expect(mapping.hugePagesBytes() % 4096).toBe(0);
+  expect(mapping.hugePagesBytes()).toBeLessThanOrEqual(bytes.length);
+  mapping.unmap();
+  expect(mapping.hugePagesBytes()).toBe(0);
+  closeSync(fd);
 });
