@@ -5,8 +5,8 @@ import { ADVICE, dropCached, type Mapping, mapFile } from '../platform/libc.ts';
 import { assertHeaderFits } from './header.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
-/** A multiple of the size of a huge page. */
-const WARM_STEP_BYTES = 32 * 1024 * 1024;
+/** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
+const WARM_STEP_BYTES = 4 * 1024 * 1024;
 const PAGE_SIZE_BYTES = 4096;
 
 /** The bytes of an index, wherever they are. */
