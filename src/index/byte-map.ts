@@ -10,61 +10,102 @@ export interface ByteMapEntry {
   readonly value: number;
 }
 
-/** Words of a slot: tag, size of the key in bytes (`EMPTY` where there is none), where its words begin, value. */
+/** What a map says of a key that it has not got. */
+export const NOT_THERE = -1;
+/** Words of a slot: tag, size of the key in bytes (`EMPTY` where there is none), its place among the keys, value. */
 const SLOT_WORDS = 4;
 const EMPTY = -1;
 /** Keys up to here are hashed and compared without a loop, whose end the machine could only guess. */
 const SHORT_WORDS = 4;
 const SHORT_BYTES = 4 * SHORT_WORDS;
 
-/** An open-addressed table, filled once. */
+/** An open-addressed table. */
 export class ByteMap {
-  readonly #slots: Int32Array;
-  readonly #mask: number;
-  /** The keys, each filled up with zeros to whole words, and to `SHORT_WORDS` at least. */
-  readonly #keys: Int32Array;
+  #slots: Int32Array = new Int32Array(16 * SLOT_WORDS).fill(EMPTY);
+  #mask = 15;
+  #count = 0;
+  /** Of each key its hash, then its bytes, filled up with zeros to whole words, and to `SHORT_WORDS` at least. */
+  #keys: Int32Array = new Int32Array(256);
+  #filled = 0;
 
-  constructor(entries: readonly ByteMapEntry[]) {
-    let size = 16;
-    while (size < entries.length * 2) size *= 2;
-    this.#mask = size - 1;
-    this.#slots = new Int32Array(size * SLOT_WORDS).fill(EMPTY);
-    const wordsOf = (text: string): number => Math.max(SHORT_WORDS, (text.length + 3) >>> 2);
-    const view = new DataView(new ArrayBuffer(entries.reduce((sum, { text }) => sum + wordsOf(text) * 4, 0)));
+  /** Of entries with the same key the first counts. */
+  constructor(entries: readonly ByteMapEntry[] = []) {
     const key = new ByteKey();
-    let words = 0;
     for (const { tag, text, value } of entries) {
-      for (let i = 0; i < text.length; i++) view.setUint8(words * 4 + i, text.charCodeAt(i));
-      key.take(view, words * 4, words * 4 + text.length);
-      let slot = mixTag(tag, key.hash) & this.#mask;
-      while (this.#slots[slot * SLOT_WORDS + 1] !== EMPTY) slot = (slot + 1) & this.#mask;
-      this.#slots.set([tag, text.length, words, value], slot * SLOT_WORDS);
-      words += wordsOf(text);
+      const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
+      key.take(new DataView(bytes.buffer), 0, bytes.length);
+      if (this.get(tag, key) === NOT_THERE) this.add(tag, key, value);
     }
-    this.#keys = Int32Array.from({ length: words }, (_, i) => view.getInt32(i * 4, true));
   }
 
-  /** The value of a key, or -1. */
+  /** The value of a key, or `NOT_THERE`. */
   get(tag: number, key: ByteKey): number {
     const slots = this.#slots;
     const { size } = key;
     for (let slot = mixTag(tag, key.hash) & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const at = slot * SLOT_WORDS;
       const slotSize = slots[at + 1]!;
-      if (slotSize === EMPTY) return -1;
+      if (slotSize === EMPTY) return NOT_THERE;
       if (slotSize === size && slots[at] === tag && this.#isKey(slots[at + 2]!, key)) return slots[at + 3]!;
     }
   }
 
-  #isKey(start: number, key: ByteKey): boolean {
+  /** Adds a key that is not there yet; returns a place for `textAt`. */
+  add(tag: number, key: ByteKey, value: number): number {
+    if (2 * (this.#count + 1) > this.#mask + 1) this.#growSlots();
+    const words = 1 + Math.max(SHORT_WORDS, (key.size + 3) >>> 2);
+    if (this.#filled + words > this.#keys.length) {
+      const larger = new Int32Array(2 * this.#keys.length + words);
+      larger.set(this.#keys);
+      this.#keys = larger;
+    }
+    const place = this.#filled;
+    this.#keys[place] = key.hash;
+    key.copyTo(this.#keys, place + 1);
+    this.#filled += words;
+    this.#count += 1;
+    this.#putSlot(tag, key.size, place, value);
+    return place;
+  }
+
+  /** The text of the key that was added at that place, of that size. */
+  textAt(place: number, size: number): string {
+    let text = '';
+    for (let i = 0; i < size; i++) {
+      text += String.fromCharCode((this.#keys[place + 1 + (i >>> 2)]! >>> (8 * (i & 3))) & 0xff);
+    }
+    return text;
+  }
+
+  #putSlot(tag: number, size: number, place: number, value: number): void {
+    const slots = this.#slots;
+    let slot = mixTag(tag, this.#keys[place]!) & this.#mask;
+    while (slots[slot * SLOT_WORDS + 1] !== EMPTY) slot = (slot + 1) & this.#mask;
+    const at = slot * SLOT_WORDS;
+    slots[at] = tag;
+    slots[at + 1] = size;
+    slots[at + 2] = place;
+    slots[at + 3] = value;
+  }
+
+  #growSlots(): void {
+    const old = this.#slots;
+    this.#slots = new Int32Array(2 * old.length).fill(EMPTY);
+    this.#mask = 2 * this.#mask + 1;
+    for (let at = 0; at < old.length; at += SLOT_WORDS) {
+      if (old[at + 1] !== EMPTY) this.#putSlot(old[at]!, old[at + 1]!, old[at + 2]!, old[at + 3]!);
+    }
+  }
+
+  #isKey(place: number, key: ByteKey): boolean {
     const keys = this.#keys;
     const differences =
-      (keys[start]! ^ key.word0) |
-      (keys[start + 1]! ^ key.word1) |
-      (keys[start + 2]! ^ key.word2) |
-      (keys[start + 3]! ^ key.word3);
+      (keys[place + 1]! ^ key.word0) |
+      (keys[place + 2]! ^ key.word1) |
+      (keys[place + 3]! ^ key.word2) |
+      (keys[place + 4]! ^ key.word3);
     if (differences !== 0) return false;
-    return key.size <= SHORT_BYTES || key.hasRest(keys, start);
+    return key.size <= SHORT_BYTES || key.hasRest(keys, place + 1);
   }
 }
 
@@ -169,6 +210,17 @@ export class ByteKey {
       hash = value ^ (value >>> 15);
     }
     this.hash = hash;
+  }
+
+  /** Writes the range as words, the last one filled up with zeros, and at least the first ones. */
+  copyTo(words: Int32Array, start: number): void {
+    words[start] = this.word0;
+    words[start + 1] = this.word1;
+    words[start + 2] = this.word2;
+    words[start + 3] = this.word3;
+    const end = this.#start + this.size;
+    let word = start + SHORT_WORDS;
+    for (let at = this.#start + SHORT_BYTES; at < end; at += 4, word++) words[word] = wordUpTo(this.#source, at, end);
   }
 
   /** Whether what follows the first words is the same as in `keys`, where the key begins at word `start`. */

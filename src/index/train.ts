@@ -3,11 +3,21 @@
  * order gives the same dictionary.
  */
 import { languages } from '../record/languages.ts';
+import { ByteKey } from './byte-map.ts';
 import type { Catalog } from './catalog.ts';
 import { type Dictionary, MAX_SHAPES, type Shape } from './dictionary.ts';
-import { INHERITED_ORIGIN, MAX_ORDINAL, MAX_ORIGINS, RECORD_ORIGINS, SET_CODE } from './layout.ts';
+import {
+  INHERITED_ORIGIN,
+  MAX_ORDINAL,
+  MAX_ORIGINS,
+  MAX_PAGE_TYPES,
+  MAX_URL_SIZE_BYTES,
+  RECORD_ORIGINS,
+  SET_CODE,
+} from './layout.ts';
 import { OFF_DOMAIN, type RecordFields } from './record-fields.ts';
 import { isPlain, trainSymbols } from './symbols.ts';
+import { TextCounts } from './text-counts.ts';
 
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
 /** An origin, shape or set that the sample has fewer times than this is not worth its place in the dictionary. */
@@ -21,28 +31,32 @@ const MAX_SHAPES_SIZE_BYTES = 2 * 1024 * 1024;
 /** What every dictionary has, whatever the sample is like. */
 const DEFAULT_ORIGINS = ['https://', 'https://www.', 'http://', 'http://www.'];
 
-interface Parts {
-  readonly type: number;
-  readonly origin: string;
-  readonly path: string;
-}
+const MAX_ORIGIN_SIZE_BYTES = 64;
+const TAB = 0x09;
+/** In place of an origin's number. */
+const UNASKED = -2;
+
+/** Kinds of texts that are counted; for each page type two more: paths under the record's own origin, and `origin TAB path` under others. */
+const ORIGINS = 0;
+const SETS = 1;
+const inheritedOf = (type: number): number => 2 + 2 * type;
+const othersOf = (type: number): number => 3 + 2 * type;
 
 export class DictionaryTrainer {
   readonly #catalog: Catalog;
-  readonly #budget: Budget = { left: MAX_COUNTED };
-  readonly #origins = new Counter(this.#budget);
-  /** For each page type: paths under the record's own origin, and `origin TAB path` under others. */
-  readonly #inherited: readonly Counter[];
-  readonly #others: readonly Counter[];
-  readonly #sets = new Counter(this.#budget);
+  readonly #texts = new TextCounts(MAX_COUNTED);
+  readonly #key = new ByteKey();
+  /** Where `origin TAB path` is put together. */
+  readonly #joined: DataView = new DataView(new ArrayBuffer(MAX_ORIGIN_SIZE_BYTES + 1 + MAX_URL_SIZE_BYTES));
+  /** Of each origin of the record: how many pages have it, -1 where it is not learned from; and its number among the texts. */
+  readonly #originPages: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly #originNumbers: Int32Array = new Int32Array(MAX_PAGE_TYPES);
   readonly #iab: Uint32Array;
   readonly #domains: Uint8Array[] = [];
   #domainBytes = 0;
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
-    this.#inherited = catalog.vocabulary.pageTypes.map(() => new Counter(this.#budget));
-    this.#others = catalog.vocabulary.pageTypes.map(() => new Counter(this.#budget));
     this.#iab = new Uint32Array(catalog.iab.names.length);
   }
 
@@ -53,15 +67,63 @@ export class DictionaryTrainer {
       this.#domainBytes += domain.length;
     }
     if (fields.iabCategory >= 0) this.#iab[fields.iabCategory] = (this.#iab[fields.iabCategory] ?? 0) + 1;
-    if (fields.filteringCount > 0)
-      this.#sets.add(String.fromCharCode(...fields.filtering.subarray(0, fields.filteringCount)));
-    const pages = partsOf(fields);
-    const own = commonest(pages);
-    for (const { type, origin, path } of pages) {
-      this.#origins.add(origin);
-      if (origin === own) this.#inherited[type]!.add(path);
-      else this.#others[type]!.add(`${origin}\t${path}`);
+    if (fields.filteringCount > 0) {
+      this.#key.take(fields.filteringView, 0, fields.filteringCount);
+      this.#texts.add(SETS, this.#key);
     }
+    this.#countPages(fields, this.#chooseOrigin(fields));
+  }
+
+  /** The origin that most pages of a record have, of equals the smaller one; fills `#originPages`. */
+  #chooseOrigin(fields: RecordFields): number {
+    const pages = this.#originPages;
+    const { source, originStarts, originSizes, originCount } = fields;
+    for (let i = 0; i < originCount; i++) pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? 0 : -1;
+    for (let i = 0; i < fields.pageCount; i++) {
+      const origin = fields.pageOrigins[i]!;
+      if (origin !== OFF_DOMAIN && pages[origin]! >= 0) pages[origin] = pages[origin]! + 1;
+    }
+    let own = 0;
+    for (let i = 1; i < originCount; i++) {
+      if (pages[i]! > pages[own]! || (pages[i] === pages[own] && isSmaller(fields, i, own))) own = i;
+    }
+    return own;
+  }
+
+  #countPages(fields: RecordFields, own: number): void {
+    const { view, originStarts, originSizes } = fields;
+    const texts = this.#texts;
+    const key = this.#key;
+    const numbers = this.#originNumbers.fill(UNASKED);
+    for (let i = 0; i < fields.pageCount; i++) {
+      const origin = fields.pageOrigins[i]!;
+      if (origin === OFF_DOMAIN || this.#originPages[origin]! < 0) continue;
+      const start = originStarts[origin]!;
+      const size = originSizes[origin]!;
+      if (numbers[origin] === UNASKED) {
+        key.take(view, start, start + size);
+        numbers[origin] = texts.add(ORIGINS, key);
+      } else texts.addAgain(numbers[origin]!);
+      const type = fields.pageTypes[i]!;
+      const end = fields.pageEnds[i]!;
+      const path = fields.pageStarts[i]! + size + fields.domainEnd - fields.domainStart;
+      if (origin === own) {
+        key.take(view, path, end);
+        texts.add(inheritedOf(type), key);
+      } else {
+        key.take(this.#joined, 0, this.#join(fields.source, start, size, path, end));
+        texts.add(othersOf(type), key);
+      }
+    }
+  }
+
+  /** Writes `origin TAB path` to `#joined`; returns its size. */
+  #join(source: Uint8Array, origin: number, originSize: number, path: number, end: number): number {
+    const joined = this.#joined;
+    for (let i = 0; i < originSize; i++) joined.setUint8(i, source[origin + i]!);
+    joined.setUint8(originSize, TAB);
+    for (let i = path, to = originSize + 1; i < end; i++, to++) joined.setUint8(to, source[i]!);
+    return originSize + 1 + end - path;
   }
 
   train(): Dictionary {
@@ -74,27 +136,27 @@ export class DictionaryTrainer {
       shapes,
       languages,
       iabOrder: [...this.#iab.keys()].sort((a, b) => this.#iab[b]! - this.#iab[a]! || a - b),
-      filteringSets: this.#sets
-        .ranked(MIN_COUNT)
+      filteringSets: this.#texts
+        .ranked(SETS, MIN_COUNT)
         .slice(0, MAX_ORDINAL - SET_CODE.firstTable)
         .map(([set]) => Array.from(set, (character) => character.charCodeAt(0))),
     };
   }
 
   #trainOrigins(): string[] {
-    const ranked = this.#origins.ranked(MIN_COUNT).map(([origin]) => origin);
+    const ranked = this.#texts.ranked(ORIGINS, MIN_COUNT).map(([origin]) => origin);
     const own = [...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS])];
     return [...new Set([...own, ...ranked])].slice(0, MAX_ORIGINS);
   }
 
   #trainShapes(origins: readonly string[]): Shape[][] {
     const ids = new Map(origins.map((origin, i) => [origin, i]));
-    const ranked = this.#inherited.flatMap((inherited, type) => {
+    const ranked = this.#catalog.vocabulary.pageTypes.flatMap((_, type) => {
       const shapes: { type: number; count: number; shape: Shape }[] = [];
-      for (const [path, count] of inherited.ranked(MIN_COUNT)) {
+      for (const [path, count] of this.#texts.ranked(inheritedOf(type), MIN_COUNT)) {
         shapes.push({ type, count, shape: { origin: INHERITED_ORIGIN, path } });
       }
-      for (const [text, count] of this.#others[type]!.ranked(MIN_COUNT)) {
+      for (const [text, count] of this.#texts.ranked(othersOf(type), MIN_COUNT)) {
         const [prefix = '', path = ''] = text.split('\t');
         const origin = ids.get(prefix);
         if (origin !== undefined) shapes.push({ type, count, shape: { origin, path } });
@@ -123,16 +185,17 @@ export class DictionaryTrainer {
       texts.push(Buffer.from(text, 'latin1'));
       size += text.length;
     };
-    for (const [type, inherited] of this.#inherited.entries()) {
-      const share = (MAX_TEXT_SAMPLE_BYTES * (type + 1)) / this.#inherited.length;
+    const typeCount = this.#catalog.vocabulary.pageTypes.length;
+    for (let type = 0; type < typeCount; type++) {
+      const share = (MAX_TEXT_SAMPLE_BYTES * (type + 1)) / typeCount;
       const paths = new Set(shapes[type]!.filter(({ origin }) => origin === INHERITED_ORIGIN).map(({ path }) => path));
-      for (const text of this.#others[type]!.keys()) {
+      for (const text of this.#texts.texts(othersOf(type))) {
         if (size >= share) break;
         const [prefix = '', path = ''] = text.split('\t');
         if (!known.has(prefix)) add(prefix);
         if (!paths.has(path)) add(path);
       }
-      for (const path of inherited.keys()) {
+      for (const path of this.#texts.texts(inheritedOf(type))) {
         if (size >= share) break;
         if (!paths.has(path)) add(path);
       }
@@ -141,68 +204,20 @@ export class DictionaryTrainer {
   }
 }
 
-/** How many more distinct texts may be kept; shared by counters, so that their memory has one bound. */
-interface Budget {
-  left: number;
+function isPlainOrigin(source: Uint8Array, start: number, size: number): boolean {
+  if (size > MAX_ORIGIN_SIZE_BYTES) return false;
+  for (let i = start; i < start + size; i++) if (!isPlain(source[i]!)) return false;
+  return true;
 }
 
-/** Counts texts, as long as the budget lasts. */
-class Counter {
-  readonly #budget: Budget;
-  readonly #counts = new Map<string, number>();
-
-  constructor(budget: Budget) {
-    this.#budget = budget;
+/** Whether one origin of the record comes before another one. */
+function isSmaller({ source, originStarts, originSizes }: RecordFields, one: number, other: number): boolean {
+  const sizes = [originSizes[one]!, originSizes[other]!] as const;
+  for (let i = 0; i < sizes[0] && i < sizes[1]; i++) {
+    const difference = source[originStarts[one]! + i]! - source[originStarts[other]! + i]!;
+    if (difference !== 0) return difference < 0;
   }
-
-  add(text: string): void {
-    const count = this.#counts.get(text);
-    if (count === undefined) {
-      if (this.#budget.left === 0) return;
-      this.#budget.left -= 1;
-    }
-    this.#counts.set(text, (count ?? 0) + 1);
-  }
-
-  keys(): Iterable<string> {
-    return this.#counts.keys();
-  }
-
-  /** The texts with at least `minCount`, the most frequent first, and of equals the smaller one. */
-  ranked(minCount: number): [string, number][] {
-    return [...this.#counts]
-      .filter(([, count]) => count >= minCount)
-      .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-  }
-}
-
-function partsOf(fields: RecordFields): Parts[] {
-  const { source, domainStart, domainEnd, originStarts, originSizes } = fields;
-  const origins: (string | undefined)[] = [];
-  for (let i = 0; i < fields.originCount; i++) {
-    const size = originSizes[i]!;
-    const origin = size > 64 ? '' : textOf(source, originStarts[i]!, originStarts[i]! + size);
-    origins.push(size <= 64 && isPlainText(origin) ? origin : undefined);
-  }
-  const parts: Parts[] = [];
-  for (let i = 0; i < fields.pageCount; i++) {
-    const number = fields.pageOrigins[i]!;
-    const origin = number === OFF_DOMAIN ? undefined : origins[number];
-    if (origin === undefined) continue;
-    const path = fields.pageStarts[i]! + originSizes[number]! + domainEnd - domainStart;
-    parts.push({ type: fields.pageTypes[i]!, origin, path: textOf(source, path, fields.pageEnds[i]!) });
-  }
-  return parts;
-}
-
-function commonest(pages: readonly Parts[]): string {
-  const counts = new Counter({ left: pages.length });
-  for (const { origin } of pages) counts.add(origin);
-  return counts.ranked(1)[0]?.[0] ?? '';
-}
-
-function textOf(source: Uint8Array, start: number, end: number): string {
-  return Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString('latin1', start, end);
+  return sizes[0] < sizes[1];
 }
 
 function isPlainText(text: string): boolean {
