@@ -172,10 +172,15 @@ export class PageScanner {
 
   /** True where a host is the line's domain, or below it with no public suffix between. */
   #isOnDomain(start: number, end: number): boolean {
-    const { source, domainStart, domainEnd } = this.#fields;
+    const { source, view, domainStart, domainEnd } = this.#fields;
     const below = end - start - (domainEnd - domainStart);
-    if (below < 0) return false;
-    for (let i = domainStart, j = start + below; i < domainEnd; i++, j++) if (source[i] !== source[j]) return false;
+    // No name is shorter than four bytes; the last four may overlap the ones before.
+    if (below < 0 || domainEnd - domainStart < 4) return false;
+    const distance = end - domainEnd;
+    if (view.getInt32(domainEnd - 4, true) !== view.getInt32(end - 4, true)) return false;
+    for (let at = domainStart; at < domainEnd - 4; at += 4) {
+      if (view.getInt32(at, true) !== view.getInt32(at + distance, true)) return false;
+    }
     if (below === 0) return true;
     if (source[start + below - 1] !== DOT) return false;
     const registrable = registrableDomain((source as Sliceable).latin1Slice(start, end));

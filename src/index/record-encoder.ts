@@ -87,21 +87,22 @@ export class RecordEncoder {
     return at;
   }
 
-  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have. */
+  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have, 0 where none can be a record's own. */
   #chooseOrigin(fields: RecordFields): number {
-    const votes = this.#originVotes;
     const origins = this.#recordOrigins;
-    const { view, originStarts, originSizes, pageOrigins } = fields;
-    for (let i = 0; i < RECORD_ORIGINS; i++) votes[i] = 0;
-    for (let i = 0; i < fields.originCount; i++) {
+    const { view, originStarts, originSizes, originCount } = fields;
+    for (let i = 0; i < originCount; i++) {
       this.#key.take(view, originStarts[i]!, originStarts[i]! + originSizes[i]!);
       origins[i] = this.#origins.get(0, this.#key);
     }
-    for (let i = 0; i < fields.pageCount; i++) {
-      const size = fields.pageEnds[i]! - fields.pageStarts[i]!;
-      if (size > MAX_URL_SIZE_BYTES)
-        throw limit(`A URL has ${size} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
-      const origin = pageOrigins[i] === OFF_DOMAIN ? -1 : origins[pageOrigins[i]!]!;
+    if (originCount > 1) return this.#vote(fields);
+    return originCount === 1 && origins[0]! >= 0 && origins[0]! < RECORD_ORIGINS ? origins[0]! : 0;
+  }
+
+  #vote({ pageCount, pageOrigins }: RecordFields): number {
+    const votes = this.#originVotes.fill(0);
+    for (let i = 0; i < pageCount; i++) {
+      const origin = pageOrigins[i] === OFF_DOMAIN ? -1 : this.#recordOrigins[pageOrigins[i]!]!;
       if (origin >= 0 && origin < RECORD_ORIGINS) votes[origin] = votes[origin]! + 1;
     }
     let best = 0;
@@ -161,6 +162,9 @@ export class RecordEncoder {
     const type = fields.pageTypes[i]!;
     const urlStart = fields.pageStarts[i]!;
     const urlEnd = fields.pageEnds[i]!;
+    if (urlEnd - urlStart > MAX_URL_SIZE_BYTES) {
+      throw limit(`A URL has ${urlEnd - urlStart} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
+    }
     const number = fields.pageOrigins[i]!;
     if (number === OFF_DOMAIN) {
       out[start] = URL_CODE.fullLiteral;

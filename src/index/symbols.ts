@@ -7,7 +7,6 @@ import { MAX_SYMBOL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
 
 const MAX_SYMBOLS = 256 - SYMBOL_CODE.first;
 const TRAINING_ROUNDS = 5;
-const ALPHABET = 128;
 
 /** Words of one code in `SymbolTable.words`. */
 export const SYMBOL_WORDS = 8;
@@ -61,54 +60,49 @@ export function isPlain(byte: number): boolean {
 export class SymbolEncoder {
   /** Characters that no symbol was found for, since somebody set it to 0. Whatever JSON has to escape is among them. */
   escapes = 0;
-  readonly #children: Uint16Array;
-  readonly #codes: Uint8Array;
+  /** The trie of the symbols: of each node a row with a place for each class; in it the child's row × 256 + the child's code, or 0. */
+  readonly #rows: Int32Array;
+  /** Characters that symbols have, numbered from 1. */
+  readonly #classes: Uint8Array = new Uint8Array(256);
 
   constructor(table: SymbolTable) {
-    const nodes: (number[] | undefined)[] = [[]];
-    const codes: number[] = [0];
+    let width = 1;
+    for (const byte of table.symbols.flatMap((symbol) => [...symbol])) {
+      if (this.#classes[byte] === 0) this.#classes[byte] = width++;
+    }
+    const rows: number[] = new Array<number>(width).fill(0);
     table.symbols.forEach((symbol, i) => {
-      let node = 0;
+      let place = 0;
+      let row = 0;
       for (const byte of symbol) {
-        const children = nodes[node]!;
-        let child = children[byte] ?? 0;
-        if (child === 0) {
-          child = nodes.length;
-          nodes.push([]);
-          codes.push(0);
-          children[byte] = child;
+        place = row + this.#classes[byte]!;
+        if (rows[place] === 0) {
+          rows[place] = rows.length * 256;
+          for (let j = 0; j < width; j++) rows.push(0);
         }
-        node = child;
+        row = rows[place]! >>> 8;
       }
-      codes[node] = i + SYMBOL_CODE.first;
+      rows[place] = row * 256 + i + SYMBOL_CODE.first;
     });
-    this.#children = new Uint16Array(nodes.length * ALPHABET);
-    nodes.forEach((children, node) => {
-      children?.forEach((child, byte) => {
-        this.#children[node * ALPHABET + byte] = child;
-      });
-    });
-    this.#codes = Uint8Array.from(codes);
+    this.#rows = Int32Array.from(rows);
   }
 
   /** Writes the codes of `source[start, end)` to `out` from `at` on; returns where they end. At most 2 bytes for each byte. */
   encode(source: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
-    const children = this.#children;
-    const codes = this.#codes;
+    const rows = this.#rows;
+    const classes = this.#classes;
     let write = at;
     let read = start;
     while (read < end) {
-      let node = 0;
+      let row = 0;
       let best = 0;
       let after = read;
       for (let i = read; i < end; i++) {
-        const byte = source[i]!;
-        if (byte >= ALPHABET) break;
-        node = children[node * ALPHABET + byte]!;
-        if (node === 0) break;
-        const code = codes[node]!;
-        if (code !== 0) {
-          best = code;
+        const child = rows[row + classes[source[i]!]!]!;
+        if (child === 0) break;
+        row = child >>> 8;
+        if ((child & 0xff) !== 0) {
+          best = child & 0xff;
           after = i + 1;
         }
       }
