@@ -7,6 +7,9 @@ import { MAX_SYMBOL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
 
 const MAX_SYMBOLS = 256 - SYMBOL_CODE.first;
 const TRAINING_ROUNDS = 5;
+/** What a text can be cut into: 256 codes, and 256 characters as they are. */
+const PIECES = 512;
+const NO_BYTES = new Uint8Array(0);
 
 /** Words of one code in `SymbolTable.words`. */
 export const SYMBOL_WORDS = 8;
@@ -139,33 +142,43 @@ function textOf(symbol: Uint8Array): string {
 
 /** One round: encodes the sample, and of the symbols used and of the pairs that followed each other keeps the most useful ones. */
 function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[] {
-  const gains = new Map<string, number>();
-  const add = (symbol: string, gain: number): void => {
-    gains.set(symbol, (gains.get(symbol) ?? 0) + gain);
-  };
-  const names = table.symbols.map(textOf);
+  // Numbers of what a text is cut into: a code, or, beyond the codes, a character that has none.
+  const names = Array.from({ length: PIECES }, (_, piece) =>
+    piece >= 256 ? String.fromCharCode(piece - 256) : textOf(table.symbols[piece - SYMBOL_CODE.first] ?? NO_BYTES),
+  );
+  const uses = new Uint32Array(PIECES);
+  const pairUses = new Uint32Array(PIECES * PIECES);
   const encoder = new SymbolEncoder(table);
   const codes = new Uint8Array(2 * Math.max(1, ...texts.map((text) => text.length)));
   for (const text of texts) {
     const end = encoder.encode(text, 0, text.length, codes, 0);
-    let previous = '';
+    let previous = -1;
     for (let i = 0; i < end; i++) {
-      const code = codes[i]!;
-      const escaped = code === SYMBOL_CODE.escape;
-      const byte = escaped ? codes[++i]! : 0;
-      if (escaped && !isPlain(byte)) {
-        previous = '';
+      const escaped = codes[i] === SYMBOL_CODE.escape;
+      const piece = escaped ? 256 + codes[++i]! : codes[i]!;
+      if (escaped && !isPlain(piece - 256)) {
+        previous = -1;
         continue;
       }
-      const symbol = escaped ? String.fromCharCode(byte) : names[code - SYMBOL_CODE.first]!;
-      // A lone character that has no symbol costs two bytes, so that giving it one saves a whole byte.
-      add(symbol, symbol.length === 1 ? 1 : symbol.length - 1);
-      if (previous !== '' && previous.length + symbol.length <= MAX_SYMBOL_SIZE_BYTES) {
-        add(previous + symbol, previous.length + symbol.length - 1);
-      }
-      previous = symbol;
+      uses[piece] = uses[piece]! + 1;
+      if (previous >= 0) pairUses[previous * PIECES + piece] = pairUses[previous * PIECES + piece]! + 1;
+      previous = piece;
     }
   }
+  const gains = new Map<string, number>();
+  const add = (symbol: string, gain: number): void => {
+    gains.set(symbol, (gains.get(symbol) ?? 0) + gain);
+  };
+  uses.forEach((count, piece) => {
+    const symbol = names[piece]!;
+    // A lone character that has no symbol costs two bytes, so that giving it one saves a whole byte.
+    if (count > 0) add(symbol, count * (symbol.length === 1 ? 1 : symbol.length - 1));
+  });
+  pairUses.forEach((count, pair) => {
+    if (count === 0) return;
+    const symbol = names[Math.floor(pair / PIECES)]! + names[pair % PIECES]!;
+    if (symbol.length <= MAX_SYMBOL_SIZE_BYTES) add(symbol, count * (symbol.length - 1));
+  });
   const ranked = [...gains].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   return ranked
     .slice(0, 2 * MAX_SYMBOLS)
