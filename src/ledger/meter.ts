@@ -11,7 +11,6 @@ import { asLedgerError, type Database, openDatabase } from './database.ts';
 import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
 import { refuseForeignLedger } from './presence.ts';
 import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
-import { RecentKeys } from './recent-keys.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 
 /** An account as a worker holds it between authentication and charge. */
@@ -142,9 +141,7 @@ class WorkerMeter implements Meter {
   readonly #counters: Counters;
   readonly #link: KeeperLink;
   readonly #timer: NodeJS.Timeout;
-  /** By the key's hash. */
   readonly #known = new Map<string, KnownAccount>();
-  readonly #recent = new RecentKeys<KnownAccount>();
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
@@ -174,18 +171,15 @@ class WorkerMeter implements Meter {
     if (this.#revision !== this.#counters.revision) {
       this.#revision = this.#counters.revision;
       this.#known.clear();
-      this.#recent.clear();
     }
-    const known = this.#recent.find(key) ?? this.#find(key);
-    if (known === undefined) return UNKNOWN;
-    if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#seconds())) return UNKNOWN;
-    return known;
-  }
-
-  #find(key: string): KnownAccount | undefined {
     const hash = hashApiKey(key);
-    const known = this.#known.get(hash) ?? (isApiKeyShaped(key) ? this.#lookUp(hash) : undefined);
-    if (known !== undefined) this.#recent.remember(key, known);
+    let known = this.#known.get(hash);
+    if (known === undefined) {
+      if (!isApiKeyShaped(key)) return UNKNOWN;
+      known = this.#lookUp(hash);
+      if (known === undefined) return UNKNOWN;
+    }
+    if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#seconds())) return UNKNOWN;
     return known;
   }
 
