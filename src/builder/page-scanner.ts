@@ -121,15 +121,7 @@ export class PageScanner {
     if (close === NO) return NO;
     const shape = this.#shapes.get(this.#type, path);
     this.#shape = shape < 0 ? this.#unknownShape : shape >> 1;
-    return shape >= 0 && (shape & 1) === 1 ? close : this.#isCanonical(start, close);
-  }
-
-  /** `close`, where the path up to there is one that the URL parser leaves as it is; otherwise `NO`. */
-  #isCanonical(start: number, close: number): number {
-    const { source } = this.#fields;
-    if (!isCanonicalPath(source, start, close)) return NO;
-    // Which lines of a sample are read here decides what is learned from it: there it stays with the strict rule.
-    return this.#unknownShape === SHAPE_UNKNOWN && hasDottedSegment(source, start, close) ? NO : close;
+    return (shape >= 0 && (shape & 1) === 1) || isCanonicalPath(this.#fields.source, start, close) ? close : NO;
   }
 
   /** Where the slash behind scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
@@ -215,12 +207,6 @@ function hasDotSegment(source: Uint8Array, start: number, end: number): boolean 
     if (source[at] === SLASH && source[at + 1] === DOT && !isLetter(source[at + 2]!)) return true;
     if (source[at] === PERCENT && source[at + 1] === 0x32 && (source[at + 2]! | 0x20) === 0x65) return true;
   }
-  return false;
-}
-
-/** True where a segment begins with a dot. */
-function hasDottedSegment(source: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (source[at] === SLASH && source[at + 1] === DOT) return true;
   return false;
 }
 

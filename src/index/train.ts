@@ -52,8 +52,11 @@ export class DictionaryTrainer {
   readonly #originPages: Int32Array = new Int32Array(MAX_PAGE_TYPES);
   readonly #originNumbers: Int32Array = new Int32Array(MAX_PAGE_TYPES);
   readonly #iab: Uint32Array;
-  readonly #domains: Uint8Array[] = [];
+  #domains: Uint8Array[] = [];
   #domainBytes = 0;
+  /** Of so many domains one is kept, and so many come before the next that is. */
+  #domainStep = 1;
+  #untilDomain = 1;
 
   constructor(catalog: Catalog) {
     this.#catalog = catalog;
@@ -61,11 +64,7 @@ export class DictionaryTrainer {
   }
 
   add(fields: RecordFields): void {
-    if (this.#domainBytes < MAX_TEXT_SAMPLE_BYTES) {
-      const domain = fields.source.slice(fields.domainStart, fields.domainEnd);
-      this.#domains.push(domain);
-      this.#domainBytes += domain.length;
-    }
+    this.#addDomain(fields);
     if (fields.iabCategory >= 0) this.#iab[fields.iabCategory] = (this.#iab[fields.iabCategory] ?? 0) + 1;
     if (fields.filteringCount > 0) {
       this.#key.take(fields.filteringView, 0, fields.filteringCount);
@@ -124,6 +123,20 @@ export class DictionaryTrainer {
     joined.setUint8(originSize, TAB);
     for (let i = path, to = originSize + 1; i < end; i++, to++) joined.setUint8(to, source[i]!);
     return originSize + 1 + end - path;
+  }
+
+  /** Keeps every n-th domain, and whenever that becomes too much half of them: a sorted drop begins with names that are like each other. */
+  #addDomain({ source, domainStart, domainEnd }: RecordFields): void {
+    this.#untilDomain -= 1;
+    if (this.#untilDomain > 0) return;
+    this.#untilDomain = this.#domainStep;
+    // A copy, which `slice` of a Buffer is not: the line's memory is used again for the next ones.
+    this.#domains.push(new Uint8Array(source.subarray(domainStart, domainEnd)));
+    this.#domainBytes += domainEnd - domainStart;
+    if (this.#domainBytes <= MAX_TEXT_SAMPLE_BYTES) return;
+    this.#domains = this.#domains.filter((_, i) => i % 2 === 0);
+    this.#domainBytes = this.#domains.reduce((sum, domain) => sum + domain.length, 0);
+    this.#domainStep *= 2;
   }
 
   train(): Dictionary {
