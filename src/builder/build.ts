@@ -2,9 +2,9 @@
  * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, part by hash) → sort → write → fsync → verify
  * → rename → report. The same drop gives the same bytes, however many workers there are.
  */
-import { closeSync, fsyncSync, lstatSync, mkdirSync, mkdtempSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
@@ -23,6 +23,7 @@ import { PartitionSorter } from './sort-partition.ts';
 import { checkSpace } from './space.ts';
 import { partitionSize, type SpillFile } from './spill.ts';
 import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
+import { removeLeftovers, Workspace } from './workspace.ts';
 
 export interface BuildOptions {
   /** The folder that holds manifest.json. */
@@ -68,7 +69,7 @@ const DECODED_RECORDS_MAX = 1_000_000;
 interface Build {
   readonly options: BuildOptions;
   readonly manifest: Manifest;
-  readonly tempDir: string;
+  readonly workspace: Workspace;
   readonly partitionBits: number;
   readonly meter: ProgressMeter;
   readonly draft: ReportDraft;
@@ -87,6 +88,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   mkdirSync(tempParent, { recursive: true });
   mkdirSync(dirname(resolve(options.out)), { recursive: true });
   const partitionBits = planPartitionBits(countRecords(manifest));
+  removeLeftovers(tempParent, resolve(options.out));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(resolve(options.out)));
   const workers = options.workers ?? availableParallelism();
   const plan = {
@@ -97,31 +99,30 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
     tempBytes,
   };
   options.onStart?.(plan);
-  const tempDir = mkdtempSync(join(tempParent, '.pagegate-build-'));
+  const workspace = new Workspace(tempParent, resolve(options.out));
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
   draft.workers = workers;
-  const build = { options, manifest, tempDir, partitionBits, meter: new ProgressMeter(options.onProgress), draft };
+  const build = { options, manifest, workspace, partitionBits, meter: new ProgressMeter(options.onProgress), draft };
   try {
     return await run(build);
   } finally {
     build.meter.close();
-    rmSync(tempDir, { recursive: true, force: true });
+    workspace.remove();
   }
 }
 
 async function run(build: Build): Promise<BuildReport> {
-  const { options, manifest, draft, tempDir } = build;
+  const { options, manifest, draft, workspace } = build;
   const scope = options.vocabulary ?? 'full';
   const { drop, signal } = options;
   const parts = manifest.files;
   const workerCount = draft.workers;
   const progress = new SharedArrayBuffer(8 * Math.max(1, workerCount));
-  const building = `${resolve(options.out)}.building-${process.pid}`;
   let writer: IndexWriter | undefined;
   // All workers start at once: the others are ready when the first one has trained the dictionary.
   const workers = await startWorkers(workerCount, {
     drop,
-    tempDir,
+    tempDir: workspace.path,
     scope,
     parts,
     partitionBits: build.partitionBits,
@@ -135,20 +136,20 @@ async function run(build: Build): Promise<BuildReport> {
       scan(build, workers, new Float64Array(progress)),
     );
     const lineCount = planLineCount(estimateRecords(files, build.partitionBits, draft.entries));
-    writer = new IndexWriter(building, decodeDictionary(dictionary), lineCount);
+    writer = new IndexWriter(workspace.unfinished, decodeDictionary(dictionary), lineCount);
+    workspace.claim();
     await draft.time('encode', () => encode(build, workers, files, lineCount, writer!));
     draft.sizeBytes = writer.finish(metadataOf(build, maxAnswerSizeBytes));
     draft.recordCount = writer.recordCount;
     await Promise.all(workers.map((worker) => worker.close()));
-    await draft.time('verify', () => verify(build, building));
-    gatherRejects(tempDir, parts.length, options.rejectsFile, draft);
-    publish(building, resolve(options.out));
+    await draft.time('verify', () => verify(build, workspace.unfinished));
+    gatherRejects(workspace.path, parts.length, options.rejectsFile, draft);
+    publish(workspace.unfinished, resolve(options.out));
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
     await Promise.all(workers.map((worker) => worker.close()));
     writer?.abort();
-    rmSync(building, { force: true });
     throw failureOf(error);
   }
 }

@@ -102,6 +102,19 @@ describe('pagegate build', () => {
     expect((await ended).code).toBe(130);
     expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });
+
+  it('removes what a killed build left', async () => {
+    rmSync(out, { force: true });
+    const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
+    const inside = (): string[] => readdirSync(join(folder, 'out'), { recursive: true, encoding: 'utf8' });
+    while (!inside().some((path) => path.endsWith('/lock')) && child.exitCode === null) await wait(5);
+    child.kill('SIGKILL');
+    await ended;
+    expect(inside().some((path) => path.startsWith('.pagegate-build-'))).toBe(true);
+    const { code } = await start(join(folder, 'small'), '--out', out, '--workers', '0', '--no-rejects').ended;
+    expect(code).toBe(0);
+    expect(inside()).toEqual(['index.pgx']);
+  });
 });
 
 describe('the progress line', () => {

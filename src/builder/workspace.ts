@@ -1,0 +1,114 @@
+/**
+ * What a build has on the disk before it is done: a folder of temporary files, and the unfinished index beside the place where it goes. A build
+ * that ends as it should removes both; one that was killed cannot, and the next build in the same place does it instead. What tells
+ * the two apart is a lock: the kernel gives it up when its holder ends, however it ends.
+ */
+import {
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { lockFile } from '../platform/libc.ts';
+
+const PREFIX = '.pagegate-build-';
+const UNFINISHED = '.building-';
+const LOCK = 'lock';
+/** Locked before it gets its name, so that what has the name was always locked by somebody. */
+const UNNAMED_LOCK = 'lock.new';
+
+export class Workspace {
+  /** The folder. */
+  readonly path: string;
+  /** Where the index is written until it gets its name. */
+  readonly unfinished: string;
+  readonly #locks: number[] = [];
+
+  /** A new folder in `parent`, for an index that goes to `out`; both folders must be there. */
+  constructor(parent: string, out: string) {
+    this.unfinished = `${out}${UNFINISHED}${process.pid}`;
+    this.path = mkdtempSync(join(parent, PREFIX));
+    const unnamed = join(this.path, UNNAMED_LOCK);
+    this.#lock(unnamed, 'wx');
+    renameSync(unnamed, join(this.path, LOCK));
+  }
+
+  /** Says that the unfinished index is there and this process's own. */
+  claim(): void {
+    this.#lock(this.unfinished, 'r');
+  }
+
+  #lock(path: string, flags: 'wx' | 'r'): void {
+    const lock = openSync(path, flags, 0o600);
+    this.#locks.push(lock);
+    lockFile(lock, 'exclusive');
+  }
+
+  /** Removes the folder and all that is in it, and the unfinished index if it is still there. */
+  remove(): void {
+    remove(this.path);
+    remove(this.unfinished);
+    for (const lock of this.#locks.splice(0)) closeSync(lock);
+  }
+}
+
+const remove = (path: string): void => rmSync(path, { recursive: true, force: true });
+
+/** Removes what killed builds left, in the folder for temporary files and beside the index. */
+export function removeLeftovers(parent: string, out: string): void {
+  removeAbandoned(siblings(parent, PREFIX), isAbandonedFolder);
+  removeAbandoned(siblings(dirname(out), `${basename(out)}${UNFINISHED}`), isAbandonedFile);
+}
+
+function removeAbandoned(paths: readonly string[], isAbandoned: (path: string) => boolean): void {
+  for (const path of paths) {
+    try {
+      if (isAbandoned(path)) remove(path);
+    } catch {
+      // What cannot be removed takes room, and is no reason not to build.
+    }
+  }
+}
+
+/** What is in a folder and begins with a prefix. */
+function siblings(folder: string, prefix: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => join(folder, name));
+}
+
+/** A folder of our own (where all may write, anybody can choose such a name) whose lock nobody holds; without one, a build may just be making it. */
+function isAbandonedFolder(path: string): boolean {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status === undefined || !status.isDirectory() || status.uid !== process.geteuid!()) return false;
+  return isUnlocked(join(path, LOCK));
+}
+
+/** A file of our own that nobody holds, and whose process is no longer there: it may just have made the file. */
+function isAbandonedFile(path: string): boolean {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status === undefined || !status.isFile() || status.uid !== process.geteuid!()) return false;
+  const [, pid] = /\.building-([1-9][0-9]{0,9})$/.exec(path) ?? [];
+  if (pid === undefined || !isUnlocked(path)) return false;
+  // In a container every start may have the same number.
+  return pid === `${process.pid}` || !existsSync(`/proc/${pid}`);
+}
+
+/** False also where there is no such file, or none that may be opened. */
+function isUnlocked(path: string): boolean {
+  let lock = -1;
+  try {
+    lock = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    return lockFile(lock, 'exclusive');
+  } catch {
+    return false;
+  } finally {
+    if (lock !== -1) closeSync(lock);
+  }
+}
