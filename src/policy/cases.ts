@@ -1,4 +1,5 @@
 /** Test cases of a policy: URLs with what is known about them, and the verdict that they must get. */
+import { parseUrl } from '../domain/canonical-url.ts';
 import { parseTarget } from '../domain/target.ts';
 import { evaluate } from './evaluate.ts';
 import type { Policy } from './policy.ts';
@@ -27,9 +28,9 @@ export interface CaseResult {
   readonly passed: boolean;
 }
 
-/** The evidence that a case describes. */
+/** The evidence that a case describes; its pages are spelled as a build would have stored them. */
 export function caseEvidence(item: PolicyCase): Evidence {
-  const pages = Object.entries(item.page_types ?? {}).map(([type, url]) => ({ type, url }));
+  const pages = Object.entries(item.page_types ?? {}).map(([type, url]) => ({ type, url: parseUrl(url)?.href ?? url }));
   return {
     found: item.found ?? false,
     parentFound: item.parent_found ?? false,

@@ -130,8 +130,8 @@ export class Place {
   }
 
   /**
-   * Whether the page that `text` is from `start` up to `end` can be the one, by its text alone: a cheap no for most pages, never a
-   * wrong one.
+   * Whether the page that `text` is from `start` up to `end` can be the one, by its text alone: a cheap no for most pages, and never a
+   * wrong one where the page is in the URL standard's own spelling, as an index has it.
    */
   mayBeOn(text: string, start: number, end: number): boolean {
     let hostEnd = start + this.origin.length;
@@ -175,7 +175,7 @@ function mayBePath(text: string, start: number, end: number, path: string): bool
   for (let at = start, own = 0; at < end; at++, own++) {
     const code = text.charCodeAt(at);
     if (code === 0x3f || code === 0x23) return true;
-    if (code === 0x25 || code === 0x3b || code > 127) return true;
+    if (code === 0x25 || code === 0x3b || code === 0x5c || code > 0x7e) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
     if (own < path.length && lower === path.charCodeAt(own)) continue;
     // Slashes and dots may be folded away.

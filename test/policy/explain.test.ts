@@ -74,4 +74,12 @@ describe('policy test', () => {
     ]);
     expect(results.map((result) => result.passed)).toEqual([true, true, false, true, true, false]);
   });
+
+  it.each(['https://X.org/a', 'https://x.org/b/../a', 'https://x.org\\a', 'https://x.org/%61', 'https://x.org:443/a?'])(
+    'takes the page %s as a build would store it',
+    (cart) => {
+      const item = { url: 'https://x.org/a', page_types: { cart }, expect: { verdict: 'deny', id: 'cart' } } as const;
+      expect(runCases(shipped, [item])[0]).toMatchObject({ passed: true });
+    },
+  );
 });
