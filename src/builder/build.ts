@@ -5,6 +5,7 @@
 import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
@@ -144,6 +145,10 @@ async function run(build: Build): Promise<BuildReport> {
     await Promise.all(workers.map((worker) => worker.close()));
     await draft.time('verify', () => verify(build, workspace.unfinished));
     gatherRejects(workspace.path, parts.length, options.rejectsFile, draft);
+    // Without threads the steps before hold up the signals; this is the last moment to give up. Signals come between two turns.
+    await nextTurn();
+    await nextTurn();
+    signal?.throwIfAborted();
     publish(workspace.unfinished, resolve(options.out));
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();

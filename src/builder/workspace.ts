@@ -62,25 +62,20 @@ const remove = (path: string): void => rmSync(path, { recursive: true, force: tr
 
 /** Removes what killed builds left, in the folder for temporary files and beside the index. */
 export function removeLeftovers(parent: string, out: string): void {
-  removeAbandoned(siblings(parent, PREFIX), isAbandonedFolder);
-  removeAbandoned(siblings(dirname(out), `${basename(out)}${UNFINISHED}`), isAbandonedFile);
+  removeAbandoned(parent, PREFIX, isAbandonedFolder);
+  removeAbandoned(dirname(out), `${basename(out)}${UNFINISHED}`, isAbandonedFile);
 }
 
-function removeAbandoned(paths: readonly string[], isAbandoned: (path: string) => boolean): void {
-  for (const path of paths) {
-    try {
-      if (isAbandoned(path)) remove(path);
-    } catch {
-      // What cannot be removed takes room, and is no reason not to build.
+/** Removes what is in a folder, begins with a prefix and is abandoned. */
+function removeAbandoned(folder: string, prefix: string, isAbandoned: (path: string) => boolean): void {
+  try {
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name);
+      if (name.startsWith(prefix) && isAbandoned(path)) remove(path);
     }
+  } catch {
+    // What cannot be seen or removed takes room, and is no reason not to build.
   }
-}
-
-/** What is in a folder and begins with a prefix. */
-function siblings(folder: string, prefix: string): string[] {
-  return readdirSync(folder)
-    .filter((name) => name.startsWith(prefix))
-    .map((name) => join(folder, name));
 }
 
 /** A folder of our own (where all may write, anybody can choose such a name) whose lock nobody holds; without one, a build may just be making it. */
