@@ -181,8 +181,8 @@ async function measureWorkers(workers: number, durationMs: number): Promise<Work
 }
 
 async function run(options: { readonly log: (line: string) => void }): Promise<BenchReport> {
-  options.log('the steps of a request, 5 rounds of 1 s, 1 and 64 connections');
-  const rows = await measureHttp({ rounds: 5, durationMs: 1_000, connections: [1, 64], modes: HTTP_MODES });
+  options.log('the steps of a request, 3 rounds of 1 s, 1 and 64 connections');
+  const rows = await measureHttp({ rounds: 3, durationMs: 1_000, connections: [1, 64], modes: HTTP_MODES });
   options.log('the program with 1 and 2 workers');
   const served = [await measureWorkers(1, 3_000), await measureWorkers(2, 3_000)];
   const perWorker = served.map(
