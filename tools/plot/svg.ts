@@ -13,7 +13,18 @@ export interface Chart {
 const WIDTH = 780;
 const HEIGHT = 300;
 const MARGIN = { left: 70, right: 250, top: 36, bottom: 40 } as const;
-const COLORS = ['#0b6e4f', '#c0392b', '#2c5aa0', '#b8860b', '#7d3c98', '#555555', '#117a8b', '#d35400'] as const;
+const COLORS = [
+  '#0b6e4f',
+  '#c0392b',
+  '#2c5aa0',
+  '#b8860b',
+  '#7d3c98',
+  '#555555',
+  '#117a8b',
+  '#d35400',
+  '#8d6e63',
+  '#ad1457',
+] as const;
 
 const escapeText = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
@@ -32,7 +43,7 @@ export function ticks(low: number, high: number): number[] {
 const short = (value: number): string =>
   value >= 1e6 ? `${value / 1e6} M` : value >= 1e4 ? `${value / 1e3} k` : `${value}`;
 
-function drawChart(chart: Chart, top: number): string {
+function drawChart(chart: Chart, top: number, colorOf: (name: string) => string): string {
   const points = chart.series.flatMap((series) => series.points);
   const xs = points.map((point) => point.x);
   const ys = points.map((point) => point.y);
@@ -54,7 +65,7 @@ function drawChart(chart: Chart, top: number): string {
   }
   // Labels that would lie on each other are pushed apart, from the top down.
   const ends = chart.series
-    .map((series, i) => ({ series, color: COLORS[i % COLORS.length]!, y: y(series.points.at(-1)!.y) }))
+    .map((series) => ({ series, color: colorOf(series.name), y: y(series.points.at(-1)!.y) }))
     .sort((a, b) => a.y - b.y);
   let lowest = -Infinity;
   for (const { series, color, y: end } of ends) {
@@ -74,11 +85,14 @@ function drawChart(chart: Chart, top: number): string {
 export function drawCharts(charts: readonly Chart[]): string {
   const drawn = charts.filter((chart) => chart.series.some((series) => series.points.length > 0));
   const height = drawn.length * HEIGHT;
+  // A name has one color in all charts.
+  const names = [...new Set(drawn.flatMap(({ series }) => series.map(({ name }) => name)))];
+  const colorOf = (name: string): string => COLORS[names.indexOf(name) % COLORS.length]!;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
     `<title>${escapeText(drawn.map(({ title }) => title).join('; '))}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    ...drawn.map((chart, i) => drawChart(chart, i * HEIGHT)),
+    ...drawn.map((chart, i) => drawChart(chart, i * HEIGHT, colorOf)),
     '</svg>',
     '',
   ].join('\n');
