@@ -72,12 +72,15 @@ function dependentReads(path: string, sizeBytes: number): (count: number) => num
   const words = new Uint32Array(mapping.buffer, 0, Math.min(Math.floor(sizeBytes / 4), 2 ** 30));
   const { length } = words;
   for (let i = 0; i < length; i += 1024) if (words[i] === 1) continue;
-  // Goes on where it stopped, so that no round reads what a round before did.
+  // Goes on where it stopped, so that no round reads what a round before did. The places are a generator's of full period: were the next
+  // state made of the word, they would soon go round in a circle that a cache holds. One bit of the word moves the place by nothing that
+  // counts, and makes the read wait for the one before.
   let state = 1;
+  let word = 0;
   return (count) => {
     for (let i = 0; i < count; i++) {
-      const word = words[Math.floor(((state >>> 0) / 2 ** 32) * length)]!;
-      state = (Math.imul(state, 1664525) + 1013904223 + (word & 1)) | 0;
+      state = (Math.imul(state, 1664525) + 1013904223) | 0;
+      word = words[Math.floor((((state ^ (word & 1)) >>> 0) / 2 ** 32) * length)]!;
     }
     return state;
   };

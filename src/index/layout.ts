@@ -154,11 +154,18 @@ export function planLineCount(recordCount: number): number {
   return wanted < PARTITIONS ? wanted : Math.ceil(wanted / PARTITIONS) * PARTITIONS;
 }
 
-/** The line of a hash: `floor(hashA × lineCount / 2^32)`, in steps that stay exact in a double. */
+/**
+ * The line of a hash: `floor(hashA × lineCount / 2^32)`. In 32-bit integers, because a look-up waits for it: the product of 16-bit and of
+ * 12-bit halves, from the lowest part on; what a shift drops cannot reach the result.
+ */
 export function lineOfHash(hashA: number, lineCount: number): number {
-  const high = (hashA >>> 16) * lineCount;
-  const low = Math.floor(((hashA & 0xffff) * lineCount) / 0x10000);
-  return Math.floor((high + low) / 0x10000);
+  const high = hashA >>> 16;
+  const low = hashA & 0xffff;
+  const linesHigh = lineCount >>> 12;
+  const linesLow = lineCount & 0xfff;
+  const twelfth = (Math.imul(low, linesLow) >>> 12) + Math.imul(low, linesHigh);
+  const sixteenth = (twelfth >>> 4) + Math.imul(high, linesLow);
+  return ((sixteenth >>> 12) + Math.imul(high, linesHigh)) >>> 4;
 }
 
 /** The next multiple of the sections' alignment. */

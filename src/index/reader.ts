@@ -27,7 +27,7 @@ import { readTables } from './read-tables.ts';
 import { ImpossibleRecord, RecordDecoder, type RecordParts } from './record-decoder.ts';
 import { RecordRenderer } from './record-renderer.ts';
 import type { RenderTables } from './render-tables.ts';
-import { SYMBOL_WORDS, type SymbolTable } from './symbols.ts';
+import type { SymbolTable } from './symbols.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;
@@ -129,10 +129,11 @@ export class Index {
   find(key: string): RecordHandle {
     const hashed = this.#key;
     if (!hashed.set(key)) return NOT_FOUND;
-    const line = lineOfHash(hashed.hashA, this.#lineCount) | 0;
+    const line = lineOfHash(hashed.hashA(), this.#lineCount) | 0;
     if (!lineIsIntact(this.#words, line)) this.#failLine(line);
     const count = this.#directory[line * LINE_SIZE_BYTES + LINE.count.offset]!;
-    const fingerprint = hashed.hashB & 0xff;
+    // Only now: computed while the line is on its way from memory.
+    const fingerprint = hashed.hashB() & 0xff;
     let candidates = slotsWithFingerprint(this.#words, line, fingerprint);
     while (candidates !== 0) {
       const slot = slotOfLowestBit(candidates);
@@ -169,7 +170,7 @@ export class Index {
     for (let i = 0; i < SLOTS_PER_LINE; i++) offset += SIZE_OF_LENGTH_CODE[directory[at + LINE.lengths.offset + i]!]!;
     for (let i = 0; i < extra; i++) {
       const code = table[start + extra + i]!;
-      if (table[start + i] === (this.#key.hashB & 0xff) && this.#holdsKey(offset, code)) return offset * 256 + code;
+      if (table[start + i] === (this.#key.hashB() & 0xff) && this.#holdsKey(offset, code)) return offset * 256 + code;
       offset += SIZE_OF_LENGTH_CODE[code]!;
     }
     return NOT_FOUND;
@@ -187,22 +188,21 @@ export class Index {
     const start = this.#payload.start | 0;
     const codesEnd = start + 1 + bytes[start]!;
     if (codesEnd >= start + size) this.#failRecord(offset, 'its domain does not fit');
-    const { words: symbols } = this.#domainSymbols;
-    // Work that does not need the record, done while the record is on its way from memory.
-    let differences = this.#key.spell() ? 0 : 1;
+    const { words, masks, lengths } = this.#domainSymbols;
     const { view, key } = this.#key;
+    let isSame = this.#key.isAscii;
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
-      const symbol = bytes[read]! * SYMBOL_WORDS;
-      const low = (view.getInt32(at, true) ^ symbols[symbol]!) & symbols[symbol + 1]!;
-      const high = (view.getInt32(at + 4, true) ^ symbols[symbol + 2]!) & symbols[symbol + 3]!;
-      differences |= low | high;
-      const symbolSize = symbols[symbol + 4]!;
+      const code = bytes[read]!;
+      // Cut to 64 bits at each step, so that it is one machine instruction and no BigInt is made.
+      const difference = BigInt.asIntN(64, view.getBigInt64(at, true) ^ words[code]!);
+      if (BigInt.asIntN(64, difference & masks[code]!) !== 0n) isSame = false;
+      const symbolSize = lengths[code]!;
       // A symbol that does not exist has no bytes and would match anything.
       if (symbolSize === 0) this.#failRecord(offset, 'its domain has an unknown symbol');
       at += symbolSize;
     }
-    if (differences === 0 && at === key.length) return true;
+    if (isSame && at === key.length) return true;
     this.#checkRecord(bytes, offset, start, size);
     return false;
   }

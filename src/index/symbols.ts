@@ -11,17 +11,15 @@ const TRAINING_ROUNDS = 5;
 const PIECES = 512;
 const NO_BYTES = new Uint8Array(0);
 
-/** Words of one code in `SymbolTable.words`. */
-export const SYMBOL_WORDS = 8;
-
 /** Symbols in a form that decodes: the bytes of code `c` begin at `8 c`; a length of 0 means that there is no such code. */
 export class SymbolTable {
   readonly bytes: Uint8Array = new Uint8Array(256 * MAX_SYMBOL_SIZE_BYTES);
   readonly lengths: Uint8Array = new Uint8Array(256);
   /** The same bytes, to be read by the word. */
   readonly view: DataView = new DataView(this.bytes.buffer);
-  /** For comparing, of each code: its first four bytes, a mask of those that it has, its last four, their mask, its size in bytes. */
-  readonly words: Int32Array = new Int32Array(256 * SYMBOL_WORDS);
+  /** The same bytes, each symbol a word, and with each a mask of the bytes that it has. */
+  readonly words: BigInt64Array = new BigInt64Array(this.bytes.buffer);
+  readonly masks: BigInt64Array = new BigInt64Array(256);
   /** What the table was made of, for the dictionary. */
   readonly symbols: readonly Uint8Array[];
 
@@ -36,22 +34,10 @@ export class SymbolTable {
       this.bytes.set(symbol, (i + SYMBOL_CODE.first) * MAX_SYMBOL_SIZE_BYTES);
       this.lengths[i + SYMBOL_CODE.first] = symbol.length;
     });
-    for (let code = 0; code < 256; code++) {
-      const size = this.lengths[code]!;
-      const at = code * SYMBOL_WORDS;
-      this.words[at] = this.view.getInt32(code * MAX_SYMBOL_SIZE_BYTES, true);
-      this.words[at + 1] = maskOf(size);
-      this.words[at + 2] = this.view.getInt32(code * MAX_SYMBOL_SIZE_BYTES + 4, true);
-      this.words[at + 3] = maskOf(size - 4);
-      this.words[at + 4] = size;
-    }
+    this.lengths.forEach((size, code) => {
+      this.masks[code] = BigInt.asIntN(64, (1n << BigInt(8 * size)) - 1n);
+    });
   }
-}
-
-/** A word whose lowest `size` bytes are ones. */
-function maskOf(size: number): number {
-  if (size <= 0) return 0;
-  return size >= 4 ? -1 : (1 << (8 * size)) - 1;
 }
 
 /** True for a character that JSON needs no escape for. */
