@@ -10,13 +10,13 @@ import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
 import { decodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
-import type { VocabularyScope } from '../record/vocabulary.ts';
 import { PROGRAM_VERSION } from '../version.ts';
 import type { BuildWorker } from './build-worker.ts';
 import { catalogOf } from './catalog.ts';
 import { planUnits } from './encode-unit.ts';
 import { checkParts, type Manifest, readManifest } from './manifest.ts';
-import { type OnProgress, ProgressMeter } from './progress.ts';
+import type { BuildOptions } from './options.ts';
+import { ProgressMeter } from './progress.ts';
 import { RankSet } from './rank-set.ts';
 import { gatherRejects } from './rejects.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
@@ -26,35 +26,7 @@ import { partitionSize, type SpillFile } from './spill.ts';
 import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
 import { removeLeftovers, Workspace } from './workspace.ts';
 
-export interface BuildOptions {
-  /** The folder that holds manifest.json. */
-  readonly drop: string;
-  /** Where the index goes; an index that is there is replaced in one step. */
-  readonly out: string;
-  readonly generation: number;
-  /** Threads; 0 works in the caller's. Without it, as many as the machine has cores. */
-  readonly workers?: number;
-  /** For temporary files; the output's folder without it. */
-  readonly tempDir?: string;
-  readonly vocabulary?: VocabularyScope;
-  /** Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. */
-  readonly rejectsFile?: string;
-  /** Told once, before the work begins. */
-  readonly onStart?: (plan: BuildPlan) => void;
-  readonly onProgress?: OnProgress;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What a build is about to do. */
-export interface BuildPlan {
-  /** Lines that the manifest promises. */
-  readonly records: number;
-  readonly parts: number;
-  readonly workers: number;
-  /** Where temporary files go, and what they may take at most; the index takes about the same again. */
-  readonly tempDir: string;
-  readonly tempBytes: number;
-}
+export type { BuildOptions, BuildPlan } from './options.ts';
 
 /** A partition's records in memory take about this many bytes. */
 const PARTITION_WANTED_BYTES = 8 << 20;

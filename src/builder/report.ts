@@ -1,6 +1,6 @@
 /** What a build tells when it is done. */
-import type { BuildOptions } from './build.ts';
 import type { Manifest } from './manifest.ts';
+import type { BuildOptions } from './options.ts';
 import type { PartOutcome } from './scan-part.ts';
 import { addCounts, type Counts, sortedCounts } from './tally.ts';
 

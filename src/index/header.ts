@@ -4,6 +4,7 @@
  */
 import { PagegateError } from '../errors.ts';
 import { xxh64 } from './checksum.ts';
+import type { IndexBytes } from './index-bytes.ts';
 import {
   alignSection,
   BLOCK_CHECKSUM_SIZE_BYTES,
@@ -22,7 +23,6 @@ import {
   SEED_B,
   type SectionName,
 } from './layout.ts';
-import type { IndexBytes } from './mapped-file.ts';
 
 /** A section: offset and size in bytes, and the XXH64 of its bytes (0 for those that the block checksums cover). */
 export interface Section {

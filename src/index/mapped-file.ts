@@ -3,24 +3,12 @@ import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 
 import { PagegateError } from '../errors.ts';
 import { ADVICE, dropCached, type Mapping, mapFile } from '../platform/libc.ts';
 import { assertHeaderFits } from './header.ts';
+import type { IndexBytes } from './index-bytes.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
 /** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
 const PAGE_SIZE_BYTES = 4096;
-
-/** The bytes of an index, wherever they are. */
-export interface IndexBytes {
-  readonly path: string;
-  readonly sizeBytes: number;
-  /** A view without a copy; not to be used after `close`. */
-  view(offset: number, sizeBytes: number): Uint8Array;
-  /** Tells the kernel that reads are scattered (or not). */
-  adviseRandom(): void;
-  /** Reads everything into memory, in steps; `onStep` gets the bytes done so far. */
-  warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void>;
-  close(): void;
-}
 
 /** Opens and maps a file. Throws index_missing, index_not_a_file, index_unsafe_mode, index_corrupt or mapping_failed. */
 export function openMappedFile(path: string): IndexBytes {
@@ -40,20 +28,6 @@ export function openMappedFile(path: string): IndexBytes {
     closeSync(fd);
     throw error;
   }
-}
-
-/** The same interface over bytes in memory, for tests and fuzzers. */
-export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes {
-  // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
-  const aligned = Uint8Array.from(bytes);
-  return {
-    path,
-    sizeBytes: aligned.length,
-    view: (offset, sizeBytes) => new Uint8Array(aligned.buffer, offset, sizeBytes),
-    adviseRandom: () => {},
-    warm: async () => {},
-    close: () => {},
-  };
 }
 
 class MappedFile implements IndexBytes {

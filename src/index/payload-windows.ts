@@ -2,8 +2,9 @@
  * The payload as overlapping views of 1 GiB: positions within a view are small integers, which the engine reads fastest, however large
  * the file is. Each view goes on past its gibibyte by the longest record, so that a record never ends outside.
  */
+
+import type { IndexBytes } from './index-bytes.ts';
 import { MAX_RECORD_SIZE_BYTES } from './layout.ts';
-import type { IndexBytes } from './mapped-file.ts';
 
 const WINDOW_SIZE_BYTES = 2 ** 30;
 

@@ -2,7 +2,7 @@
 import { xxh64 } from './checksum.ts';
 import { decodeDictionary } from './dictionary.ts';
 import { corrupt, type Header } from './header.ts';
-import type { IndexBytes } from './mapped-file.ts';
+import type { IndexBytes } from './index-bytes.ts';
 import { decodeMetadata } from './metadata.ts';
 import { RenderTables } from './render-tables.ts';
 

@@ -6,6 +6,7 @@ import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageUrl } from '../record/types.ts';
 import { crc8 } from './checksum.ts';
 import { type Header, readHeader, type Section } from './header.ts';
+import type { IndexBytes } from './index-bytes.ts';
 import { COPY_SLACK_BYTES } from './json-bytes.ts';
 import { HashedKey, xxh32 } from './key-hash.ts';
 import {
@@ -20,7 +21,7 @@ import {
   SLOTS_PER_LINE,
 } from './layout.ts';
 import { lineBase, lineIsIntact, slotOfLowestBit, slotsWithFingerprint } from './line.ts';
-import { type IndexBytes, openMappedFile } from './mapped-file.ts';
+import { openMappedFile } from './mapped-file.ts';
 import type { Metadata } from './metadata.ts';
 import { PayloadWindows } from './payload-windows.ts';
 import { readTables } from './read-tables.ts';

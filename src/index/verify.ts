@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 import { crc8, xxh64 } from './checksum.ts';
 import { decodeHeader, type Header, readHeader } from './header.ts';
+import type { IndexBytes } from './index-bytes.ts';
 import { xxh32 } from './key-hash.ts';
 import {
   BLOCK_CHECKSUM_SIZE_BYTES,
@@ -20,7 +21,7 @@ import {
   SLOTS_PER_LINE,
 } from './layout.ts';
 import { lineIsIntact, readLineBase } from './line.ts';
-import { type IndexBytes, openMappedFile } from './mapped-file.ts';
+import { openMappedFile } from './mapped-file.ts';
 import { PayloadWindows } from './payload-windows.ts';
 import { readTables } from './read-tables.ts';
 import { ImpossibleRecord, RecordDecoder } from './record-decoder.ts';

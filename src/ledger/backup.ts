@@ -4,8 +4,9 @@ import { dirname, join, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
-import { asLedgerError, type Database, openDatabase } from './database.ts';
+import { openDatabase } from './database.ts';
 import { asideName, requireLedger } from './presence.ts';
+import { asLedgerError, type Database } from './sqlite.ts';
 
 const sync = (path: string): void => {
   const fd = openSync(path, 'r');

@@ -4,10 +4,11 @@ import { PagegateError } from '../errors.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
 import { type Counters, openCounters, packWord, STATE, unpackWord } from './counters.ts';
 import { cycleAt, dayOf } from './cycle.ts';
-import { type Database, failureReason, openDatabase } from './database.ts';
+import { openDatabase } from './database.ts';
 import type { Durability } from './meter.ts';
 import { isMissingOrEmpty, lostLedger, refuseForeignLedger, setEarlierLogAside } from './presence.ts';
 import { createReader, type Reader } from './records.ts';
+import { type Database, failureReason } from './sqlite.ts';
 
 /** Days that the usage by day goes back. */
 export const USAGE_DAYS = 400;

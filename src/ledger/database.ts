@@ -1,12 +1,11 @@
-/** The ledger's SQLite file: how it is opened, and what its failures mean. The only import of better-sqlite3. */
+/** The ledger's SQLite file: how it is opened. */
 import { closeSync, mkdirSync, openSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { PagegateError } from '../errors.ts';
 import { migrate } from './migrations.ts';
+import { asLedgerError, type Database, Sqlite } from './sqlite.ts';
 
-export type Database = Sqlite.Database;
-export type Statement = Sqlite.Statement<unknown[], Record<string, number | string | null | Uint8Array>>;
+export type { Database } from './sqlite.ts';
 
 /** How much a commit waits for: the disk (survives loss of power) or the operating system (survives a crash of any process). */
 export type Synchronous = 'FULL' | 'NORMAL';
@@ -61,33 +60,6 @@ export function refuseNetworkFileSystem(directory: string, typeOf = (path: strin
       directory,
     });
   }
-}
-
-const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
-  ['SQLITE_FULL', 'the disk is full: free space, the ledger goes on by itself'],
-  ['SQLITE_READONLY', 'the file or its directory is read-only: make it writable for this user'],
-  ['SQLITE_PERM', 'access is denied: give this user the directory and the file'],
-  ['SQLITE_AUTH', 'access is denied: give this user the directory and the file'],
-  ['SQLITE_BUSY', 'another program holds the file locked: end it; it must not be edited while in use'],
-  ['SQLITE_LOCKED', 'another program holds the file locked: end it; it must not be edited while in use'],
-  ['SQLITE_CORRUPT', 'the file is damaged: run `pagegate account check`, then restore a backup'],
-  ['SQLITE_NOTADB', 'the file is no SQLite database: restore a backup'],
-  ['SQLITE_CANTOPEN', 'the file cannot be opened: check that state_dir exists and belongs to this user'],
-  ['SQLITE_IOERR', 'the disk reports an error: see the kernel log; free space or replace the disk'],
-];
-
-/** Why a database call failed, in words and with SQLite's own code; undefined for what SQLite did not raise. */
-export function failureReason(error: unknown): string | undefined {
-  if (!(error instanceof Sqlite.SqliteError)) return undefined;
-  const known = REASONS.find(([prefix]) => error.code.startsWith(prefix));
-  return `${known?.[1] ?? error.message} (${error.code})`;
-}
-
-/** Turns a failure of SQLite into `ledger_unavailable` with its reason; anything else passes unchanged. */
-export function asLedgerError(error: unknown, file: string): unknown {
-  const reason = failureReason(error);
-  if (reason === undefined) return error;
-  return new PagegateError('ledger_unavailable', `${file}: ${reason}.`, { file, reason }, { cause: error });
 }
 
 /**

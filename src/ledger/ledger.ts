@@ -4,7 +4,7 @@ import { PagegateError } from '../errors.ts';
 import { createApiKey, hashApiKey } from './api-key.ts';
 import { clockProblem } from './clock.ts';
 import { awaitPublished, packWord, peekCounter, unpackWord } from './counters.ts';
-import { asLedgerError, type Database, openDatabase } from './database.ts';
+import { openDatabase } from './database.ts';
 import { type KeyVault, openKeyVault } from './key-vault.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
 import { refuseForeignLedger, refuseLostLedger, requireLedger } from './presence.ts';
@@ -13,11 +13,12 @@ import {
   type AccountState,
   currentMeterage,
   type Meterage,
-  planIn,
   type QuotaView,
   quotaView,
+  settledIn,
 } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
+import { asLedgerError, type Database } from './sqlite.ts';
 
 export interface LedgerOptions {
   /** The SQLite file. */
@@ -152,10 +153,9 @@ export class Ledger {
   /** Withdraws a downgrade that still waits for its boundary. */
   keepPlan(name: string): Account {
     return this.#change('account.keep_plan', name, () => {
-      const account = this.#open(name);
-      if (this.#settled(account).next === null)
-        throw new PagegateError('account_state', `"${name}" has no waiting downgrade.`);
-      this.#writePlan(this.#settled(account), null);
+      const { settled } = this.#standing(this.#open(name));
+      if (settled.next === null) throw new PagegateError('account_state', `"${name}" has no waiting downgrade.`);
+      this.#writePlan(settled, null);
       return this.#account(name);
     });
   }
@@ -326,17 +326,14 @@ export class Ledger {
       .run(accountId, this.#seconds(), wanted.plan, wanted.limit, reference);
   }
 
-  /** The record with a downgrade whose boundary has passed taken into the plan itself. */
-  #settled(account: Account): Account {
+  /** The cycle that counts now, and the account as it stands in it. */
+  #standing(account: Account): { cycle: number; settled: Account } {
     const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
-    const inForce = planIn(account, cycle);
-    if (inForce === null || account.next === null || cycle < account.next.fromCycle) return account;
-    return { ...account, plan: inForce.plan, limit: inForce.limit, next: null };
+    return { cycle, settled: settledIn(account, cycle) };
   }
 
   #changePlan(account: Account, wanted: { plan: string; limit: number }): void {
-    const settled = this.#settled(account);
-    const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
+    const { cycle, settled } = this.#standing(account);
     if (wanted.limit >= settled.limit!) this.#writePlan({ ...settled, ...wanted }, null);
     else this.#writePlan(settled, { ...wanted, fromCycle: cycle + 1 });
   }

@@ -7,11 +7,12 @@ import { hashApiKey, isApiKeyShaped } from './api-key.ts';
 import { clockProblem } from './clock.ts';
 import { type Counters, openCounters, packWord, STATE, unpackWord } from './counters.ts';
 import { cycleAt, cycleEnd } from './cycle.ts';
-import { asLedgerError, type Database, openDatabase } from './database.ts';
+import { openDatabase } from './database.ts';
 import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
 import { refuseForeignLedger } from './presence.ts';
 import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
+import { asLedgerError, type Database } from './sqlite.ts';
 
 /** An account as a worker holds it between authentication and charge. */
 export interface AccountRef extends Account {

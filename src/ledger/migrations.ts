@@ -1,6 +1,6 @@
 /** The ledger's tables, version by version. A released step never changes; a new version is a new step at the end. */
 import { PagegateError } from '../errors.ts';
-import type { Database } from './database.ts';
+import type { Database } from './sqlite.ts';
 
 const ACCOUNTS = `
 CREATE TABLE ledger (

@@ -42,6 +42,13 @@ export function planIn(account: Account, cycle: number): { plan: string; limit: 
   return next !== null && cycle >= next.fromCycle ? { plan: next.plan, limit: next.limit } : { plan, limit };
 }
 
+/** The account with a downgrade whose boundary has passed by this cycle taken into the plan itself. */
+export function settledIn(account: Account, cycle: number): Account {
+  const { next } = account;
+  if (next === null || cycle < next.fromCycle) return account;
+  return { ...account, plan: next.plan, limit: next.limit, next: null };
+}
+
 /** The cycle that counts now: the clock's, but never an earlier one than was seen. */
 export function currentMeterage(account: Account, seen: Meterage, nowSeconds: number): Meterage {
   if (account.anchor === null) return seen;

@@ -1,6 +1,7 @@
 /** The rows of the ledger and their meaning in the program: read and written in one place. */
-import type { Database } from './database.ts';
+
 import type { Account, AccountState, Meterage } from './quota.ts';
+import type { Database } from './sqlite.ts';
 
 interface AccountRow {
   readonly id: number;

@@ -7,19 +7,12 @@ import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/normalize.ts';
 import { type Finding, type FindingReason, Findings } from './findings.ts';
 import { isLanguage } from './languages.ts';
-import { readPages } from './page-urls.ts';
+import { type EntryPage, readPages } from './page-urls.ts';
 import { filteringOrdinal, iabOrdinal } from './taxonomy.ts';
 import type { VocabularyScope } from './vocabulary.ts';
 
 /** Longest line that is read, in bytes, its line end not counted. */
 export const LINE_MAX_BYTES = 65_536;
-
-/** A verified page: the type's name and its position in vocabulary order, and the URL in WHATWG form (ASCII). */
-export interface PageUrl {
-  readonly type: string;
-  readonly ordinal: number;
-  readonly url: string;
-}
 
 /** What the index stores of one domain. */
 export interface Entry {
@@ -28,7 +21,7 @@ export interface Entry {
   /** ISO 639-1. */
   readonly language?: string;
   /** In vocabulary order, each type at most once. */
-  readonly pageTypes: readonly PageUrl[];
+  readonly pageTypes: readonly EntryPage[];
   /** Position in `iabPaths`. */
   readonly iabCategory?: number;
   /** Positions in `filteringCategories`, ascending, each once. */

@@ -1,9 +1,15 @@
 /** The `page_types` of an entry: names brought to the vocabulary, URLs to WHATWG form, both checked. */
 import { keyFromHost } from '../domain/normalize.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
-import type { PageUrl } from './entry.ts';
 import type { Findings } from './findings.ts';
 import { canonicalPageType, pageTypeOrdinal, pageTypes, type VocabularyScope } from './vocabulary.ts';
+
+/** A verified page: the type's name and its position in vocabulary order, and the URL in WHATWG form (ASCII). */
+export interface EntryPage {
+  readonly type: string;
+  readonly ordinal: number;
+  readonly url: string;
+}
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const CONTROL = /[\0-\x1f\x7f]/;
@@ -24,9 +30,9 @@ export function readPages(
   key: string,
   scope: VocabularyScope,
   findings: Findings,
-): PageUrl[] {
+): EntryPage[] {
   if (pages === undefined) return [];
-  const read: PageUrl[] = [];
+  const read: EntryPage[] = [];
   for (const { type, ordinal, given, url } of namePages(pages, findings)) {
     const href = readUrl(url, given, key, findings);
     if (href === undefined) continue;

@@ -3,9 +3,9 @@
 import { PagegateError } from '../../src/errors.ts';
 import { xxh64 } from '../../src/index/checksum.ts';
 import { decodeHeader, type RawHeader } from '../../src/index/header.ts';
+import type { IndexBytes } from '../../src/index/index-bytes.ts';
 import { HEADER, LINE_SIZE_BYTES, SECTION_ENTRY, SECTIONS, type SectionName } from '../../src/index/layout.ts';
 import { sealLine } from '../../src/index/line.ts';
-import type { IndexBytes } from '../../src/index/mapped-file.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
 import type { Entry } from '../../src/record/entry.ts';
 import { entryOf, smallCatalog } from '../support/tiny-index.ts';

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { decodeDictionary } from '../../src/index/dictionary.ts';
 import { decodeHeader } from '../../src/index/header.ts';
+import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import { HashedKey } from '../../src/index/key-hash.ts';
 import {
   BLOCK_SIZE_BYTES,
@@ -25,7 +26,6 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from '../../src/index/layout.ts';
-import { bytesInMemory } from '../../src/index/mapped-file.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
 import type { Catalog } from '../../src/index/writer.ts';
 import { entryOf, tinyIndexBytes } from '../support/tiny-index.ts';

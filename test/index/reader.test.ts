@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { bytesInMemory } from '../../src/index/mapped-file.ts';
+import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
+import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import {
   LINE,
   LINE_SIZE_BYTES,
@@ -10,7 +11,6 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from '../../src/index/layout.ts';
-import { bytesInMemory } from '../../src/index/mapped-file.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { PartitionBuilder } from '../../src/index/writer.ts';

@@ -28,7 +28,7 @@ const OPEN = new Set(['commands', 'cli']);
 /** Package → the one file that imports it; other packages may be used where they are needed. */
 const ONE_IMPORTER: Readonly<Record<string, string>> = {
   koffi: 'src/platform/libc.ts',
-  'better-sqlite3': 'src/ledger/database.ts',
+  'better-sqlite3': 'src/ledger/sqlite.ts',
   'uWebSockets.js': 'src/server/uws.ts',
   tldts: 'src/domain/public-suffix.ts',
   'xxhash-wasm': 'src/index/checksum.ts',

@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkIabTable, readIabTable } from '../../tools/sample/make-iab.ts';
-import { lineOf, type SampleRecord } from '../../tools/sample/make-sample.ts';
+import { lineOf } from '../../tools/sample/make-sample.ts';
 import { mappingProblems, readMapping } from '../../tools/sample/mapping.ts';
 import { comparePages, readPages } from '../../tools/sample/pages.ts';
+import type { SampleRecord } from '../../tools/sample/record.ts';
 import { domainListFacts, newscatcherFacts, smallwebFacts } from '../../tools/sample/sources.ts';
 
 let root = '';

@@ -1,5 +1,5 @@
 /** What the sample drop's page URLs look like: hosts, schemes, endings, and for each page type its commonest paths and host names. */
-import { Counter } from './learn.ts';
+import { Counter } from './counter.ts';
 
 interface PageModel {
   readonly schemes: [number, number];

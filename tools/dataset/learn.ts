@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { keyFromHost } from '../../src/domain/normalize.ts';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
+import { Counter } from './counter.ts';
 import { learnPages } from './learn-pages.ts';
 import { learnTokens } from './learn-tokens.ts';
 
@@ -24,22 +25,6 @@ export function readLines(path: string): string[] {
     .toString('utf8')
     .split('\n')
     .filter((line) => line !== '');
-}
-
-export class Counter {
-  readonly counts = new Map<string, number>();
-  total = 0;
-
-  add(name: string, count = 1): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + count);
-    this.total += count;
-  }
-
-  /** The most frequent names with their counts; equal counts in the order of the names. */
-  top(limit: number): [string, number][] {
-    const sorted = [...this.counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
-    return sorted.slice(0, limit);
-  }
 }
 
 interface Host {

@@ -12,21 +12,11 @@ import { filteringOrdinal, filteringTaxonomy } from '../../src/record/taxonomy.t
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { type Mapping, mappingProblems, readMapping } from './mapping.ts';
 import { noticeText } from './notice.ts';
-import { comparePages, type PageFact, readPages } from './pages.ts';
+import { comparePages, readPages } from './pages.ts';
+import type { SampleRecord } from './record.ts';
 import { allFacts, type Fact } from './sources.ts';
 
 const CREATED = '2026-11-21T00:00:00Z';
-
-/** What is known about one domain, each fact with its source. */
-export interface SampleRecord {
-  /** As the first source spells it. */
-  domain: string;
-  language?: { value: string; source: string };
-  readonly pages: Map<string, PageFact>;
-  iab?: { value: string; source: string };
-  readonly filtering: Map<string, Set<string>>;
-  rank?: { value: number; source: string };
-}
 
 /** Spellings of one domain meet under its key; what has no key, under itself. */
 function meetingPoint(domain: string): string {

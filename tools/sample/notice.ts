@@ -1,6 +1,6 @@
 /** Writes data/NOTICE.md: what each source gave, under which license, and how its words became ours. */
-import type { SampleRecord } from './make-sample.ts';
 import type { Mapping } from './mapping.ts';
+import type { SampleRecord } from './record.ts';
 
 interface Tally {
   language: number;

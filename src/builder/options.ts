@@ -1,0 +1,33 @@
+/** What a build is told, and what it says before it begins. */
+import type { VocabularyScope } from '../record/vocabulary.ts';
+import type { OnProgress } from './progress.ts';
+
+export interface BuildOptions {
+  /** The folder that holds manifest.json. */
+  readonly drop: string;
+  /** Where the index goes; an index that is there is replaced in one step. */
+  readonly out: string;
+  readonly generation: number;
+  /** Threads; 0 works in the caller's. Without it, as many as the machine has cores. */
+  readonly workers?: number;
+  /** For temporary files; the output's folder without it. */
+  readonly tempDir?: string;
+  readonly vocabulary?: VocabularyScope;
+  /** Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. */
+  readonly rejectsFile?: string;
+  /** Told once, before the work begins. */
+  readonly onStart?: (plan: BuildPlan) => void;
+  readonly onProgress?: OnProgress;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a build is about to do. */
+export interface BuildPlan {
+  /** Lines that the manifest promises. */
+  readonly records: number;
+  readonly parts: number;
+  readonly workers: number;
+  /** Where temporary files go, and what they may take at most; the index takes about the same again. */
+  readonly tempDir: string;
+  readonly tempBytes: number;
+}
