@@ -1,4 +1,5 @@
 /** `npm run bench -- verdict`: reading a value and judging it, beside `new URL`, tldts and a naive list of regular expressions. */
+import { Bench } from 'tinybench';
 import { getDomain } from 'tldts';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
@@ -7,8 +8,11 @@ import type { Evidence } from '../../src/policy/types.ts';
 import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
-const ROUNDS = 15;
-const ROUND_MS = 20;
+const ROUNDS = 7;
+const ROUND_MS = 30;
+const WARM_MS = 5;
+/** Calls between two looks at the clock, which counts in microseconds. */
+const CALLS = 256;
 
 const PAGES = ['login', 'signup', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'].map((type) => ({
   type,
@@ -58,17 +62,25 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 
 type Subject = (value: string) => unknown;
 
-/** Nanoseconds of processor time a call, in one round. Wall time would count what else runs on the machine. */
-function round(subject: Subject, values: readonly string[]): number {
-  let calls = 0;
-  const before = process.threadCpuUsage();
-  const end = process.hrtime.bigint() + BigInt(ROUND_MS * 1_000_000);
-  while (process.hrtime.bigint() < end) {
-    for (let turn = 0; turn < 64; turn++) subject(values[turn & 3]!);
-    calls += 64;
+/** Processor time of this thread in milliseconds. Wall time would count what else runs on the machine. */
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Nanoseconds a call of each subject: one round, one subject after the other. */
+function round(subjects: Readonly<Record<string, Subject>>, values: readonly string[]): Record<string, number> {
+  const bench = new Bench({ now: processorMs, time: ROUND_MS, iterations: 1, warmupTime: WARM_MS, warmupIterations: 1, throws: true });
+  for (const [name, subject] of Object.entries(subjects)) {
+    bench.add(name, () => {
+      for (let turn = 0; turn < CALLS; turn++) subject(values[turn & 3]!);
+    });
   }
-  const { user, system } = process.threadCpuUsage(before);
-  return ((user + system) * 1000) / calls;
+  const ns = bench.runSync().map(({ name, result }) => {
+    if (!('latency' in result)) throw new Error(`${name}: ${result.state}`);
+    return [name, (result.latency.mean / CALLS) * 1e6] as const;
+  });
+  return Object.fromEntries(ns);
 }
 
 async function run(options: BenchOptions): Promise<BenchReport> {
@@ -90,14 +102,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   };
   const rows = Object.entries(VALUES).map(([kind, values]) => {
     options.log(kind);
-    const times = new Map<string, number[]>(Object.keys(subjects).map((name) => [name, []]));
-    for (let at = -2; at < ROUNDS; at++) {
-      for (const [name, subject] of Object.entries(subjects)) {
-        const ns = round(subject, values);
-        if (at >= 0) times.get(name)!.push(ns);
-      }
-    }
-    return { value: kind, ...Object.fromEntries([...times].map(([name, all]) => [name, Math.round(median(all))])) };
+    const rounds = Array.from({ length: ROUNDS }, () => round(subjects, values));
+    const medianOf = (name: string): number => Math.round(median(rounds.map((times) => times[name]!)));
+    return { value: kind, ...Object.fromEntries(Object.keys(subjects).map((name) => [name, medianOf(name)])) };
   });
   return {
     rows,
