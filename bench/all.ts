@@ -1,23 +1,18 @@
 /** `make bench`, `make bench-40m`: the benches in a row, a JSON file for each. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptions, wholeNumber } from '../tools/options.ts';
 import { printReport, runBench } from './run.ts';
 
 const INDEX_BENCHES = ['size', 'lookup', 'open', 'cold', 'build'];
 const OTHER_BENCHES = ['verdict', 'http', 'metering'];
 /** From this size on the index benches alone are run, at several sizes: does the cost of a record grow? */
 const LARGE = 40_000_000;
+const USAGE = 'Usage: node bench/all.ts [--records N] [--out DIR] [--dir DIR]';
 const SIZES = [1_000_000, 5_000_000];
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '5000000' },
-    out: { type: 'string', default: 'var/bench' },
-    dir: { type: 'string', default: 'var/bench-data' },
-  },
-});
-const records = Number(values.records.replaceAll('_', ''));
+const { values } = await readOptions(USAGE, { records: '5000000', out: 'var/bench', dir: 'var/bench-data' });
+const records = wholeNumber(values, 'records', 1_000);
 const dir = resolve(values.dir);
 const out = resolve(values.out);
 mkdirSync(dir, { recursive: true });

@@ -1,7 +1,7 @@
 /** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]`: runs one bench, prints its table, keeps its numbers. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptions, refuse, wholeNumber } from '../tools/options.ts';
 import { hardware } from './hardware.ts';
 import type { BenchReport, Workload } from './workload.ts';
 
@@ -43,34 +43,36 @@ function names(): string[] {
     .map((file) => file.slice(0, -'.ts'.length));
 }
 
+/** The workloads with what each measures, and how one is called. */
+async function usage(): Promise<string> {
+  const lines = await Promise.all(
+    names().map(async (name) => {
+      const { workload } = (await import(new URL(`${name}.ts`, WORKLOADS).href)) as { workload: Workload };
+      return `${name.padEnd(10)} ${workload.description}`;
+    }),
+  );
+  return [...lines, USAGE].join('\n');
+}
+
 if (import.meta.main) {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      records: { type: 'string', default: '1000000' },
-      json: { type: 'string' },
-      dir: { type: 'string', default: 'var/bench-data' },
-    },
-  });
-  const [name = ''] = positionals;
-  const records = Number(values.records.replaceAll('_', ''));
-  if (positionals.length === 0) {
-    for (const each of names()) {
-      const { workload } = (await import(new URL(`${each}.ts`, WORKLOADS).href)) as { workload: Workload };
-      process.stdout.write(`${each.padEnd(10)} ${workload.description}\n`);
-    }
-    process.stdout.write(`${USAGE}\n`);
+  const { values, positionals } = await readOptions(
+    usage,
+    { records: '1000000', json: '', dir: 'var/bench-data' },
+    true,
+  );
+  const [name] = positionals;
+  if (name === undefined) {
+    process.stdout.write(`${await usage()}\n`);
     process.exit(0);
   }
-  if (!names().includes(name) || !Number.isInteger(records) || records < 1000) {
-    process.stderr.write(`${USAGE}\nNAME is one of: ${names().join(', ')}; N is at least 1000\n`);
-    process.exit(2);
-  }
+  if (!names().includes(name)) refuse(`No workload is called '${name}': ${names().join(', ')}.`);
+  if (positionals.length > 1) refuse(`One workload at a time: '${positionals.join(' ')}' are ${positionals.length}.`);
+  const records = wholeNumber(values, 'records', 1_000);
   const dir = resolve(values.dir);
   mkdirSync(dir, { recursive: true });
   const report = await runBench(name, records, dir);
   printReport(report);
-  if (values.json !== undefined) {
+  if (values.json !== '') {
     mkdirSync(dirname(resolve(values.json)), { recursive: true });
     writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   }
