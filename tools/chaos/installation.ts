@@ -1,8 +1,6 @@
 /** A real server in a temporary directory, and clients that count what they read, for runs that break things on purpose. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,9 +9,11 @@ import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { type EntryInput, writeIndex } from '../../test/support/index-file.ts';
 import { freePort } from '../free-port.ts';
+import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
+import { ServerProcess, START_DEADLINE_MS } from './server-process.ts';
 
-const PROGRAM = new URL('../../src/cli.ts', import.meta.url).pathname;
-const START_DEADLINE_MS = 30_000;
+/** No answer may take longer, and no client goes on for longer without a connection. */
+const ANSWER_DEADLINE_MS = 30_000;
 
 export interface InstallationOptions {
   readonly workers: number;
@@ -35,34 +35,17 @@ const entryOf = (i: number): EntryInput => {
   };
 };
 
-/** The process ids of a process's children, from the kernel. */
-function childrenOf(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
-}
-
-const commandOf = (pid: number): string => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-  } catch {
-    return '';
-  }
-};
-
 export class Installation {
   readonly dir: string;
   readonly ledger: Ledger;
   port = 0;
   readonly #options: InstallationOptions;
-  #server: ChildProcess | undefined;
-  #log = '';
+  #server: ServerProcess | undefined;
 
   constructor(options: InstallationOptions) {
     this.#options = options;
     this.dir = mkdtempSync(join(tmpdir(), 'pagegate-chaos-'));
+    leaveNothing(this.dir);
     const vendor = createLicenseKey();
     const terms = {
       licensee: 'Chaos',
@@ -72,7 +55,7 @@ export class Installation {
     mkdirSync(join(this.dir, 'license'));
     writeFileSync(join(this.dir, 'license/license.json'), issueLicense(terms, vendor.privateKey, 'vendor'));
     writeFileSync(
-      join(this.dir, 'config.json'),
+      this.#configFile,
       JSON.stringify({
         state_dir: this.dir,
         license: { trusted_keys: { vendor: vendor.publicKey } },
@@ -91,9 +74,8 @@ export class Installation {
     return join(this.dir, 'ledger/ledger.sqlite');
   }
 
-  /** The end of what the server wrote. */
-  get log(): string {
-    return this.#log;
+  get #configFile(): string {
+    return join(this.dir, 'config.json');
   }
 
   /** An account with a limit of its own; returns its key. */
@@ -125,27 +107,16 @@ export class Installation {
    */
   async start(): Promise<void> {
     this.port = this.port === 0 ? await freePort() : this.port;
-    const flags = ['--port', String(this.port), '--workers', String(this.#options.workers), '--admin-port', '0'];
-    const config = ['--config', join(this.dir, 'config.json'), '--durability', this.#options.durability];
+    const { workers, durability } = this.#options;
     const deadline = Date.now() + START_DEADLINE_MS;
-    let server = this.#spawn(['serve', ...config, ...flags]);
-    while (!this.#log.includes('"event":"listening"') || !(await this.#answers())) {
-      if (Date.now() > deadline) throw new Error(`The server did not start:\n${this.#log}`);
-      if (server.exitCode !== null) server = this.#spawn(['serve', ...config, ...flags]);
-      await sleep(20);
+    for (;;) {
+      this.#server = new ServerProcess(this.#configFile, { port: this.port, workers }, ['--durability', durability]);
+      try {
+        return await this.#server.listening();
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
     }
-  }
-
-  #spawn(args: readonly string[]): ChildProcess {
-    const server = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    this.#server = server;
-    this.#log = '';
-    for (const stream of [server.stdout, server.stderr]) {
-      stream.on('data', (text: Buffer) => {
-        if (this.#server === server) this.#log = (this.#log + text.toString()).slice(-20_000);
-      });
-    }
-    return server;
   }
 
   /** Waits until all workers and the keeper are there and charges are possible again. */
@@ -154,36 +125,27 @@ export class Installation {
     for (;;) {
       if (this.keeper !== 0 && this.workers.length === this.#options.workers) {
         const answers = await Promise.all(Array.from({ length: 4 }, () => askOnce(this.port, key).catch(() => 0)));
-        if (answers.every((status) => status === 200 || status === 403)) return;
+        if (answers.every((status) => status === 200)) return;
       }
-      if (Date.now() > deadline) throw new Error(`The server did not recover:\n${this.#log}`);
+      if (Date.now() > deadline) throw new Error(`The server did not recover:\n${this.#server?.log}`);
       await sleep(20);
     }
   }
 
   /** Waits for the end of the primary process after a signal. */
   async ended(): Promise<void> {
-    const server = this.#server;
-    if (server !== undefined && server.exitCode === null && server.signalCode === null) await once(server, 'exit');
+    await this.#server?.ended();
   }
 
-  async stop(): Promise<void> {
-    this.#server?.kill('SIGTERM');
-    await this.ended();
+  /** Stops the server; returns what was wrong with its end, or nothing. */
+  async stop(): Promise<string> {
+    return (await this.#server?.stop()) ?? '';
   }
 
   async remove(): Promise<void> {
     await this.stop();
     this.ledger.close();
     rmSync(this.dir, { recursive: true, force: true });
-  }
-
-  async #answers(): Promise<boolean> {
-    try {
-      return (await askOnce(this.port, 'none')) === 401;
-    } catch {
-      return false;
-    }
   }
 }
 
@@ -194,17 +156,18 @@ const request = (key: string): string =>
 export async function askOnce(port: number, key: string): Promise<number> {
   const client = new Client(port, key);
   await client.run(1);
-  if (client.unanswered > 0) throw new Error('no answer');
-  return [...client.statuses.keys()][0]!;
+  const [status] = client.statuses.keys();
+  if (status === undefined) throw new Error('no answer');
+  return status;
 }
 
 /** A connection that asks again and again, reconnects when it is cut, and keeps count. */
 export class Client {
-  /** Answers read whole, by status. */
+  /** Answers read whole, by status; 0 counts those that did not come in time. */
   readonly statuses = new Map<number, number>();
   /** `quota_remaining` of every 200 that was read. */
   readonly remaining: number[] = [];
-  /** Requests sent whose answer never came. */
+  /** Requests sent whose answer never came whole. */
   unanswered = 0;
   #isStopped = false;
   readonly #port: number;
@@ -224,12 +187,16 @@ export class Client {
     this.#isStopped = true;
   }
 
-  /** Asks until stopped, or so many times. */
+  /** Asks until stopped, or so many times; gives up where it finds no server. */
   async run(times = Number.POSITIVE_INFINITY): Promise<void> {
     let left = times;
+    let askedMs = performance.now();
     while (left > 0 && !this.#isStopped) {
-      left -= await this.#connection(left);
+      const sent = await this.#connection(left);
       if (times === 1) return;
+      left -= sent;
+      if (sent > 0) askedMs = performance.now();
+      else if (performance.now() - askedMs > ANSWER_DEADLINE_MS) return;
       if (left > 0 && !this.#isStopped) await sleep(10);
     }
   }
@@ -251,6 +218,10 @@ export class Client {
         socket.write(this.#request);
       };
       socket.setNoDelay(true);
+      socket.setTimeout(ANSWER_DEADLINE_MS, () => {
+        this.#count(0);
+        socket.destroy();
+      });
       socket.on('connect', next);
       socket.on('data', (chunk: Buffer) => {
         text += chunk.toString('latin1');
@@ -272,7 +243,11 @@ export class Client {
   }
 
   #read(status: number, body: string): void {
-    this.statuses.set(status, this.count(status) + 1);
+    this.#count(status);
     if (status === 200) this.remaining.push(Number(/"quota_remaining":(\d+)/.exec(body)?.[1]));
+  }
+
+  #count(status: number): void {
+    this.statuses.set(status, this.count(status) + 1);
   }
 }

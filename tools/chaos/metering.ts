@@ -1,14 +1,17 @@
 /**
  * `make chaos`: processes of a real server are killed, stopped and starved at random moments under load. Afterwards every 200 that
  * a client has read must be charged, and what is charged beyond that may be at most the requests that were in flight.
- *
- *   node tools/chaos/metering.ts [--rounds 200] [--oversell 50] [--seed N] [--durability full] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { Random } from '../fuzz/random.ts';
+import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Client, Installation } from './installation.ts';
+import { commandOf } from './leftovers.ts';
+
+const USAGE =
+  'Usage: node tools/chaos/metering.ts [--rounds 200] [--oversell 50] [--seed N] [--durability full|relaxed] [--json FILE]';
 
 /** What is done to the server in a round. */
 export const DEEDS = ['kill worker', 'kill keeper', 'kill primary', 'stop worker', 'stop keeper', 'fill disk'] as const;
@@ -38,56 +41,47 @@ export interface ChaosReport {
   readonly failures: readonly string[];
 }
 
-function createRandom(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
+/** Kills a process and waits until it is gone: who looks afterwards must not take it for its successor. */
+async function kill(pid: number): Promise<void> {
+  process.kill(pid, 'SIGKILL');
+  while (commandOf(pid) !== '') await sleep(1);
 }
-
-const signal = (pid: number, name: NodeJS.Signals): void => {
-  if (pid > 0) process.kill(pid, name);
-};
 
 async function pause(pid: number, forMs: number): Promise<void> {
-  if (pid === 0) return;
-  signal(pid, 'SIGSTOP');
+  process.kill(pid, 'SIGSTOP');
   await sleep(forMs);
-  signal(pid, 'SIGCONT');
+  process.kill(pid, 'SIGCONT');
 }
 
-/** Does it, and waits until the server is whole again. */
-async function act(
-  installation: Installation,
-  deed: Deed,
-  random: (below: number) => number,
-  key: string,
-): Promise<void> {
-  const { workers, keeper } = installation;
-  const worker = workers[random(Math.max(1, workers.length))] ?? 0;
-  if (deed === 'kill worker') signal(worker, 'SIGKILL');
-  else if (deed === 'kill keeper') signal(keeper, 'SIGKILL');
+/** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
+async function act(installation: Installation, deed: Deed, random: Random, key: string): Promise<void> {
+  const { workers, keeper, primary } = installation;
+  const pid = deed.endsWith('worker')
+    ? workers[random.below(workers.length)]
+    : deed.endsWith('primary')
+      ? primary
+      : keeper;
+  // Signals to process 0 would go to ourselves and our parents.
+  if (!pid) throw new Error(`There is no process to ${deed}.`);
+  if (deed === 'kill worker' || deed === 'kill keeper') await kill(pid);
   else if (deed === 'kill primary') {
-    signal(installation.primary, 'SIGKILL');
+    await kill(pid);
     await installation.ended();
     await installation.start();
-  } else if (deed === 'stop worker') await pause(worker, 100 + random(400));
-  else if (deed === 'stop keeper') await pause(keeper, 100 + random(3_000));
-  else if (keeper !== 0) {
+  } else if (deed === 'stop worker') await pause(pid, 100 + random.below(400));
+  else if (deed === 'stop keeper') await pause(pid, 100 + random.below(3_000));
+  else {
     // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
-    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=4096:']);
-    await sleep(200 + random(500));
-    execFileSync('prlimit', ['--pid', String(keeper), '--fsize=unlimited:']);
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);
+    await sleep(200 + random.below(500));
+    execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:']);
   }
   await installation.recovered(key);
 }
 
 /** Rounds of load with one deed each. Every round is counted on its own account. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const random = createRandom(options.seed);
+  const random = new Random(options.seed);
   const connections = options.connections ?? 8;
   const installation = new Installation({ workers: 2, durability: options.durability });
   const deeds: Record<string, number> = {};
@@ -99,15 +93,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
       // The first rounds do each deed once, so that a short run has seen them all.
-      const deed = DEEDS[round < DEEDS.length ? round : random(DEEDS.length)]!;
+      const deed = DEEDS[round < DEEDS.length ? round : random.below(DEEDS.length)]!;
       const name = `round-${round}`;
       const key = installation.createAccount(name, 1_000_000_000);
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
       const running = clients.map((client) => client.run());
-      await sleep(50 + random(250));
-      await act(installation, deed, random, probe);
-      await sleep(20 + random(100));
-      for (const client of clients) client.stop();
+      try {
+        await sleep(50 + random.below(250));
+        await act(installation, deed, random, probe);
+        await sleep(20 + random.below(100));
+      } catch (error) {
+        failures.push(`round ${round}, ${deed}: ${(error as Error).message}`);
+        break;
+      } finally {
+        for (const client of clients) client.stop();
+      }
       await Promise.all(running);
       const count = (pick: (client: Client) => number): number =>
         clients.reduce((total, client) => total + pick(client), 0);
@@ -184,26 +184,26 @@ export async function runOversell(options: {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '200' },
-      oversell: { type: 'string', default: '50' },
-      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-      durability: { type: 'string', default: 'full' },
-      json: { type: 'string' },
-    },
-  });
-  const durability = values.durability === 'relaxed' ? 'relaxed' : 'full';
-  const chaos = await runChaos({
-    rounds: Number(values.rounds),
-    seed: Number(values.seed),
-    durability,
-    onRound: (line) => process.stdout.write(`${line}\n`),
-  });
-  const oversell = await runOversell({ times: Number(values.oversell), durability });
+  const defaults = {
+    rounds: '200',
+    oversell: '50',
+    seed: String(Date.now() % 1_000_000),
+    durability: 'full',
+    json: '',
+  };
+  const { values } = await readOptions(USAGE, defaults);
+  const { durability } = values;
+  if (durability !== 'full' && durability !== 'relaxed')
+    refuse(`--durability must be full or relaxed: '${durability}' is not.`);
+  const rounds = wholeNumber(values, 'rounds', 1);
+  const times = wholeNumber(values, 'oversell', 0);
+  const seed = wholeNumber(values, 'seed', 0);
+  const onRound = (line: string): void => void process.stdout.write(`${line}\n`);
+  const chaos = await runChaos({ rounds, seed, durability, onRound });
+  const oversell = await runOversell({ times, durability });
   const report = { durability, chaos, oversell };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(report));
+  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
   if (chaos.failures.length + oversell.failures.length > 0) process.exitCode = 1;
 }
 

@@ -1,6 +1,12 @@
-/** Clients of the soak: they ask without a pause over TLS, and believe nothing. */
+/** The clients of a run that refreshes: they ask without a pause, plainly or over TLS, and believe nothing. */
+import http from 'node:http';
 import https from 'node:https';
-import { domainOf, pageOf } from '../../test/refresh/deployment.ts';
+import { type Deployment, domainOf, pageOf } from '../../test/refresh/deployment.ts';
+import { freePort } from '../free-port.ts';
+import { ServerProcess } from './server-process.ts';
+
+/** No answer may take longer. */
+const ANSWER_DEADLINE_MS = 30_000;
 
 interface Answer {
   readonly status: number;
@@ -14,29 +20,44 @@ interface Body {
   readonly matched: { readonly layer: string; readonly id: string };
 }
 
-export class SoakClients {
+export interface CrowdOptions {
+  readonly port: number;
+  readonly isTls: boolean;
+  /** Domains of the index. */
+  readonly domains: number;
+  /** Sent with each request; may be changed. */
+  readonly key: string;
+}
+
+export class Crowd {
   requests = 0;
   answered = 0;
   cut = 0;
   wrong = 0;
   readonly examples: string[] = [];
   /** Sent with each request from now on. */
-  key = '';
+  key: string;
   /** Revisions that an answer may come from now. */
-  allowed: readonly number[] = [];
+  allowed: readonly number[] = [1];
   /** While a worker is being killed, a connection may be lost. */
   cutsExpected = false;
-  readonly #port: number;
+  readonly port: number;
   readonly #domains: number;
-  readonly #agent = new https.Agent({ keepAlive: true, rejectUnauthorized: false, maxSockets: 64 });
+  readonly #get: typeof https.get;
+  readonly #agent: http.Agent;
   #latencies: number[] = [];
   #running = true;
 
-  constructor(port: number, domains: number) {
-    this.#port = port;
+  constructor({ port, isTls, domains, key }: CrowdOptions) {
+    this.port = port;
     this.#domains = domains;
+    this.key = key;
+    this.#get = isTls ? https.get : http.get;
+    const options = { keepAlive: true, maxSockets: 64 };
+    this.#agent = isTls ? new https.Agent({ ...options, rejectUnauthorized: false }) : new http.Agent(options);
   }
 
+  /** So many clients ask until they are stopped. */
   async run(count: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#loop()));
     this.#agent.destroy();
@@ -61,7 +82,8 @@ export class SoakClients {
       const before = this.allowed;
       const problem = await this.#askKind(turn % 4, before).catch((error: NodeJS.ErrnoException) => error);
       if (problem instanceof Error) {
-        if (cutsExpected || this.cutsExpected) this.cut += 1;
+        // Only a connection's own errors have a code: half an answer and none in time are wrong at any moment.
+        if ((cutsExpected || this.cutsExpected) && problem.code !== undefined) this.cut += 1;
         else this.#complain(`connection: ${problem.code ?? problem.message}`);
         continue;
       }
@@ -84,7 +106,7 @@ export class SoakClients {
       `url=${encodeURIComponent('http://169.254.169.254/latest/meta-data/')}`,
       `domain=unknown-${domain.replaceAll('.', '-')}.org`,
     ];
-    const { status, body } = await this.#get(`/api/check?${queries[kind]}`);
+    const { status, body } = await this.#ask(`/api/check?${queries[kind]}`);
     if (status !== 200) return `${queries[kind]}: status ${status} ${body.slice(0, 120)}`;
     this.answered += 1;
     const answer = JSON.parse(body) as Body;
@@ -97,10 +119,10 @@ export class SoakClients {
     return !known || pages.includes(page ?? '') ? '' : `${queries[kind]}: ${page}`;
   }
 
-  #get(path: string): Promise<Answer> {
+  #ask(path: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const options = { host: '127.0.0.1', port: this.#port, path, agent: this.#agent };
-      const request = https.get({ ...options, headers: { 'x-api-key': this.key } }, (response) => {
+      const options = { host: '127.0.0.1', port: this.port, path, agent: this.#agent, timeout: ANSWER_DEADLINE_MS };
+      const request = this.#get({ ...options, headers: { 'x-api-key': this.key } }, (response) => {
         let body = '';
         response.setEncoding('utf8').on('data', (chunk) => {
           body += chunk;
@@ -109,6 +131,35 @@ export class SoakClients {
         response.on('error', reject);
       });
       request.on('error', reject);
+      request.on('timeout', () => request.destroy(new Error(`no answer within ${ANSWER_DEADLINE_MS} ms`)));
     });
   }
+}
+
+/** The key that an account has now. */
+export async function readKey(place: Deployment, account: string): Promise<string> {
+  const { json, stderr } = await place.pagegate('key', 'show', account);
+  if (json.key === undefined) throw new Error(`no key: ${stderr}`);
+  return json.key;
+}
+
+/** Serves a deployment's first revision to a crowd with an account of its own, which does not ask yet. */
+export async function openCrowd(
+  place: Deployment,
+  options: {
+    readonly account: string;
+    readonly workers: number;
+    readonly domains: number;
+    readonly isTls: boolean;
+  },
+): Promise<{ readonly server: ServerProcess; readonly crowd: Crowd }> {
+  const { account, workers, domains, isTls } = options;
+  const plan = ['--plan', 'custom', '--limit', '1000000000', '--reference', account];
+  await place.pagegate('account', 'create', account);
+  await place.pagegate('account', 'subscribe', account, ...plan);
+  const key = await readKey(place, account);
+  const port = await freePort();
+  const server = new ServerProcess(place.configFile, { port, workers }, ['--burst-exempt', '127.0.0.1']);
+  await server.listening();
+  return { server, crowd: new Crowd({ port, isTls, domains, key }) };
 }

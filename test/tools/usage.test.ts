@@ -1,0 +1,50 @@
+/** How the benches and the chaos tools answer when they are called wrongly: before anything is started or written. */
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const call = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
+  spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+
+describe.each([
+  ['bench/run.ts', 'http       what each step of a request costs'],
+  ['bench/all.ts', 'Usage: '],
+  ['tools/chaos/metering.ts', 'Usage: '],
+  ['tools/chaos/refresh.ts', 'Usage: '],
+  ['tools/chaos/soak.ts', 'Usage: '],
+])('%s', (program, told) => {
+  it('tells its usage and ends well with --help', () => {
+    const { status, stdout, stderr } = call(program, '--help');
+    expect(stdout).toContain(told);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('refuses an option that it does not know in one line', () => {
+    expect(call(program, '--unknown')).toMatchObject({
+      status: 2,
+      stdout: '',
+      stderr: "Unknown option '--unknown'. --help tells what there is.\n",
+    });
+  });
+});
+
+describe('a value', () => {
+  it.each([
+    ['bench/run.ts', ['nothing'], "No workload is called 'nothing': build, cold, "],
+    ['bench/run.ts', ['http', 'open'], 'One workload at a time: '],
+    ['bench/run.ts', ['open', '--records', '999'], '--records must be a whole number, at least 1,000: '],
+    ['bench/run.ts', ['open', '--records'], "Option '--records <value>' argument missing. "],
+    ['bench/all.ts', ['--records', 'many'], "--records must be a whole number, at least 1,000: 'many' is not. "],
+    ['tools/chaos/metering.ts', ['--rounds', 'x'], '--rounds must be a whole number, at least 1: '],
+    ['tools/chaos/metering.ts', ['--rounds', '-1'], "Option '--rounds' argument is ambiguous. "],
+    ['tools/chaos/metering.ts', ['--durability', 'none'], '--durability must be full or relaxed: '],
+    ['tools/chaos/refresh.ts', ['--kills', '0'], '--kills must be a whole number, at least 1: '],
+    ['tools/chaos/refresh.ts', ['5'], "Unexpected argument '5'. "],
+    ['tools/chaos/soak.ts', ['--minutes', '0'], '--minutes must be a number above 0: '],
+  ])('that %s cannot use is refused: %s', (program, args, told) => {
+    const { status, stderr } = call(program, ...args);
+    expect(stderr.startsWith(told)).toBe(true);
+    expect(stderr.split('\n')).toHaveLength(2);
+    expect(status).toBe(2);
+  });
+});

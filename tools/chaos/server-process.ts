@@ -1,0 +1,64 @@
+/** `pagegate serve`, as a run starts and ends it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PAGEGATE } from '../../test/refresh/deployment.ts';
+
+export const START_DEADLINE_MS = 30_000;
+const STOP_DEADLINE_MS = 60_000;
+
+export class ServerProcess {
+  readonly #child: ChildProcess;
+  #log = '';
+
+  constructor(configFile: string, options: { readonly port: number; readonly workers: number }, flags: string[] = []) {
+    const numbers = ['--port', String(options.port), '--workers', String(options.workers), '--admin-port', '0'];
+    this.#child = spawn(PAGEGATE, ['serve', '--config', configFile, ...numbers, ...flags], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.#log = (this.#log + text).slice(-20_000);
+      });
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** The end of what it wrote. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Resolves when all its workers listen; throws when it ends before, or takes too long. */
+  async listening(): Promise<void> {
+    const deadline = Date.now() + START_DEADLINE_MS;
+    while (!this.#log.includes('"event":"listening"')) {
+      if (this.#hasEnded || Date.now() > deadline) {
+        await this.stop();
+        throw new Error(`The server did not start:\n${this.#log}`);
+      }
+      await sleep(20);
+    }
+  }
+
+  async ended(): Promise<void> {
+    if (!this.#hasEnded) await once(this.#child, 'exit');
+  }
+
+  /** Asks it to end, and kills it when it does not in time. Returns what was wrong with its end, or nothing. */
+  async stop(): Promise<string> {
+    this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_DEADLINE_MS);
+    await this.ended();
+    clearTimeout(timer);
+    const { exitCode, signalCode } = this.#child;
+    return exitCode === 0 ? '' : `the server ended with ${signalCode ?? `exit code ${exitCode}`}:\n${this.#log}`;
+  }
+
+  get #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+}
