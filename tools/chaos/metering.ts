@@ -16,6 +16,8 @@ const USAGE =
 /** What is done to the server in a round. */
 export const DEEDS = ['kill worker', 'kill keeper', 'kill primary', 'stop worker', 'stop keeper', 'fill disk'] as const;
 type Deed = (typeof DEEDS)[number];
+/** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
+const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary']);
 
 export interface ChaosOptions {
   readonly rounds: number;
@@ -113,10 +115,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         clients.reduce((total, client) => total + pick(client), 0);
       const read = count((client) => client.count(200));
       const unavailable = count((client) => client.count(503));
+      const unanswered = count((client) => client.unanswered);
       const charged = installation.used(name);
       const left = clients.flatMap((client) => client.remaining);
       if (charged < read) failures.push(`round ${round}, ${deed}: ${read} read, only ${charged} charged`);
-      if (charged > read + connections) failures.push(`round ${round}, ${deed}: ${read} read, but ${charged} charged`);
+      if (charged > read + Math.min(connections, unanswered))
+        failures.push(`round ${round}, ${deed}: ${read} read, ${unanswered} unanswered, but ${charged} charged`);
+      if (unanswered > 0 && !CUTS.has(deed)) failures.push(`round ${round}, ${deed}: ${unanswered} unanswered`);
+      if (unavailable === 0 && deed === 'fill disk') failures.push(`round ${round}, ${deed}: it was not noticed`);
       if (new Set(left).size !== left.length) failures.push(`round ${round}, ${deed}: a unit was given twice`);
       if (read === 0) failures.push(`round ${round}, ${deed}: nothing was served`);
       for (const status of clients.flatMap((client) => [...client.statuses.keys()])) {
@@ -129,6 +135,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       sum.worst = Math.max(sum.worst, charged - read);
       options.onRound?.(`round ${round}: ${deed}, ${read} read, ${charged} charged, ${unavailable} refused with 503`);
     }
+    const end = await installation.stop();
+    if (end !== '') failures.push(end);
   } finally {
     await installation.remove();
   }
@@ -177,6 +185,8 @@ export async function runOversell(options: {
       if (left.some((value, at) => value !== at)) failures.push(`${name}: the units left are not each told once`);
       if (installation.used(name) !== units) failures.push(`${name}: ${installation.used(name)} charged`);
     }
+    const end = await installation.stop();
+    if (end !== '') failures.push(end);
   } finally {
     await installation.remove();
   }

@@ -85,7 +85,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     if (first.code !== 0) throw new Error(`the first refresh failed: ${first.stderr}`);
     let refreshMs = performance.now() - started;
     open = await openCrowd(place, { account: 'chaos', workers, domains, isTls: false });
-    const { crowd } = open;
+    const { server, crowd } = open;
     const running = crowd.run(4);
     const roundsMax = 4 * kills;
     while (killed < kills && rounds < roundsMax) {
@@ -104,7 +104,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       if (next.json.outcome === 'activated' && next.json.reused === false) refreshMs = performance.now() - roundStarted;
       if (next.code !== 0) failures.push(`round ${round}: the next refresh: ${next.stderr}`);
       crowd.allowed = [revision];
-      await place.pagegate('prune', '--keep', '2');
+      const prune = await place.pagegate('prune', '--keep', '2');
+      if (prune.code !== 0) failures.push(`round ${round}: prune: ${prune.stderr}`);
       const litter = listLitter(place.store);
       const kept = listGenerations(place.store).length;
       if (litter.length > 0 || kept > 2) failures.push(`round ${round}: ${kept} generations, litter ${litter}`);
@@ -112,8 +113,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     }
     crowd.stop();
     await running;
+    const end = await server.stop();
+    if (end !== '') failures.push(end);
     const { requests, wrong, examples } = crowd;
     if (killed < kills) failures.push(`only ${killed} of ${rounds} refreshes were still running when they were ended`);
+    if (crowd.answered === 0) failures.push('nothing was served');
     return { rounds, killed, killedAfterSwitch, refreshMs, requests, wrong, wrongExamples: examples, failures };
   } finally {
     open?.crowd.stop();
