@@ -70,7 +70,14 @@ function processorMs(): number {
 
 /** Nanoseconds a call of each subject: one round, one subject after the other. */
 function round(subjects: Readonly<Record<string, Subject>>, values: readonly string[]): Record<string, number> {
-  const bench = new Bench({ now: processorMs, time: ROUND_MS, iterations: 1, warmupTime: WARM_MS, warmupIterations: 1, throws: true });
+  const bench = new Bench({
+    now: processorMs,
+    time: ROUND_MS,
+    iterations: 1,
+    warmupTime: WARM_MS,
+    warmupIterations: 1,
+    throws: true,
+  });
   for (const [name, subject] of Object.entries(subjects)) {
     bench.add(name, () => {
       for (let turn = 0; turn < CALLS; turn++) subject(values[turn & 3]!);
