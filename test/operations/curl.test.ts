@@ -1,6 +1,9 @@
 /** The shell line for scripts, with the machine's curl and a real server. */
 import { execFile, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -57,5 +60,28 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     expect(await allows(good, { PAGEGATE_HEADER: join(folder, 'none') })).toBe(false);
     expect(await allows(good, { PAGEGATE_SERVER: 'http://127.0.0.1:1' })).toBe(false);
     expect(await allows(good)).toBe(true);
+  });
+
+  test('no proxy of the environment or of ~/.curlrc is given the key or decides', async () => {
+    let asked = 0;
+    const proxy = createServer((_request, response) => {
+      asked += 1;
+      response.end('{"verdict":"allow"}');
+    }).listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    try {
+      for (const name of ['http_proxy', 'https_proxy', 'all_proxy', 'ALL_PROXY']) {
+        expect(await allows(['https://unknown.example.org/'], { [name]: address })).toBe(false);
+        expect(await allows(['https://shop.example.com/news'], { [name]: address })).toBe(true);
+      }
+      writeFileSync(join(folder, '.curlrc'), `proxy = ${address}\n`);
+      for (const name of ['HOME', 'CURL_HOME', 'XDG_CONFIG_HOME']) {
+        expect(await allows(['https://unknown.example.org/'], { [name]: folder })).toBe(false);
+      }
+      expect(asked).toBe(0);
+    } finally {
+      proxy.close();
+    }
   });
 });

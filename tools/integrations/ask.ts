@@ -106,6 +106,7 @@ export function createAsker(options: AskOptions): Asker {
   const headers = { 'X-API-Key': readKey(options.keyFile), Accept: 'application/json' };
   const secure = server.protocol === 'https:';
   const ca = options.caFile === undefined ? {} : { ca: readFileSync(options.caFile) };
+  // Never the global agent: that one may take a proxy from the environment, which would get the key and give the verdict.
   const agent = secure
     ? new https.Agent({ keepAlive: true, maxSockets: 64, ...ca })
     : new http.Agent({ keepAlive: true, maxSockets: 64 });
