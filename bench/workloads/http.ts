@@ -3,18 +3,10 @@
  * interleaved; the load generator is a process of its own. The generator is a JavaScript program too and may be the slower side:
  * CPU time of the server for each request, which does not depend on it, stands beside the rate.
  */
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { domainOf, Installation } from '../../tools/chaos/installation.ts';
-import { freePort } from '../../tools/free-port.ts';
+import { BenchInstallation, cpuUsOf, ForkedServer, LoadGenerator } from '../forked.ts';
 import { HTTP_MODES, type HttpMode } from '../http/server.ts';
-import type { LoadReport } from '../metering/load.ts';
 import { type BenchReport, median, type Workload } from '../workload.ts';
-
-const RECORDS = 10_000;
-const DOMAINS = 1_000;
 
 export interface HttpOptions {
   readonly rounds: number;
@@ -43,54 +35,30 @@ interface Sample {
   readonly p99Us: number;
 }
 
-class Subject {
-  readonly mode: HttpMode;
-  readonly #installation = new Installation({ workers: 1, durability: 'full', records: RECORDS });
-  readonly #key = this.#installation.createAccount('bench', 1_000_000_000_000);
-  #server: ChildProcess | undefined;
-  #port = 0;
+class Subject extends ForkedServer {
+  override readonly mode: HttpMode;
 
   constructor(mode: HttpMode) {
+    super(new URL('../http/server.ts', import.meta.url), mode);
     this.mode = mode;
   }
 
-  async start(): Promise<void> {
-    this.#port = await freePort();
-    const program = new URL('../http/server.ts', import.meta.url).pathname;
-    this.#server = fork(program, [String(this.#port), this.mode, join(this.#installation.dir, 'config.json')]);
-    await once(this.#server, 'message');
-  }
-
-  async measure(load: ChildProcess, connections: number, durationMs: number): Promise<Sample> {
+  async measure(load: LoadGenerator, connections: number, durationMs: number): Promise<Sample> {
     const before = await this.#cpuUs();
-    const domains = Array.from({ length: DOMAINS }, (_, i) => domainOf((i * 37) % RECORDS));
-    load.send({ port: this.#port, key: this.#key, domains, connections, durationMs });
-    const [report] = (await once(load, 'message')) as [LoadReport];
-    if (report.others > 0 || report.answered === 0) throw new Error(`${this.mode}: ${JSON.stringify(report)}`);
-    const cpuUs = (await this.#cpuUs()) - before;
-    const rate = report.answered / (report.elapsedMs / 1_000);
-    return { rate, cpuUs: cpuUs / report.answered, p50Us: report.p50Us, p99Us: report.p99Us };
+    const { answered, elapsedMs, p50Us, p99Us } = await load.run(this, connections, durationMs);
+    const cpuUs = ((await this.#cpuUs()) - before) / answered;
+    return { rate: answered / (elapsedMs / 1_000), cpuUs, p50Us, p99Us };
   }
 
   async #cpuUs(): Promise<number> {
-    this.#server!.send('cpu');
-    const [usage] = (await once(this.#server!, 'message')) as [NodeJS.CpuUsage];
-    return usage.user + usage.system;
-  }
-
-  async stop(): Promise<void> {
-    if (this.#server?.connected === true) {
-      const ended = once(this.#server, 'exit');
-      this.#server.disconnect();
-      await ended;
-    }
-    await this.#installation.remove();
+    const { user, system } = await this.ask<NodeJS.CpuUsage>('cpu');
+    return user + system;
   }
 }
 
 /** Measures all modes in turn, again and again, so that a slow minute of the machine falls on all of them. */
 export async function measureHttp(options: HttpOptions): Promise<HttpRow[]> {
-  const load = fork(new URL('../metering/load.ts', import.meta.url).pathname);
+  const load = new LoadGenerator();
   const subjects = options.modes.map((mode) => new Subject(mode));
   const rows: HttpRow[] = [];
   try {
@@ -109,7 +77,7 @@ export async function measureHttp(options: HttpOptions): Promise<HttpRow[]> {
       for (const [mode, own] of samples) rows.push(summarize(mode, connections, own, fixed));
     }
   } finally {
-    load.disconnect();
+    await load.stop();
     for (const subject of subjects) await subject.stop();
   }
   return rows;
@@ -129,14 +97,6 @@ function summarize(mode: HttpMode, connections: number, own: readonly Sample[], 
   };
 }
 
-const CLOCK_TICKS = 100;
-
-/** User and system time of a process so far, in microseconds. */
-function cpuUsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS;
-}
-
 /** Memory of processes in megabytes, what they share counted once among those that share it. */
 function memoryMb(pids: readonly number[]): number {
   const sizes = pids.map((pid) =>
@@ -154,28 +114,24 @@ interface WorkersRow {
 
 /** The program as it is served, with so many worker processes: CPU time of the workers for each request, and their memory. */
 async function measureWorkers(workers: number, durationMs: number): Promise<WorkersRow> {
-  const installation = new Installation({ workers, durability: 'relaxed', records: RECORDS });
-  const load = fork(new URL('../metering/load.ts', import.meta.url).pathname);
+  const { installation, key } = new BenchInstallation(workers, 'relaxed');
+  const load = new LoadGenerator();
   try {
-    const key = installation.createAccount('bench', 1_000_000_000_000);
     await installation.start();
     const pids = installation.workers;
     const cpu = (): number => pids.reduce((sum, pid) => sum + cpuUsOf(pid), 0);
-    const domains = Array.from({ length: DOMAINS }, (_, i) => domainOf((i * 37) % RECORDS));
-    const job = { port: installation.port, key, domains, connections: 64 };
-    load.send({ ...job, durationMs: 500 });
-    await once(load, 'message');
+    const target = { port: installation.port, key };
+    await load.run(target, 64, 500);
     const before = cpu();
-    load.send({ ...job, durationMs });
-    const [report] = (await once(load, 'message')) as [LoadReport];
+    const { answered, elapsedMs } = await load.run(target, 64, durationMs);
     return {
       workers,
-      requestsPerSecond: Math.round(report.answered / (report.elapsedMs / 1_000)),
-      cpuUsPerRequest: Number(((cpu() - before) / report.answered).toFixed(1)),
+      requestsPerSecond: Math.round(answered / (elapsedMs / 1_000)),
+      cpuUsPerRequest: Number(((cpu() - before) / answered).toFixed(1)),
       memoryMb: memoryMb(pids),
     };
   } finally {
-    load.disconnect();
+    await load.stop();
     await installation.remove();
   }
 }
