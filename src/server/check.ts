@@ -279,6 +279,7 @@ export class CheckHandler {
       domain: evidence.domain,
       found: evidence.answered,
       verdict,
+      policy: served.policy,
       data: served.tag,
       latencyMs: performance.now() - startedMs,
     });

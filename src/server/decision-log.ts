@@ -1,6 +1,6 @@
 /**
  * The decision log: one JSON object a line for each verdict served. Off by default, because the lines tell what agents visit.
- * Without the operator's word it leaves out the query and masks what looks like a token in the path. It never delays an answer:
+ * Without the operator's word it leaves out the query and masks what looks like a token in path and host. It never delays an answer:
  * lines wait in a bounded queue, and what does not fit is dropped and counted.
  */
 import { randomUUID } from 'node:crypto';
@@ -8,10 +8,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import type { Policy } from '../policy/policy.ts';
 import type { Verdict } from '../policy/types.ts';
+import { fullyDecoded, hasKnownSecret, maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
 
-/** Longer paths are cut: the line is a record, not an archive. */
-const PATH_MAX_LENGTH = 1_024;
 /** After the disk failed, lines are dropped for this long before the next try. */
 const RETRY_MS = 5_000;
 /** One write takes at most this many lines. */
@@ -36,6 +36,8 @@ export interface Decision {
   readonly domain: string;
   readonly found: boolean;
   readonly verdict: Verdict;
+  /** The policy that gave the verdict; it also knows what a secret looks like. */
+  readonly policy: Policy;
   /** `<index generation>.<policy revision>`. */
   readonly data: string;
   readonly latencyMs: number;
@@ -136,18 +138,16 @@ export class DecisionLog {
 
 /** One line of the log, with its line end. */
 export function decisionLine(decision: Decision, fullUrl: boolean): string {
-  const { url, verdict } = decision;
+  const { url, verdict, policy, domain, found } = decision;
   return `${JSON.stringify({
     time: new Date().toISOString(),
     id: randomUUID(),
     account: decision.account,
-    method: decision.method,
-    ...(fullUrl ? { url: url.href } : {}),
-    scheme: url.scheme,
-    host: url.host,
-    path: fullUrl ? url.path : maskPath(url.path),
-    domain: decision.domain,
-    found: decision.found,
+    method: methodToLog(decision.method, policy),
+    ...(fullUrl
+      ? { url: url.href, scheme: url.scheme, host: url.host, path: url.path, domain }
+      : maskedPlace(decision)),
+    found,
     verdict: verdict.verdict,
     matched: { layer: verdict.layer, id: verdict.id, note: verdict.note },
     data: decision.data,
@@ -155,27 +155,20 @@ export function decisionLine(decision: Decision, fullUrl: boolean): string {
   })}\n`;
 }
 
-/** The path with every segment that may be a secret or name a person replaced; path parameters (after `;`) are always left out. */
-export function maskPath(path: string): string {
-  const masked = path
-    .split('/')
-    .map((segment) => {
-      const semicolon = segment.indexOf(';');
-      const name = semicolon === -1 ? segment : segment.slice(0, semicolon);
-      return `${isTokenLike(name) ? '***' : name}${semicolon === -1 ? '' : ';***'}`;
-    })
-    .join('/');
-  return masked.length > PATH_MAX_LENGTH ? `${masked.slice(0, PATH_MAX_LENGTH)}…` : masked;
-}
+/** Ids of the shipped rules that find a credential anywhere in the URL, and data in the labels of the host. */
+const SECRET_RULE = 'secret_in_url';
+const CARRIER_RULE = 'dns_tunnel';
 
-function isTokenLike(segment: string): boolean {
-  if (/@|%40|=|%3d/i.test(segment)) return true;
-  if (/^\+?\d[\d -]{6,}$/.test(segment)) return true;
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(segment)) return true;
-  if (/^[0-9a-f]{12,}$/i.test(segment) && /\d/.test(segment)) return true;
-  // A word of a person's language has few digits; a long mix of letters and digits in one run is a token.
-  return (
-    segment.split(/[-._~]|%2d|%5f/i).some((run) => run.length >= 10 && /\d/.test(run) && /[a-z]/i.test(run)) ||
-    /[A-Za-z0-9+_]{40,}/.test(segment)
-  );
+/** Where a request goes, without what may be a secret on the way. */
+function maskedPlace({ url, domain, found, policy, verdict }: Decision): Record<string, string> {
+  const decoded = fullyDecoded(url.path);
+  const isSecret = verdict.id === SECRET_RULE || decoded === undefined || hasKnownSecret(decoded, policy);
+  const isCarrier = verdict.id === CARRIER_RULE || hasKnownSecret(url.host, policy);
+  const known = found ? domain : '';
+  return {
+    scheme: maskScheme(url.scheme),
+    host: maskHost(url.host, known, isCarrier),
+    path: isSecret ? maskWholePath(url.path) : maskPath(url.path),
+    domain: maskHost(domain, known, isCarrier),
+  };
 }

@@ -3,13 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import {
-  type Decision,
-  DecisionLog,
-  type DecisionLogOptions,
-  decisionLine,
-  maskPath,
-} from '../../src/server/decision-log.ts';
+import { evaluate } from '../../src/policy/evaluate.ts';
+import { loadPolicy } from '../../src/policy/load.ts';
+import { NO_EVIDENCE } from '../../src/policy/types.ts';
+import { type Decision, DecisionLog, type DecisionLogOptions, decisionLine } from '../../src/server/decision-log.ts';
+
+const policy = loadPolicy();
 
 let dir: string;
 beforeEach(() => {
@@ -24,6 +23,7 @@ const decision = (url: string): Decision => ({
   domain: 'example.com',
   found: true,
   verdict: { verdict: 'deny', layer: 'page_type_db', id: 'login', note: 'A login page.' },
+  policy,
   data: '3.abc',
   latencyMs: 0.12345,
 });
@@ -78,26 +78,41 @@ describe('a line', () => {
     expect(line.path).toBe('/a/0123456789abcdef');
   });
 
+  /** What the log says of a request that the shipped policy judged, with nothing known of the domain. */
+  const logged = (value: string, method = 'GET'): Record<string, unknown> => {
+    const url = parseUrl(value)!;
+    const verdict = evaluate(policy, { url, method }, NO_EVIDENCE);
+    const text = decisionLine({ ...decision(value), domain: url.host, found: false, method, verdict }, false);
+    return JSON.parse(text);
+  };
+
+  const KEY = 'pg_0A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5pAbCdEf';
+
   it.each([
-    ['/login', '/login'],
-    ['/docs/getting-started/part-2', '/docs/getting-started/part-2'],
-    ['/2024/06/a-long-title-of-an-article-with-many-words', '/2024/06/a-long-title-of-an-article-with-many-words'],
-    ['/reset/9f86d081884c7d659a2feaa0c55ad015', '/reset/***'],
-    ['/u/f47ac10b-58cc-4372-a567-0e02b2c3d479/edit', '/u/***/edit'],
-    ['/verify/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123def456', '/verify/***'],
-    ['/t/ghp_16C7e42F292c6912E7710c838347Ae178B4a', '/t/***'],
-    ['/user/alice@example.com', '/user/***'],
-    ['/user/alice%40example.com', '/user/***'],
-    ['/orders/4111111111111111', '/orders/***'],
-    ['/a;jsessionid=1234/b', '/a;***/b'],
-    ['/x/key=value', '/x/***'],
-    ['/AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIjKlMnOpQr', '/***'],
-  ])('masks %s as %s', (path, expected) => {
-    expect(maskPath(path)).toBe(expected);
+    ['/ghp_abcdefghijklmnopqrstuvwxyzABCDEF', '/***'],
+    ['/sk_live_abcdEFGHijklMNOP/edit', '/***/***'],
+    [`/%70%67_${KEY.slice(3)}`, '/***'],
+    [`/a?key=${KEY}`, '/***'],
+  ])('masks the whole path %s where the policy finds a credential', (path, expected) => {
+    expect(logged(`https://plain.com${path}`)).toMatchObject({ path: expected, matched: { id: 'secret_in_url' } });
   });
 
-  it('is bounded', () => {
-    expect(maskPath('/ab'.repeat(4_000)).length).toBeLessThan(1_100);
+  it('masks it as well where another layer came first', () => {
+    const line = logged(`https://accounts.google.com/x/${KEY}`);
+    expect(line).toMatchObject({ path: '/***/***', matched: { layer: 'high_value_hosts' } });
+  });
+
+  it('masks what a host carries, in both fields that name it', () => {
+    const line = logged(`https://${KEY.toLowerCase()}.more.plain.com/`);
+    expect(line).toMatchObject({ host: '***.***.plain.com', domain: '***.***.plain.com' });
+    expect(line['matched']).toMatchObject({ id: 'dns_tunnel' });
+  });
+
+  it('has a method only where it is known', () => {
+    for (const method of ['GET', 'POST', 'PROPFIND', 'VERSION-CONTROL', 'CONNECT']) {
+      expect(logged('https://plain.com/', method)['method']).toBe(method);
+    }
+    expect(logged('https://plain.com/', KEY.toUpperCase())['method']).toBe('other');
   });
 });
 
