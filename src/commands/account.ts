@@ -179,7 +179,7 @@ function report(ledger: Ledger, name: string, options: LedgerCommandOptions, key
     printJson(key === undefined ? json : { ...json, key });
     return;
   }
-  const { account, quota, keys } = view;
+  const { account, quota, keys, latestSeconds } = view;
   const rows: [string, string][] = [
     ['account', `${account.name} (${account.state})`],
     ['plan', quota.plan ?? 'none yet'],
@@ -192,11 +192,10 @@ function report(ledger: Ledger, name: string, options: LedgerCommandOptions, key
   if (account.next !== null) {
     rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
   }
-  const now = Date.now() / 1000;
   const states = keys.map((record) => {
     if (record.revokedAt !== null) return `${record.id} revoked`;
     if (record.expiresAt === null) return `${record.id} current`;
-    return record.expiresAt > now
+    return record.expiresAt > latestSeconds
       ? `${record.id} until ${new Date(record.expiresAt * 1000).toISOString()}`
       : `${record.id} expired`;
   });

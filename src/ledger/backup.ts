@@ -6,6 +6,7 @@ import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
 import { openDatabase } from './database.ts';
 import { asideName, requireLedger } from './presence.ts';
+import { createReader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
 
 const sync = (path: string): void => {
@@ -180,6 +181,11 @@ function fill(
     const result = fresh
       .transaction(() => {
         const raised = raiseMeters(fresh, old, file, ledgerId);
+        // What has expired since stays expired, whatever the clock says by then.
+        if (old !== undefined) {
+          const latest = createReader(old).lastSeenSeconds();
+          fresh.prepare('UPDATE ledger SET last_seen_at = max(last_seen_at, ?)').run(latest);
+        }
         const keptKeys = old === undefined ? 0 : copyNewKeys(fresh, old);
         const keptStricter = old === undefined ? 0 : keepStricter(fresh, old);
         const missing = old === undefined ? [] : namesMissing(fresh, old);

@@ -212,7 +212,10 @@ export class Committer {
     }
     counters.revision = read.revision();
     this.#savedSeen = ledger.last_seen_at;
-    counters.lastSeenSeconds = ledger.last_seen_at === 0 ? seconds : ledger.last_seen_at;
+    const saved = ledger.last_seen_at === 0 ? seconds : ledger.last_seen_at;
+    // The counters may know of the minute that was not written down; what is further ahead nobody can have seen.
+    const counted = counters.lastSeenSeconds;
+    counters.lastSeenSeconds = counted > saved && counted <= saved + 2 * SAVE_SEEN_SECONDS ? counted : saved;
   }
 
   #row({ database }: { readonly database: Database }, accountId: number): Row {

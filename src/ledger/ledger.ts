@@ -17,7 +17,7 @@ import {
   quotaView,
   settledIn,
 } from './quota.ts';
-import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
+import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader, writePlan } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
 
 export interface LedgerOptions {
@@ -46,6 +46,8 @@ export interface AccountView {
   readonly quota: QuotaView;
   readonly cycle: number;
   readonly keys: readonly ApiKeyRecord[];
+  /** The latest second seen, by which keys expire. */
+  readonly latestSeconds: number;
 }
 
 /** Accounts a ledger may hold: each has one slot in the shared counters. */
@@ -155,7 +157,7 @@ export class Ledger {
     return this.#change('account.keep_plan', name, () => {
       const { settled } = this.#standing(this.#open(name));
       if (settled.next === null) throw new PagegateError('account_state', `"${name}" has no waiting downgrade.`);
-      this.#writePlan(settled, null);
+      writePlan(this.database, { ...settled, next: null });
       return this.#account(name);
     });
   }
@@ -183,7 +185,7 @@ export class Ledger {
   }
 
   /**
-   * Issues a new key; the current ones go on for `overlapSeconds` and are refused after it.
+   * Issues a new key; the current ones go on for `overlapSeconds`, counted from the latest moment seen, and are refused after it.
    */
   rotateKey(name: string, overlapSeconds = 0): IssuedKey {
     if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > MAX_OVERLAP_SECONDS) {
@@ -191,7 +193,7 @@ export class Ledger {
     }
     return this.#change('key.rotate', name, () => {
       const account = this.#open(name);
-      const until = this.#seconds() + overlapSeconds;
+      const until = this.#latest() + overlapSeconds;
       this.database
         .prepare(
           'UPDATE api_keys SET expires_at = min(coalesce(expires_at, @until), @until) WHERE account_id = @id AND revoked_at IS NULL',
@@ -252,9 +254,9 @@ export class Ledger {
     this.#guard(() =>
       this.database
         .transaction(() => {
-          const saved = this.database.prepare('SELECT last_seen_at FROM ledger').pluck().get();
-          this.database.prepare('UPDATE ledger SET last_seen_at = ?').run(this.#seconds());
-          this.#writeAudit('ledger.accept_clock', null, JSON.stringify({ last_seen_at: saved }), null);
+          const saved = JSON.stringify({ last_seen_at: this.read.lastSeenSeconds() });
+          this.database.prepare('UPDATE ledger SET last_seen_at = ?').run(this.#latest());
+          this.#writeAudit('ledger.accept_clock', null, saved, null);
         })
         .immediate(),
     );
@@ -263,7 +265,8 @@ export class Ledger {
   #view(account: Account): AccountView {
     const seen = this.#meterage(account.id);
     const { cycle } = currentMeterage(account, seen, this.#seconds());
-    return { account, cycle, quota: quotaView(account, seen, this.#seconds()), keys: this.read.apiKeysOf(account.id) };
+    const quota = quotaView(account, seen, this.#seconds());
+    return { account, cycle, quota, keys: this.read.apiKeysOf(account.id), latestSeconds: this.#latest() };
   }
 
   /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
@@ -275,6 +278,10 @@ export class Ledger {
 
   #seconds(): number {
     return Math.floor(this.#now() / 1000);
+  }
+
+  #latest(): number {
+    return Math.max(this.#seconds(), this.read.lastSeenSeconds());
   }
 
   #keys(): KeyVault {
@@ -299,7 +306,7 @@ export class Ledger {
   }
 
   #currentKeys(accountId: number): ApiKeyRecord[] {
-    return this.read.apiKeysOf(accountId).filter((key) => isKeyCurrent(key, this.#seconds()));
+    return this.read.apiKeysOf(accountId).filter((key) => isKeyCurrent(key, this.#latest()));
   }
 
   #keyOf(account: Account, keyId: number): ApiKeyRecord {
@@ -334,16 +341,9 @@ export class Ledger {
 
   #changePlan(account: Account, wanted: { plan: string; limit: number }): void {
     const { cycle, settled } = this.#standing(account);
-    if (wanted.limit >= settled.limit!) this.#writePlan({ ...settled, ...wanted }, null);
-    else this.#writePlan(settled, { ...wanted, fromCycle: cycle + 1 });
-  }
-
-  #writePlan(account: Account, next: Account['next']): void {
-    this.database
-      .prepare(
-        'UPDATE accounts SET plan = ?, quota_limit = ?, next_plan = ?, next_limit = ?, next_from_cycle = ? WHERE id = ?',
-      )
-      .run(account.plan, account.limit, next?.plan ?? null, next?.limit ?? null, next?.fromCycle ?? null, account.id);
+    const isUpgrade = wanted.limit >= settled.limit!;
+    const next = isUpgrade ? null : { ...wanted, fromCycle: cycle + 1 };
+    writePlan(this.database, { ...settled, ...(isUpgrade ? wanted : {}), next });
   }
 
   #setState(accountId: number, state: AccountState): void {
@@ -367,8 +367,7 @@ export class Ledger {
     const result = this.#guard(() =>
       this.database
         .transaction(() => {
-          const seen = Number(this.database.prepare('SELECT last_seen_at FROM ledger').pluck().get());
-          const problem = clockProblem(seen, this.#seconds());
+          const problem = clockProblem(this.read.lastSeenSeconds(), this.#seconds());
           if (problem !== undefined) throw new PagegateError('ledger_clock', problem);
           const before = snapshot();
           const done = task();

@@ -180,7 +180,7 @@ class WorkerMeter implements Meter {
       known = this.#lookUp(hash);
       if (known === undefined) return UNKNOWN;
     }
-    if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#seconds())) return UNKNOWN;
+    if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#latest())) return UNKNOWN;
     return known;
   }
 
@@ -318,6 +318,11 @@ class WorkerMeter implements Meter {
     return Math.floor(this.#now() / 1000);
   }
 
+  /** The latest second seen by anybody: a clock that was set back makes no key valid again. */
+  #latest(): number {
+    return Math.max(this.#seconds(), this.#counters.lastSeenSeconds);
+  }
+
   #isClockGood(seconds: number): boolean {
     if (seconds !== this.#checkedSecond) {
       this.#checkedSecond = seconds;
@@ -351,7 +356,7 @@ class WorkerMeter implements Meter {
     try {
       const { read } = this.#openReading();
       const record = read.apiKeyByHash(hash);
-      if (record === undefined || !isKeyCurrent(record, this.#seconds())) return undefined;
+      if (record === undefined || !isKeyCurrent(record, this.#latest())) return undefined;
       const account = read.accountById(record.accountId);
       if (account === undefined || account.state === 'closed') return undefined;
       const known = new KnownAccount(account, record, this);

@@ -70,6 +70,7 @@ export function createReader(database: Database) {
     `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
   );
   const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
+  const lastSeen = database.prepare<[], number>('SELECT last_seen_at FROM ledger').pluck();
   const ledgerId = database.prepare<[], string>('SELECT ledger_id FROM ledger').pluck();
   return {
     accountById: (id: number): Account | undefined => {
@@ -88,6 +89,8 @@ export function createReader(database: Database) {
     },
     apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
     revision: (): number => revision.get() ?? 0,
+    /** The latest second that the keeper wrote down, once a minute; 0 before the first. */
+    lastSeenSeconds: (): number => lastSeen.get() ?? 0,
     /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
     ledgerId: (): string => ledgerId.get() ?? '',
   };
@@ -95,7 +98,20 @@ export function createReader(database: Database) {
 
 export type Reader = ReturnType<typeof createReader>;
 
-/** Whether a key still opens its account at a moment (seconds). */
-export function isKeyCurrent(key: ApiKeyRecord, nowSeconds: number): boolean {
-  return key.revokedAt === null && (key.expiresAt === null || nowSeconds < key.expiresAt);
+/** Writes an account's plan, and the one that waits. */
+export function writePlan(database: Database, { id, plan, limit, next }: Account): void {
+  database
+    .prepare(
+      'UPDATE accounts SET plan = ?, quota_limit = ?, next_plan = ?, next_limit = ?, next_from_cycle = ? WHERE id = ?',
+    )
+    .run(plan, limit, next?.plan ?? null, next?.limit ?? null, next?.fromCycle ?? null, id);
+}
+
+/**
+ * Whether a key still opens its account.
+ *
+ * @param latestSeconds the latest moment ever seen, not the clock's: what has expired stays so when the clock is set back.
+ */
+export function isKeyCurrent(key: ApiKeyRecord, latestSeconds: number): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || latestSeconds < key.expiresAt);
 }

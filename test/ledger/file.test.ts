@@ -148,6 +148,22 @@ describe('backup and restore', () => {
     expect(checkLedger(room.file).ok).toBe(true);
   });
 
+  it('keeps the latest moment seen, by which keys expire', async () => {
+    const key = await prepare();
+    room.ledger().rotateKey('acme', 3600);
+    room.nowMs += 7_200_000;
+    const before = room.committer();
+    before.open();
+    before.tick();
+    await room.close();
+    restore();
+    rmSync(countersFile(room.file));
+    room.nowMs -= 7_200_000;
+    const committer = room.committer();
+    committer.open();
+    expect((await room.meter(committer)).authenticate(key).kind).toBe('unknown');
+  });
+
   it.each([
     ['the ledger', ['counters']],
     ['the counters', ['ledger']],

@@ -116,6 +116,39 @@ describe('accounts seen by a worker', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
+  it('stay refused once they have expired, when the clock is set back or the server starts anew', async () => {
+    const meter = await start(9);
+    const { key: second } = ledger.rotateKey('acme', 3600);
+    committer.publishRevision();
+    const { key: third } = ledger.rotateKey('acme', 3660);
+    committer.publishRevision();
+    expect([key, second, third].map((one) => meter.authenticate(one).kind)).not.toContain('unknown');
+    room.nowMs += 3_600_000;
+    committer.tick();
+    // Seen, and not yet written down.
+    room.nowMs += 50_000;
+    committer.tick();
+    room.nowMs += 10_000;
+    committer.tick();
+    room.nowMs -= 7_200_000;
+    committer.tick();
+    const expectKeys = (one: Meter): void =>
+      expect([key, second, third].map((text) => one.authenticate(text).kind)).toEqual([
+        'unknown',
+        'unknown',
+        'account',
+      ]);
+    expectKeys(meter);
+    committer.open();
+    expectKeys(await room.meter(committer));
+    expect(ledger.showKey('acme').key).toBe(third);
+    const [, , last] = ledger.view('acme').keys;
+    ledger.rotateKey('acme', 60);
+    committer.publishRevision();
+    expect(last!.expiresAt).toBeNull();
+    expectKeys(meter);
+  });
+
   it('are not asked for with a key whose checksum is wrong', async () => {
     const meter = await start(1);
     await meter.flush();
