@@ -2,7 +2,11 @@
  * One reading of a URL for everybody: the URL standard's, so that what is judged is what an agent's HTTP client connects to.
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
+import { decodeOnce, isEncodedTwice } from './decode.ts';
 import { isPlainHost } from './normalize.ts';
+import { hidesTraversal } from './traversal.ts';
+
+export { decodeOnce } from './decode.ts';
 
 export type HostKind = 'domain' | 'ipv4' | 'ipv6';
 
@@ -18,7 +22,7 @@ export const SPELLING = {
   backslash: 8,
   /** Decoded once, path or query still holds an escape (`%252e`, `%25%32%65`). */
   double_encoding: 16,
-  /** After one decoding the path holds dot segments (blanks around the dots do not help), a backslash or a control character. */
+  /** After one decoding the path holds dot segments, whatever they are hidden behind, a backslash or a control character. */
   encoded_traversal: 32,
 } as const;
 
@@ -38,7 +42,7 @@ export class CanonicalUrl {
   readonly query: string;
   /** Without the number sign. A fragment never leaves the client. */
   readonly fragment: string;
-  /** The path with its percent escapes decoded once as UTF-8. */
+  /** The path with its percent escapes decoded once, see {@link decodeOnce}. */
   readonly decodedPath: string;
   /** Bits of {@link SPELLING}. */
   readonly spelling: number;
@@ -234,53 +238,7 @@ function hasBackslashAuthority(value: string): boolean {
 
 function encodingOf(path: string, query: string, decodedPath: string): number {
   let bits = 0;
-  if (isEncodedTwice(path, decodedPath) || isEncodedTwice(query, undefined)) bits |= SPELLING.double_encoding;
-  if (TRAVERSAL.test(decodedPath)) bits |= SPELLING.encoded_traversal;
+  if (isEncodedTwice(path, decodedPath) || isEncodedTwice(query)) bits |= SPELLING.double_encoding;
+  if (hidesTraversal(decodedPath)) bits |= SPELLING.encoded_traversal;
   return bits;
-}
-
-// The blanks and dots that some file systems drop at the end of a name are dropped here, too.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-const TRAVERSAL = /(?:^|[/\\])\s*\.\.?(?:\s[\s.]*)?(?:[/\\;]|$)|\\|[\0-\x1f\x7f]/;
-
-/** Whether an escape is left after one decoding, whatever the escapes were that it was put together from. */
-function isEncodedTwice(text: string, decoded: string | undefined): boolean {
-  return text.includes('%') && /%[0-9a-f]{2}/i.test(decoded ?? decodeOnce(text));
-}
-
-const utf8 = new TextDecoder('utf-8');
-
-/** Percent-decodes once, as UTF-8; what is no escape stays, what is no UTF-8 becomes U+FFFD. Linear in the length. */
-export function decodeOnce(text: string): string {
-  if (!text.includes('%')) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return decodeLoosely(text);
-  }
-}
-
-function decodeLoosely(text: string): string {
-  const bytes = Buffer.from(text, 'utf8');
-  let size = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const value = bytes[at] === 0x25 ? hexByte(bytes, at + 1) : -1;
-    bytes[size++] = value < 0 ? bytes[at]! : value;
-    if (value >= 0) at += 2;
-  }
-  return utf8.decode(bytes.subarray(0, size));
-}
-
-/** The byte that two hexadecimal digits at `at` stand for, or -1. */
-function hexByte(bytes: Uint8Array, at: number): number {
-  const high = hexDigit(bytes[at]);
-  const low = hexDigit(bytes[at + 1]);
-  return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-function hexDigit(code: number | undefined): number {
-  if (code === undefined) return -1;
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }

@@ -1,4 +1,5 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
+import { decodeOnce } from '../domain/canonical-url.ts';
 import { addressOf, type GuardRequest, traitsOf } from './guards.ts';
 import { matchPages, type PageMatch } from './pages.ts';
 import type { PatternRule } from './patterns.ts';
@@ -68,6 +69,7 @@ export function allowVerdict(policy: Policy, request: Request, host: string): Al
   for (const entries of policy.allow.all(host)) {
     for (const entry of entries) {
       if (!entry.methods.has(request.method) || !isBelow(path, entry.path)) continue;
+      if (path !== request.url.path && !hasOwnSlashes(request.url.path, entry.path)) continue;
       if (best === undefined || entry.path.length > best.path.length) best = entry;
     }
   }
@@ -76,6 +78,17 @@ export function allowVerdict(policy: Policy, request: Request, host: string): Al
 
 function isBelow(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === 0x2f);
+}
+
+/**
+ * Whether an encoded path has the slashes of a prefix as slashes: a server that does not take `%2f` for one finds `/v1%2fx` elsewhere
+ * than below `/v1`.
+ */
+function hasOwnSlashes(path: string, prefix: string): boolean {
+  let end = path.indexOf('/');
+  for (let at = prefix.indexOf('/'); at >= 0 && end >= 0; at = prefix.indexOf('/', at + 1))
+    end = path.indexOf('/', end + 1);
+  return decodeOnce(end < 0 ? path : path.slice(0, end)) === prefix;
 }
 
 /** Layer 5: the first pattern rule that denies, otherwise the first that flags. On a page verified as good, what stands behind the path. */

@@ -1,0 +1,128 @@
+/** Percent escapes, decoded once: UTF-8 as the URL standard has it, and the two other forms that some servers still understand. */
+
+const utf8 = new TextDecoder('utf-8');
+
+/** An escape that is left: `%41`, or `%u0041`. */
+const ESCAPE = /%(?:u[0-9a-f]{2})?[0-9a-f]{2}/i;
+
+/**
+ * Percent-decodes once, as UTF-8; what is no escape stays, what is no UTF-8 becomes U+FFFD. `%u0041` (what JavaScript's `escape` writes
+ * and IIS reads) and UTF-8 of more bytes than needed (`%c1%81`) are the characters that servers take them for. Linear in the length.
+ */
+export function decodeOnce(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return decodeLoosely(text);
+  }
+}
+
+/** Whether an escape is left after one decoding, whatever the escapes were that it was put together from. */
+export function isEncodedTwice(text: string, decoded: string = decodeOnce(text)): boolean {
+  return text.includes('%') && ESCAPE.test(decoded);
+}
+
+function decodeLoosely(text: string): string {
+  const bytes = Buffer.from(text, 'utf8');
+  let size = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] === PERCENT ? hexByte(bytes, at + 1) : -1;
+    if (byte >= 0) {
+      bytes[size++] = byte;
+      at += 2;
+      continue;
+    }
+    const unit = bytes[at] === PERCENT ? hexUnit(bytes, at + 1) : -1;
+    if (unit < 0) {
+      bytes[size++] = bytes[at]!;
+      continue;
+    }
+    // Two halves of one character are two escapes.
+    const low = isHighSurrogate(unit) && bytes[at + 6] === PERCENT ? hexUnit(bytes, at + 7) : -1;
+    const isPair = low >= 0xdc00 && low <= 0xdfff;
+    const character = isPair ? String.fromCharCode(unit, low) : String.fromCharCode(unit);
+    // Never longer than the escape: three bytes for six, four for twelve.
+    size += bytes.write(character, size, 'utf8');
+    at += isPair ? 11 : 5;
+  }
+  return utf8.decode(bytes.subarray(0, shortened(bytes, size)));
+}
+
+/** Writes characters of more bytes than needed with as many as needed, in place; answers the new size. */
+function shortened(bytes: Uint8Array, size: number): number {
+  let end = 0;
+  for (let at = 0; at < size; at++) {
+    const lead = bytes[at]!;
+    const length = lead < 0xc0 ? 1 : lengthOf(lead);
+    const code = length > 1 ? codeOf(bytes, at, length, size) : -1;
+    if (code < 0 || code >= SMALLEST[length]!) {
+      bytes[end++] = lead;
+      continue;
+    }
+    if (code < 0x80) {
+      bytes[end++] = code;
+    } else if (code < 0x800) {
+      bytes[end++] = 0xc0 | (code >> 6);
+      bytes[end++] = 0x80 | (code & 0x3f);
+    } else {
+      // Every character that has more bytes than it needs, and needs three, has at least four: it fits.
+      bytes[end++] = 0xe0 | ((code >> 12) & 0x0f);
+      bytes[end++] = 0x80 | ((code >> 6) & 0x3f);
+      bytes[end++] = 0x80 | (code & 0x3f);
+    }
+    at += length - 1;
+  }
+  return end;
+}
+
+/** By its number of bytes, the smallest code that a character of UTF-8 needs them for. */
+const SMALLEST = [0, 0, 0x80, 0x800, 0x1_0000, 0x1_0000, 0x1_0000];
+
+/** How many bytes a first byte announces: up to six, as UTF-8 once had it. */
+function lengthOf(lead: number): number {
+  if (lead < 0xe0) return 2;
+  if (lead < 0xf0) return 3;
+  if (lead < 0xf8) return 4;
+  if (lead < 0xfc) return 5;
+  return lead < 0xfe ? 6 : 1;
+}
+
+/** The code that `length` bytes from `at` on spell; -1 where not all of them go on with it. */
+function codeOf(bytes: Uint8Array, at: number, length: number, size: number): number {
+  if (at + length > size) return -1;
+  let code = bytes[at]! & (0x7f >> length);
+  for (let next = at + 1; next < at + length; next++) {
+    if ((bytes[next]! & 0xc0) !== 0x80) return -1;
+    code = code * 64 + (bytes[next]! & 0x3f);
+  }
+  return code;
+}
+
+const PERCENT = 0x25;
+
+/** The byte that two hexadecimal digits at `at` stand for, or -1. */
+function hexByte(bytes: Uint8Array, at: number): number {
+  const high = hexDigit(bytes[at]);
+  const low = hexDigit(bytes[at + 1]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+/** The UTF-16 unit that `u` and four hexadecimal digits at `at` stand for, or -1. */
+function hexUnit(bytes: Uint8Array, at: number): number {
+  if ((bytes[at]! | 0x20) !== 0x75) return -1;
+  const high = hexByte(bytes, at + 1);
+  const low = hexByte(bytes, at + 3);
+  return high < 0 || low < 0 ? -1 : high * 256 + low;
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function hexDigit(code: number | undefined): number {
+  if (code === undefined) return -1;
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
