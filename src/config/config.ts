@@ -6,6 +6,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { parseNetwork } from './network.ts';
+import { repeatedNames } from './repeated-names.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
 
 /** A configuration file is a page of JSON; what is larger is something else. */
@@ -124,11 +126,20 @@ function readConfigFile(path: string): Tree {
   try {
     const tree: unknown = JSON.parse(text);
     if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('it is not a JSON object');
+    refuseRepeatedNames(text, path);
     return tree as Tree;
   } catch (cause) {
+    if (cause instanceof PagegateError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new PagegateError('config_invalid', `${path} is not a JSON object: ${why}.`, { path }, { cause });
   }
+}
+
+/** Of two values for one setting nobody can say which was meant. */
+function refuseRepeatedNames(text: string, path: string): void {
+  const problems = [...new Set(repeatedNames(text))].map((name) => `${name} is set more than once`);
+  if (problems.length === 0) return;
+  throw new PagegateError('config_invalid', `In the file ${path}: ${problems.join('; ')}.`, { source: path, problems });
 }
 
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
@@ -150,6 +161,23 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
     }
   }
   return tree;
+}
+
+/** Variables that are no settings: of the program, of the shell line for scripts, of the tests. */
+const OTHER_VARIABLES = new Set([
+  'PAGEGATE_CONFIG',
+  'PAGEGATE_SERVER',
+  'PAGEGATE_HEADER',
+  'PAGEGATE_CA',
+  'PAGEGATE_SEED',
+]);
+
+/** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
+export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
+  const known = new Set(settings.map((setting) => setting.env));
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !OTHER_VARIABLES.has(name))
+    .sort();
 }
 
 /** Reads the text of an environment variable as the setting's type wants it. */
@@ -226,13 +254,32 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
 function check(tree: Tree, source: string): void {
   const isLast = source === 'the configuration';
   const validate = isLast ? completeValidator() : partValidator();
-  if (validate(tree)) return;
-  const lines = (validate.errors ?? []).map(describe);
+  const lines = validate(tree) ? networkProblems(tree) : (validate.errors ?? []).map(describe);
+  if (lines.length === 0) return;
   const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
   throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
     source,
     problems: lines,
   });
+}
+
+const NETWORKS = ['exempt', 'trusted_proxies'] as const;
+
+/** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
+function networkProblems(tree: Tree): string[] {
+  const isNetwork = (text: string): boolean => {
+    try {
+      parseNetwork(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return NETWORKS.flatMap((name) =>
+    ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
+      .filter((text) => !isNetwork(text))
+      .map((text) => `burst.${name} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`),
+  );
 }
 
 function describe(error: { instancePath: string; message?: string; params: Record<string, unknown> }): string {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig, unreadVariables } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
 import { type Setting, settings, typesOf } from '../../src/config/schema.ts';
 import { readTrustedKeys } from '../../src/config/trusted-keys.ts';
@@ -90,9 +90,22 @@ describe('environment variables', () => {
     expect(config[section!]![setting!]).toEqual(expected);
   });
 
+  it('an address is checked wherever it comes from', () => {
+    const { message } = failure(() => loadConfig({ env: { PAGEGATE_BURST_EXEMPT: '10.0.0.0/33' } }));
+    expect(message).toMatch(/the environment: burst\.exempt has "10\.0\.0\.0\/33"/);
+    expect(failure(() => loadConfig({ env: {}, flags: { burst: { exempt: ['x'] } } })).message).toContain(
+      'the command line',
+    );
+  });
+
   it('a name that begins like a setting and is none is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
+  });
+
+  it('a name that nothing reads can be told', () => {
+    const env = { PAGEGATE_STATEDIR: 'x', PAGEGATE_STATE_DIR: 'x', PAGEGATE_CONFIG: 'x', PATH: 'x', PAGEGATE_A: '' };
+    expect(unreadVariables(env)).toEqual(['PAGEGATE_A', 'PAGEGATE_STATEDIR']);
   });
 });
 
@@ -111,6 +124,16 @@ describe('what is refused, with its place', () => {
       'a certificate without its key',
       { tls: { certificate_file: 'a.pem' } },
       /tls\.certificate_file and tls\.key_file/,
+    ],
+    [
+      'what is no address, all of it',
+      { burst: { exempt: ['10.0.0.0/8', '1.2.3'], trusted_proxies: ['foo', '::/129'] } },
+      /burst\.exempt has "1\.2\.3".*burst\.trusted_proxies has "foo".*"::\/129"/,
+    ],
+    [
+      'a setting that is set twice, also in two sections of one name',
+      '{"server":{"port":1,"p\\u006frt":2},"burst":{"exempt":[]},"server":{},"tls":{"key_file":"a:{\\"","ciphers":null}}',
+      /server\.port is set more than once; server is set more than once\.$/,
     ],
     ['no JSON', '{', /is not a JSON object/],
     ['a list', [], /is not a JSON object/],
