@@ -203,15 +203,16 @@ function isTitle(path: string, start: number, end: number): boolean {
 }
 
 /**
- * Where a segment's name ends: before its parameters (`;…`) and its extension, unless that makes it a file of another kind. At
- * `start` where it is nothing but parameters.
+ * Where a segment's name ends: before its parameters (`;…`, or a query that was encoded) and its extension, unless that makes it a
+ * file of another kind. At `start` where it is nothing but `;` and what follows.
  */
 export function nameEnd(path: string, start: number, end: number): number {
   let stop = end;
   let dot = -1;
   for (let at = start; at < end; at++) {
     const code = path.charCodeAt(at);
-    if (code === 0x3b) {
+    if (code > 0x3f) continue;
+    if (code === 0x3b || (at > start && isQueryMark(code))) {
       stop = at;
       break;
     }
@@ -228,6 +229,28 @@ export function fragmentRoute(url: CanonicalUrl): string | undefined {
   if (!fragment.startsWith('/') && !fragment.startsWith('!/')) return undefined;
   const query = fragment.indexOf('?');
   return decodeOnce(fragment.slice(fragment.indexOf('/'), query < 0 ? fragment.length : query));
+}
+
+/** Whether a character ends the path for a server that decodes before it looks: `?`, `#`, and `&` where the path becomes a parameter. */
+export function isQueryMark(code: number): boolean {
+  return code === 0x3f || code === 0x23 || code === 0x26;
+}
+
+/** Where in a decoded path such a server sees its end; -1 where there is nothing of that kind. */
+export function queryMarkIn(decodedPath: string): number {
+  for (let at = 0; at < decodedPath.length; at++) if (isQueryMark(decodedPath.charCodeAt(at))) return at;
+  return -1;
+}
+
+/** The query, and before it what stands in the path as one: `/a%3Fpage=login`, `/a&page=login`. */
+export function wholeQuery(url: CanonicalUrl): string {
+  const { decodedPath, query } = url;
+  if (url.isPlain && !decodedPath.includes('&')) return query;
+  const mark = queryMarkIn(decodedPath);
+  // Two words with `&` between them are no parameters.
+  if (mark < 0 || (decodedPath[mark] === '&' && !decodedPath.includes('=', mark))) return query;
+  const inPath = decodedPath.slice(mark + 1);
+  return query === '' ? inPath : `${inPath}&${query}`;
 }
 
 interface Parameters {

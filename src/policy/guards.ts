@@ -3,7 +3,7 @@ import { type CanonicalUrl, decodeOnce, SPELLING } from '../domain/canonical-url
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { type Address, contains, isIsatap, parseAddress, parseRange, type Range } from './addresses.ts';
 import type { RuleEntry } from './documents.ts';
-import { eachParameter } from './facts.ts';
+import { eachParameter, wholeQuery } from './facts.ts';
 import { bySuffix, isConfusableIdn, isInvalidIdn, isSpecialName, isTunnelName } from './names.ts';
 import { hasNestedInternal, hasOpenRedirect } from './nested.ts';
 import { SecretScanner } from './secrets.ts';
@@ -70,12 +70,12 @@ export function needsOf(rule: RuleEntry): number {
 /** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
 export function traitsOf({ url, method }: Request): number {
   let traits: number = TRAIT.always;
-  if (url.query !== '' || url.path.includes(':')) traits |= TRAIT.query;
+  if (url.query !== '' || url.path.includes(':') || url.path.includes('&')) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
   if (method !== 'GET') traits |= TRAIT.method;
   if (url.isPlain) return traits;
   if ((url.scheme !== 'http' && url.scheme !== 'https') || (url.port !== 80 && url.port !== 443)) traits |= TRAIT.place;
-  if (url.decodedPath.includes(':')) traits |= TRAIT.query;
+  if (/[:?#&]/.test(url.decodedPath)) traits |= TRAIT.query;
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
@@ -116,7 +116,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   },
   parameter: (rule, context) => {
     const names = context.list(rule.names ?? '');
-    return ({ url }) => url.query !== '' && hasParameter(url.query, context.tokens, names);
+    return ({ url }) => hasParameter(wholeQuery(url), context.tokens, names);
   },
   address: (rule, context) => {
     const ranges = (rule.ranges ?? []).map(parseRange);
@@ -151,8 +151,8 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const names = context.list(rule.names ?? '');
     return ({ url }) => {
       if (scanner.find(url.decodedPath) !== undefined) return true;
-      if (url.query === '') return false;
-      return scanner.find(decodeOnce(url.query)) !== undefined || hasParameter(url.query, context.tokens, names);
+      if (url.query !== '' && scanner.find(decodeOnce(url.query)) !== undefined) return true;
+      return hasParameter(wholeQuery(url), context.tokens, names);
     };
   },
   nested_internal: (rule, context) => {
@@ -182,7 +182,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
 
 /** The structural checks that a pattern rule can name. */
 export const PATTERN_CHECKS: Readonly<Record<string, (rule: RuleEntry) => (url: CanonicalUrl) => boolean>> = {
-  open_redirect: () => (url) => url.query !== '' && hasOpenRedirect(url),
+  open_redirect: () => hasOpenRedirect,
   bulk_query: (rule) => {
     const maxLength = rule.max_query_length ?? 1024;
     const maxRun = rule.max_run ?? 160;
@@ -194,6 +194,7 @@ export const PATTERN_CHECKS: Readonly<Record<string, (rule: RuleEntry) => (url: 
 };
 
 function hasParameter(query: string, tokens: TokenIndex, list: number): boolean {
+  if (query === '') return false;
   let found = false;
   eachParameter(query, (name, value) => {
     if (!found && value !== '') found = tokens.find(name, 0, name.length).includes(list);

@@ -1,7 +1,7 @@
 /** URLs inside a URL: in a parameter or in the path, once decoded. */
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../domain/canonical-url.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
-import { decodeForm, eachParameter } from './facts.ts';
+import { decodeForm, eachParameter, wholeQuery } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 
 const MAX_SCHEME_LENGTH = 16;
@@ -24,10 +24,11 @@ export interface InternalPlaces {
 export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): boolean {
   const budget = { left: places.maxUrls };
   if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
-  if (url.query === '') return false;
+  const query = wholeQuery(url);
+  if (query === '') return false;
   if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
   let found = false;
-  eachParameter(url.query, (name, value) => {
+  eachParameter(query, (name, value) => {
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
     else if (isHttpLike(value)) found = isInternalText(value, places);
@@ -120,11 +121,12 @@ function isInternalText(text: string, places: InternalPlaces): boolean {
 
 /** Whether a parameter's whole value is a URL on another site. */
 export function hasOpenRedirect(url: CanonicalUrl): boolean {
-  if (!mayHoldUrl(url.query) && !/=(\/|%2f|\\|%5c){2}/i.test(url.query)) return false;
+  const query = wholeQuery(url);
+  if (query === '' || (!mayHoldUrl(query) && !/=(\/|%2f|\\|%5c){2}/i.test(query))) return false;
   let found = false;
   let own: string | undefined;
   let left = 16;
-  eachParameter(url.query, (_name, value) => {
+  eachParameter(query, (_name, value) => {
     if (found) return;
     const text = startsLikeHost(value) ? `http:${value}` : value;
     if (!isHttpLike(text)) return;

@@ -2,7 +2,7 @@
 import { type CanonicalUrl, isPlainPath, parseUrl } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
-import { eachParameter, fragmentRoute, nameEnd } from './facts.ts';
+import { eachParameter, fragmentRoute, nameEnd, queryMarkIn, wholeQuery } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
 
@@ -117,6 +117,8 @@ export class Place {
   private readonly host: string;
   /** Folded. */
   private readonly path: string;
+  /** The same up to where a query stands in the path; undefined where none does. */
+  private readonly shorter: string | undefined;
   /** How most pages of the host begin. */
   private readonly origin: string;
   /** The text that was looked at last, and where in it the origin stands next: pages lie one behind the other in one text. */
@@ -126,6 +128,8 @@ export class Place {
   constructor(host: string, decodedPath: string) {
     this.host = host;
     this.path = foldPath(decodedPath);
+    const mark = queryMarkIn(decodedPath);
+    this.shorter = mark < 0 ? undefined : foldPath(decodedPath.slice(0, mark));
     this.origin = `https://${host}`;
   }
 
@@ -141,7 +145,8 @@ export class Place {
       hostEnd = hostEndOf(text, schemeEnd, end, this.host);
       if (hostEnd < 0) return !isOtherPlainHost(text, schemeEnd, end);
     }
-    return mayBePath(text, hostEnd, end, this.path);
+    if (mayBePath(text, hostEnd, end, this.path)) return true;
+    return this.shorter !== undefined && mayBePath(text, hostEnd, end, this.shorter);
   }
 
   /** Whether the origin is known to stand there. One search finds the next: comparing character by character takes longer. */
@@ -203,9 +208,16 @@ function isOtherPlainHost(text: string, start: number, end: number): boolean {
   return isPlainHost(text, start, slash < 0 || slash > end ? end : slash);
 }
 
-/** Whether a URL is on a page of a type that is not allowed, or below it. */
+/** Whether a URL is on a page of a type that is not allowed, or below it; also where a query that stands in the path is one. */
 function isOnPage(layer: PageLayer, request: Request, page: CanonicalUrl): boolean {
-  const path = foldPath(request.url.decodedPath);
+  const { decodedPath } = request.url;
+  if (isOnPageAt(layer, request, page, foldPath(decodedPath))) return true;
+  const mark = queryMarkIn(decodedPath);
+  return mark >= 0 && isOnPageAt(layer, request, page, foldPath(decodedPath.slice(0, mark)));
+}
+
+/** {@link isOnPage} for a folded path. */
+function isOnPageAt(layer: PageLayer, request: Request, page: CanonicalUrl, path: string): boolean {
   const pagePath = foldPath(page.decodedPath);
   const folder = foldIndex(pagePath);
   const route = folder === '' ? fragmentRoute(page) : undefined;
@@ -213,9 +225,9 @@ function isOnPage(layer: PageLayer, request: Request, page: CanonicalUrl): boole
   // A folder and the file that stands for it are one page; two such files are not.
   const isSame = path === pagePath || path === folder || foldIndex(path) === pagePath;
   const telling = tellingQuery(layer, page, pagePath);
-  if (telling !== undefined) return isSame && hasAll(request.url.query, telling);
+  if (telling !== undefined) return isSame && hasAll(wholeQuery(request.url), telling);
   if (pagePath !== '' && isBelow(path, pagePath)) return true;
-  return isSame && (folder !== '' || request.url.query === page.query);
+  return isSame && (folder !== '' || wholeQuery(request.url) === page.query);
 }
 
 /** Whether a path is another one, or below it on a segment boundary. */

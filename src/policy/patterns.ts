@@ -1,7 +1,16 @@
 /** Pattern rules: what a URL's words tell about a page that no evidence speaks of. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
-import { eachParameter, Facts, fragmentRoute, nameEnd, type ReadingLists, SEEN } from './facts.ts';
+import {
+  eachParameter,
+  Facts,
+  fragmentRoute,
+  isQueryMark,
+  nameEnd,
+  type ReadingLists,
+  SEEN,
+  wholeQuery,
+} from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Verdict } from './types.ts';
 
@@ -102,7 +111,8 @@ export class PatternMatcher {
     this.readFile(url.decodedPath, facts.lastStart, facts.lastEnd);
     const route = fragmentRoute(url);
     if (route !== undefined) facts.readPath(route);
-    if (url.query !== '') this.readQuery(url.query);
+    const query = wholeQuery(url);
+    if (query !== '') this.readQuery(query);
     this.report(url, visit);
     facts.clear();
   }
@@ -214,13 +224,17 @@ export class PatternMatcher {
   }
 }
 
-/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma. */
+/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
 function isSeparator(code: number): boolean {
+  if (isQueryMark(code)) return true;
   return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
 }
 
 /** Where a segment's extension ends: before its parameters. */
 function nameStop(path: string, dot: number, end: number): number {
-  const semicolon = path.indexOf(';', dot);
-  return semicolon < 0 || semicolon > end ? end : semicolon;
+  for (let at = dot; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (code === 0x3b || isQueryMark(code)) return at;
+  }
+  return end;
 }
