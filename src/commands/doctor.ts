@@ -37,13 +37,21 @@ async function doctor(options: DoctorFlags): Promise<void> {
 }
 
 async function examine(options: DoctorFlags): Promise<CheckResult[]> {
-  const { failed, runChecks } = await import('./doctor/check.ts');
+  const { failed, runChecks, warning } = await import('./doctor/check.ts');
   const { HOST_CHECKS } = await import('./doctor/host-checks.ts');
   const { STATE_CHECKS } = await import('./doctor/state-checks.ts');
   try {
     const config = await configFrom(options);
-    const configuration: CheckResult = { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}` };
-    return [configuration, ...(await runChecks([...HOST_CHECKS, ...STATE_CHECKS], config))];
+    const { unreadVariables } = await import('../config/config.ts');
+    const unread = unreadVariables();
+    const configuration: CheckResult[] = [
+      { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}` },
+      ...unread.map((name) => ({
+        id: 'configuration',
+        ...warning(`the environment has ${name}`, 'Nothing reads it; docs/configuration.md names the variables.'),
+      })),
+    ];
+    return [...configuration, ...(await runChecks([...HOST_CHECKS, ...STATE_CHECKS], config))];
   } catch (error) {
     return [{ id: 'configuration', ...failed(error) }];
   }

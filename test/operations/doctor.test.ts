@@ -1,6 +1,15 @@
 /** Each check of `pagegate doctor` on a fault made for it; the command itself is tried in test/refresh. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -27,9 +36,13 @@ const configOf = (flags: ConfigOverrides = {}): Config =>
     flags: { state_dir: join(root, 'state'), license: { trusted_keys: { vendor: vendor.publicKey } }, ...flags },
   });
 
-async function check(id: string, config: Config): Promise<CheckResult> {
+function checkAll(id: string, config: Config): Promise<CheckResult[]> {
   const one = [...HOST_CHECKS, ...STATE_CHECKS].find((candidate) => candidate.id === id);
-  const [result] = await runChecks([one as Check], config);
+  return runChecks([one as Check], config);
+}
+
+async function check(id: string, config: Config): Promise<CheckResult> {
+  const [result] = await checkAll(id, config);
   return result!;
 }
 
@@ -148,6 +161,83 @@ describe('the index', () => {
       status: 'warning',
       advice: expect.stringContaining('prune'),
     });
+  });
+});
+
+describe('the permissions', () => {
+  const at = (...names: string[]): string => join(root, 'state', ...names);
+  const problemsOf = async (config = configOf()): Promise<string[]> => {
+    const results = await checkAll('permissions', config);
+    return results.filter(({ status }) => status === 'problem').map(({ found }) => found);
+  };
+
+  test('of every folder and file that decides what is served are looked at, and all findings are told', async () => {
+    const index = installIndex();
+    installLicense(inDays(100));
+    writeFileSync(at('plans.json'), '[]');
+    const own = join(root, 'own.json');
+    writeFileSync(own, '{}');
+    const config = configOf({ policy: { file: own } });
+    expect(await problemsOf(config)).toEqual([]);
+    const open = ['index', 'index/generations', 'index/generations/1', 'license', 'license/license.json', 'plans.json'];
+    for (const name of open) {
+      chmodSync(at(name), 0o777);
+      expect(await problemsOf(config)).toEqual([`${at(name)} has mode 0777`]);
+      chmodSync(at(name), 0o755);
+    }
+    for (const path of [at('index'), index, at('license'), own]) chmodSync(path, 0o757);
+    expect(await problemsOf(config)).toEqual(
+      [at('index'), index, at('license'), own].map((path) => `${path} has mode 0757`),
+    );
+  });
+
+  test('of a folder above the state directory count, unless only owners may rename in it', async () => {
+    mkdirSync(at(), { recursive: true });
+    chmodSync(root, 0o777);
+    expect(await problemsOf()).toEqual([`${root} has mode 0777`]);
+    chmodSync(root, 0o1777);
+    expect(await problemsOf()).toEqual([]);
+  });
+
+  test('that a group has are a warning', async () => {
+    mkdirSync(at('license'), { recursive: true });
+    chmodSync(at('license'), 0o775);
+    expect(await checkAll('permissions', configOf())).toMatchObject([
+      { status: 'warning', advice: expect.stringContaining('chmod g-w') },
+    ]);
+  });
+
+  test('keys beside the ledger are a warning that names no setting', async () => {
+    mkdirSync(at('ledger'), { recursive: true });
+    symlinkSync('ledger', at('keys'));
+    const [result] = await checkAll('permissions', configOf());
+    expect(result).toMatchObject({ status: 'warning', found: expect.stringContaining('beside the ledger') });
+    expect(result!.advice).not.toContain('key_file');
+  });
+
+  test.runIf(process.getuid?.() === 0)('an index that another user owns is a problem', async () => {
+    const index = installIndex();
+    chownSync(index, 65_534, 65_534);
+    expect(await problemsOf()).toEqual([`${index} belongs to user 65534`]);
+    // Root looks on behalf of the server's user.
+    chownSync(at(), 65_534, 65_534);
+    expect(await problemsOf()).toEqual([]);
+  });
+});
+
+describe('the listeners', () => {
+  test('without TLS beyond loopback are what serve says of them', async () => {
+    expect(await check('listeners', configOf())).toMatchObject({ status: 'ok' });
+    expect(await check('listeners', configOf({ server: { host: '0.0.0.0' } }))).toMatchObject({
+      status: 'problem',
+      found: expect.stringContaining('plain_http_refused'),
+      advice: expect.stringContaining('plain_http_anywhere'),
+    });
+    const anywhere = { server: { host: '0.0.0.0', plain_http_anywhere: true }, admin: { host: '0.0.0.0' } };
+    expect(await checkAll('listeners', configOf(anywhere))).toMatchObject([
+      { status: 'warning', advice: expect.stringContaining('clear') },
+      { status: 'warning', found: expect.stringContaining('admin.host') },
+    ]);
   });
 });
 

@@ -19,7 +19,8 @@ export interface CheckResult extends Finding {
 
 export interface Check {
   readonly id: string;
-  run(config: Config): Finding | Promise<Finding>;
+  /** What it found: all of it, not only the first. */
+  run(config: Config): Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
 }
 
 export const ok = (found: string): Finding => ({ status: 'ok', found });
@@ -34,17 +35,16 @@ export function failed(error: unknown): Finding {
   return problem(code ?? 'failure', `${message}; see docs/operations.md.`);
 }
 
-/** Runs all checks, in their order. */
+/** Runs all checks, in their order; a check that finds several things has several results. */
 export async function runChecks(checks: readonly Check[], config: Config): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const { id, run } of checks) {
-    let finding: Finding;
     try {
-      finding = await run(config);
+      const findings = [await run(config)].flat();
+      for (const finding of findings) results.push({ id, ...finding });
     } catch (error) {
-      finding = failed(error);
+      results.push({ id, ...failed(error) });
     }
-    results.push({ id, ...finding });
   }
   return results;
 }

@@ -1,52 +1,37 @@
-/** Checks of what the program keeps: permissions, certificate, license, keys, index, policy, ledger, the running server. */
+/** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
 import { X509Certificate } from 'node:crypto';
-import { accessSync, constants, existsSync, readFileSync, type Stats, statfsSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
+import { PagegateError } from '../../errors.ts';
 import type { GenerationReport } from '../../refresh/store.ts';
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
+import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
 
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 30;
 
 const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
-function modeOf(stats: Stats): string {
-  return (stats.mode & 0o7777).toString(8).padStart(4, '0');
-}
-
-function checkPermissions(config: Config): Finding {
-  const { state_dir } = config;
-  const stats = statSync(state_dir, { throwIfNoEntry: false });
-  if (stats === undefined) {
-    return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
-  }
-  if ((stats.mode & 0o002) !== 0) {
-    return problem(
-      `${state_dir} has mode ${modeOf(stats)}`,
-      `Everybody may replace what is served: chmod o-w ${state_dir}`,
+/** What `serve` would say of its addresses before it starts. */
+async function checkListeners(config: Config): Promise<Finding[]> {
+  const { isLoopback } = await import('../../server/address.ts');
+  const { server, tls, admin } = config;
+  const findings: Finding[] = [];
+  if (tls.certificate_file === null && !isLoopback(server.host)) {
+    const found = `server.host is ${server.host}, without TLS`;
+    findings.push(
+      server.plain_http_anywhere
+        ? warning(found, 'API keys cross the network in clear; configure tls.')
+        : problem(`plain_http_refused: ${found}`, new PagegateError('plain_http_refused').message),
     );
   }
-  accessSync(state_dir, constants.R_OK | constants.W_OK | constants.X_OK);
-  const { ledgerKeyFile, ledgerFile } = statePaths(config);
-  for (const [path, forbidden] of [
-    [ledgerKeyFile, 0o077],
-    [ledgerFile, 0o027],
-  ] as const) {
-    const file = statSync(path, { throwIfNoEntry: false });
-    if (file !== undefined && (file.mode & forbidden) !== 0) {
-      const bits = forbidden === 0o077 ? 'go=' : 'g-w,o=';
-      return problem(`${path} has mode ${modeOf(file)}`, `Others may read or change it: chmod ${bits} ${path}`);
-    }
-  }
-  if (dirname(ledgerKeyFile) === dirname(ledgerFile)) {
-    return warning(
-      'the key of the API keys lies beside the ledger',
-      'A backup of that folder holds both; set ledger.key_file.',
+  if (admin.enabled && !isLoopback(admin.host)) {
+    findings.push(
+      warning(`admin.host is ${admin.host}`, 'It asks for no key: keep it on loopback or behind a firewall.'),
     );
   }
-  return ok(`${state_dir} has mode ${modeOf(stats)}`);
+  return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
 
 function checkCertificate(config: Config): Finding {
@@ -216,7 +201,8 @@ async function checkServer(config: Config): Promise<Finding> {
 }
 
 export const STATE_CHECKS: readonly Check[] = [
-  { id: 'permissions', run: checkPermissions },
+  ...PERMISSION_CHECKS,
+  { id: 'listeners', run: checkListeners },
   { id: 'certificate', run: checkCertificate },
   { id: 'private_key', run: checkPrivateKey },
   { id: 'index', run: checkIndex },
