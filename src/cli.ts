@@ -29,6 +29,8 @@ async function main(argv: readonly string[]): Promise<void> {
   const asJson = argv.includes('--json');
   const report = (error: unknown): void => {
     const code = reportFailure(error, asJson);
+    // Whoever stopped us does not wait until a stalled reader has taken what was written.
+    if (code === EXIT.interrupted) process.exit(code);
     if (code !== EXIT.ok) process.exitCode = code;
   };
   try {

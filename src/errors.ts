@@ -59,6 +59,10 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'There is no index file at this path; build one with `pagegate build`.',
   },
+  index_unreadable: {
+    exit: EXIT.environment,
+    message: 'The index file cannot be opened; give this user the file and the folders above it, and check the path.',
+  },
   index_not_a_file: {
     exit: EXIT.bad_input,
     message: 'An index is a regular file (no directory, socket or device); name the .pgx file itself.',

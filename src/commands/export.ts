@@ -1,4 +1,5 @@
 /** `pagegate export`: an index as the lines of a drop again. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
 import { createProgress, withInterrupt } from './output.ts';
@@ -29,8 +30,10 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         chunk[size++] = LINE_END;
         done += 1;
         if (size < CHUNK_SIZE_BYTES) continue;
+        // A file takes what it gets at once: without a turn no signal would be heard.
+        await nextTurn();
         signal.throwIfAborted();
-        await writeOutBytes(chunk.subarray(0, size));
+        await writeOutBytes(chunk.subarray(0, size), signal);
         // The stream may still hold the old chunk.
         chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
         size = 0;
@@ -38,7 +41,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
           `exporting: ${done.toLocaleString('en-US')} of ${index.info.recordCount.toLocaleString('en-US')} records`,
         );
       }
-      await writeOutBytes(chunk.subarray(0, size));
+      await writeOutBytes(chunk.subarray(0, size), signal);
     });
   } finally {
     progress.done();

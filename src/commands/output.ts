@@ -54,7 +54,8 @@ export function reportFailure(error: unknown, asJson: boolean): number {
   if (error instanceof OutputClosed) return EXIT.ok;
   if (!(error instanceof PagegateError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.stderr.write(`pagegate: ${printableLines(text)}\n`);
+    const line = asJson ? jsonText({ error: 'internal', message: text }) : `pagegate: ${printableLines(text)}`;
+    process.stderr.write(`${line}\n`);
     return EXIT.unexpected;
   }
   if (asJson) {

@@ -21,12 +21,16 @@ export function writeOut(text: string): void {
   process.stdout.write(text);
 }
 
-/** Writes bytes and waits until they are taken, so that nothing piles up in memory. */
-export async function writeOutBytes(bytes: Uint8Array): Promise<void> {
+/** Writes bytes and waits until they are taken, so that nothing piles up in memory; an abort ends the waiting. */
+export async function writeOutBytes(bytes: Uint8Array, signal?: AbortSignal): Promise<void> {
   if (failure !== undefined) throw failure;
-  await new Promise<void>((resolve, reject) => {
+  let onAbort = (): void => {};
+  const taken = new Promise<void>((resolve, reject) => {
+    onAbort = () => reject(signal!.reason as Error);
+    signal?.addEventListener('abort', onAbort);
     process.stdout.write(bytes, (error) => (error == null ? resolve() : reject(asFailure(error))));
   });
+  await taken.finally(() => signal?.removeEventListener('abort', onAbort));
 }
 
 /** Waits until all output is taken; throws what writing it failed with. */

@@ -72,7 +72,7 @@ export function decodeDictionary(bytes: Uint8Array): Dictionary {
     }),
     iabOrder: list(map['iab_order'], 'iab_order', MAX_ORDINAL).map((n) => integer(n, 0xffff)),
     filteringSets: list(map['filtering_sets'], 'filtering_sets', MAX_ORDINAL - SET_CODE.firstTable).map((set) =>
-      list(set, 'filtering set', 255).map((n) => integer(n, 255)),
+      ascending(list(set, 'filtering set', 255).map((n) => integer(n, 255))),
     ),
   };
   for (const { origin } of dictionary.shapes.flat()) {
@@ -106,6 +106,11 @@ function integer(value: unknown, max: number): number {
     throw new RangeError(`${String(value)} is not a whole number up to ${max}`);
   }
   return value as number;
+}
+
+function ascending(numbers: readonly number[]): readonly number[] {
+  if (numbers.some((n, i) => i > 0 && n <= numbers[i - 1]!)) throw new RangeError('a filtering set is not ascending');
+  return numbers;
 }
 
 function plainText(value: unknown, name: string, maxSizeBytes: number): string {

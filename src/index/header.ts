@@ -17,6 +17,7 @@ import {
   MAGIC,
   MAX_LINES,
   MAX_PAYLOAD_SIZE_BYTES,
+  MAX_RECORDS_PER_LINE,
   SECTION_ENTRY,
   SECTIONS,
   SEED_A,
@@ -42,7 +43,6 @@ interface HeaderFields {
 
 /** What the bytes claim. */
 export interface RawHeader extends HeaderFields {
-  readonly magic: Uint8Array;
   readonly headerSize: number;
   readonly seedA: number;
   readonly seedB: number;
@@ -97,7 +97,6 @@ export function decodeHeader(bytes: Uint8Array): RawHeader {
     }),
   ) as Record<SectionName, Section>;
   return {
-    magic: bytes.slice(HEADER.magic.offset, HEADER.magic.offset + HEADER.magic.size),
     major: view.getUint16(HEADER.major.offset, true),
     minor: view.getUint16(HEADER.minor.offset, true),
     headerSize: view.getUint32(HEADER.headerSize.offset, true),
@@ -114,18 +113,20 @@ export function decodeHeader(bytes: Uint8Array): RawHeader {
   };
 }
 
-/** Throws index_corrupt for a file that has no room for a header. */
-export function assertHeaderFits(path: string, fileSizeBytes: number): void {
-  if (fileSizeBytes >= HEADER_SIZE_BYTES) return;
-  const what =
-    fileSizeBytes === 0 ? 'it is empty' : `it has ${fileSizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`;
-  throw corrupt(path, 'file', what);
-}
-
 /** Reads and checks the header of a file. Throws index_not_recognized, index_newer_version or index_corrupt. */
 export function readHeader(bytes: IndexBytes): Header {
-  assertHeaderFits(bytes.path, bytes.sizeBytes);
-  return validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), bytes.path, bytes.sizeBytes);
+  const { path, sizeBytes } = bytes;
+  assertMagic(path, bytes.view(0, Math.min(sizeBytes, MAGIC.length)));
+  if (sizeBytes < HEADER_SIZE_BYTES)
+    throw corrupt(path, 'file', `there are ${sizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`);
+  return validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), path, sizeBytes);
+}
+
+/** What begins like an index, however little of it there is, is one that is damaged; anything else never was one. */
+function assertMagic(path: string, found: Uint8Array): void {
+  if (found.every((byte, i) => byte === MAGIC[i])) return;
+  const expected = hex(Uint8Array.from(MAGIC));
+  throw new PagegateError('index_not_recognized', `${path}: found ${hex(found)}, expected ${expected}.`, { path });
 }
 
 /** Size of the blocks section for these sizes: one checksum for each block of the directory, then of the payload. */
@@ -134,17 +135,8 @@ export function blocksSize(directorySize: number, payloadSize: number): number {
   return blocks * BLOCK_CHECKSUM_SIZE_BYTES;
 }
 
-/** Checks a header against the file it stands in. Throws index_not_recognized, index_newer_version or index_corrupt. */
+/** Checks a header against the file it stands in. Throws index_newer_version or index_corrupt. */
 export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: number): Header {
-  if (!MAGIC.every((byte, i) => raw.magic[i] === byte)) {
-    throw new PagegateError(
-      'index_not_recognized',
-      `${path}: found ${hex(raw.magic)}, expected ${hex(Uint8Array.from(MAGIC))}.`,
-      {
-        path,
-      },
-    );
-  }
   // The version comes before the checksum: a newer major version may compute it differently.
   if (raw.major > FORMAT_MAJOR) {
     throw new PagegateError(
@@ -166,6 +158,9 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
   if (raw.reserved.some((byte) => byte !== 0)) throw corrupt(path, 'header', 'reserved bytes are not zero');
   if (raw.lineCount < 1 || raw.lineCount > MAX_LINES) throw corrupt(path, 'header', `there are ${raw.lineCount} lines`);
   const { directory, payload, blocks } = raw.sections;
+  const mostRecords = raw.lineCount * MAX_RECORDS_PER_LINE;
+  if (raw.recordCount > mostRecords)
+    throw corrupt(path, 'header', `there are ${raw.recordCount} records, the lines hold at most ${mostRecords}`);
   check('the size of the directory', directory.size, raw.lineCount * LINE_SIZE_BYTES);
   if (payload.size > MAX_PAYLOAD_SIZE_BYTES) throw corrupt(path, 'header', `the payload has ${payload.size} bytes`);
   check('the size of the blocks', blocks.size, blocksSize(directory.size, payload.size));

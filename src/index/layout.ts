@@ -122,6 +122,8 @@ export const INHERITED_ORIGIN = 255;
 export const MAX_PAGE_TYPES = 32;
 export const MAX_DOMAIN_SIZE_BYTES = 253;
 export const MAX_URL_SIZE_BYTES = 2048;
+/** What the metadata may say of the longest answer: more than 32 URLs and all names together can take. */
+export const MAX_ANSWER_SIZE_BYTES: number = 2 ** 20;
 
 const LENGTH_EXACT_CODES = 192;
 export const MIN_RECORD_SIZE_BYTES = 8;

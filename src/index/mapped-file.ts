@@ -2,7 +2,6 @@
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 import { ADVICE, dropCached, type Mapping, mapFile } from '../platform/libc.ts';
-import { assertHeaderFits } from './header.ts';
 import type { IndexBytes } from './index-bytes.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
@@ -10,11 +9,12 @@ const WRITABLE_BY_OTHERS = 0o022;
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
 const PAGE_SIZE_BYTES = 4096;
 
-/** Opens and maps a file. Throws index_missing, index_not_a_file, index_unsafe_mode, index_corrupt or mapping_failed. */
+/**
+ * Opens and maps a file. Throws index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt or
+ * mapping_failed.
+ */
 export function openMappedFile(path: string): IndexBytes {
-  assertRegular(path, statOf(path));
-  // Without O_NONBLOCK a pipe that took the file's place since would wait here for a writer.
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const fd = openRegular(path);
   try {
     const stats = fstatSync(fd);
     assertRegular(path, stats);
@@ -22,7 +22,7 @@ export function openMappedFile(path: string): IndexBytes {
       const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
       throw new PagegateError('index_unsafe_mode', `${path}: its mode is ${mode}, expected 0444.`, { path, mode });
     }
-    assertHeaderFits(path, stats.size);
+    if (stats.size === 0) throw new PagegateError('index_corrupt', `${path}: it is empty.`, { path, where: 'file' });
     return new MappedFile(path, fd, mapFile(fd, stats.size));
   } catch (error) {
     closeSync(fd);
@@ -93,10 +93,17 @@ function touch(bytes: Uint8Array): number {
   return sum;
 }
 
-function statOf(path: string): Stats {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) throw new PagegateError('index_missing', path, { path });
-  return stats;
+function openRegular(path: string): number {
+  try {
+    assertRegular(path, statSync(path));
+    // Without O_NONBLOCK a pipe that took the file's place since would wait here for a writer.
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new PagegateError('index_missing', path, { path });
+    if (error instanceof PagegateError || code === undefined) throw error;
+    throw new PagegateError('index_unreadable', `${path}: ${code}.`, { path, reason: code }, { cause: error });
+  }
 }
 
 function assertRegular(path: string, stats: Stats): void {

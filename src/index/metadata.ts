@@ -1,6 +1,6 @@
 /** What an index says about itself, in MessagePack. The only import of msgpackr. */
 import { Packr, Unpackr } from 'msgpackr';
-import { MAX_PAGE_TYPES } from './layout.ts';
+import { MAX_ANSWER_SIZE_BYTES, MAX_PAGE_TYPES } from './layout.ts';
 
 /** A taxonomy that records refer to by ordinal. */
 export interface Taxonomy {
@@ -31,7 +31,8 @@ export interface Metadata {
 }
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
-const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true });
+// A number beyond what a double holds exactly is no safe integer, and refused as such.
+const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' });
 
 /** A map as MessagePack. */
 export function encodeMap(map: Readonly<Record<string, unknown>>): Uint8Array {
@@ -52,12 +53,17 @@ export function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> 
   return value as Readonly<Record<string, unknown>>;
 }
 
+/** An integer that is packed as one: msgpackr packs numbers beyond 32 bits as floats. */
+function packable(value: number): number | bigint {
+  return value > 0xffff_ffff ? BigInt(value) : value;
+}
+
 export function encodeMetadata(metadata: Metadata): Uint8Array {
   return encodeMap({
     dataset: metadata.dataset,
-    revision: metadata.revision,
+    revision: packable(metadata.revision),
     created: metadata.created,
-    generation: metadata.generation,
+    generation: packable(metadata.generation),
     manifest_sha256: metadata.manifestSha256,
     page_types_complete: metadata.pageTypesComplete,
     vocabulary: metadata.vocabulary.name,
@@ -92,7 +98,7 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     filtering: { version: text(map, 'filtering_version'), names: texts(map, 'filtering_categories', 255) },
     unicodeVersion: text(map, 'unicode_version'),
     generator: text(map, 'generator'),
-    maxAnswerSizeBytes: whole(map, 'max_answer_size'),
+    maxAnswerSizeBytes: whole(map, 'max_answer_size', MAX_ANSWER_SIZE_BYTES),
   };
 }
 
@@ -102,9 +108,10 @@ function text(map: Readonly<Record<string, unknown>>, name: string): string {
   return value;
 }
 
-function whole(map: Readonly<Record<string, unknown>>, name: string): number {
+function whole(map: Readonly<Record<string, unknown>>, name: string, most = Number.MAX_SAFE_INTEGER): number {
   const value = map[name];
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw new RangeError(`${name} is not a whole number`);
+  if ((value as number) > most) throw new RangeError(`${name} is ${value}, at most ${most} is possible`);
   return value as number;
 }
 

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { printable, printableLines } from '../../src/commands/output.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { printable, printableLines, reportFailure } from '../../src/commands/output.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
 
 const CLI = join(import.meta.dirname, '../../src/cli.ts');
@@ -63,6 +63,32 @@ describe('standard output that its reader closes', () => {
     child.stdout.destroy();
     const [code] = await once(child, 'close');
     expect([code, stderr]).toEqual([0, '']);
+  });
+});
+
+describe('standard output that nobody reads', () => {
+  it('does not keep an export from being interrupted', async () => {
+    const child = spawn(process.execPath, [CLI, 'export', index]);
+    // What is there shows that the command has begun; the rest stays in the pipe.
+    await once(child.stdout, 'readable');
+    child.kill('SIGINT');
+    const [code] = await once(child, 'exit');
+    expect(code).toBe(130);
+  });
+});
+
+describe('a defect of the program', () => {
+  it('is one JSON object with --json, and a stack without', () => {
+    const written: string[] = [];
+    const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+    try {
+      const error = new TypeError('no such thing');
+      expect([reportFailure(error, true), reportFailure(error, false)]).toEqual([1, 1]);
+    } finally {
+      write.mockRestore();
+    }
+    expect(JSON.parse(written[0]!)).toEqual({ error: 'internal', message: expect.stringContaining('no such thing') });
+    expect(written[1]).toMatch(/^pagegate: TypeError: no such thing\n +at /);
   });
 });
 

@@ -1,6 +1,6 @@
 /** What is no index file at all, or one that may not be trusted. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -49,7 +49,8 @@ describe('opening', () => {
         return path;
       };
       expect(codeOf(() => openIndex(write('empty', '')))).toBe('index_corrupt');
-      expect(codeOf(() => openIndex(write('short', 'x'.repeat(255))))).toBe('index_corrupt');
+      expect(codeOf(() => openIndex(write('short', 'x'.repeat(255))))).toBe('index_not_recognized');
+      expect(codeOf(() => openIndex(write('letter', 'x')))).toBe('index_not_recognized');
       expect(codeOf(() => openIndex(write('text', 'x'.repeat(5000))))).toBe('index_not_recognized');
       const path = join(directory, 'good.pgx');
       writeTinyIndex(path, entries, { catalog: smallCatalog });
@@ -68,6 +69,38 @@ describe('opening', () => {
       expect(codeOf(() => openIndex(join(directory, 'link.pgx')).close())).toBe('ok');
       truncateSync(path, 1000);
       expect(codeOf(() => openIndex(path))).toBe('index_corrupt');
+    });
+  });
+
+  it('says of a path that cannot be opened why', async () => {
+    await withTempDirectory(async (directory) => {
+      const loop = join(directory, 'loop');
+      symlinkSync(loop, loop);
+      const file = join(directory, 'file');
+      writeFileSync(file, '');
+      for (const [path, reason] of [
+        [loop, 'ELOOP'],
+        [join(directory, 'x'.repeat(300)), 'ENAMETOOLONG'],
+        [join(file, 'index.pgx'), 'ENOTDIR'],
+      ] as const) {
+        expect(() => openIndex(path)).toThrowError(expect.objectContaining({ code: 'index_unreadable' }));
+        expect(() => openIndex(path)).toThrowError(reason);
+        await expect(verifyIndex(path)).rejects.toMatchObject({ code: 'index_unreadable' });
+      }
+    });
+  });
+
+  it('reports an index that is cut within its header, as every other damage', async () => {
+    await withTempDirectory(async (directory) => {
+      const path = join(directory, 'good.pgx');
+      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      const bytes = readFileSync(path);
+      for (const size of [1, 7, 8, 100, 255]) {
+        const cut = join(directory, `cut-${size}`);
+        writeFileSync(cut, bytes.subarray(0, size), { mode: 0o444 });
+        expect(codeOf(() => openIndex(cut))).toBe('index_corrupt');
+        expect(await verifyIndex(cut)).toMatchObject({ ok: false, damages: [{ offset: 0, sizeBytes: size }] });
+      }
     });
   });
 

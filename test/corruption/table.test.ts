@@ -112,6 +112,16 @@ const rows: readonly Row[] = [
     lookUp: 'right',
   },
   {
+    name: 'record count: more than the lines can hold',
+    damage: sealed((_, view) => view.setUint32(HEADER.recordCount.offset, 256, true)),
+    open: 'index_corrupt',
+  },
+  {
+    name: 'record count: most',
+    damage: sealed((_, view) => view.setBigUint64(HEADER.recordCount.offset, 2n ** 64n - 1n, true)),
+    open: 'index_corrupt',
+  },
+  {
     name: 'line count: 0',
     damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 0, true)),
     open: 'index_corrupt',

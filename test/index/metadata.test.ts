@@ -1,0 +1,63 @@
+/** What the small sections may hold: integers of any width, and nothing that a reader would trip over later. */
+import { Packr } from 'msgpackr';
+import { describe, expect, it } from 'vitest';
+import { decodeDictionary, encodeDictionary } from '../../src/index/dictionary.ts';
+import { MAX_ANSWER_SIZE_BYTES } from '../../src/index/layout.ts';
+import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/metadata.ts';
+import { DictionaryTrainer } from '../../src/index/train.ts';
+import { smallCatalog } from '../support/tiny-index.ts';
+
+const metadata: Metadata = {
+  dataset: 'tiny',
+  revision: 1,
+  created: '2026-01-01T00:00:00Z',
+  generation: 1,
+  manifestSha256: '0'.repeat(64),
+  pageTypesComplete: true,
+  ...smallCatalog,
+  unicodeVersion: '17.0',
+  generator: 'pagegate test',
+  maxAnswerSizeBytes: 1000,
+};
+
+const packr = new Packr({ useRecords: false, variableMapSize: true });
+const changed = (changes: Readonly<Record<string, unknown>>): Uint8Array =>
+  packr.pack({ ...decodeMap(encodeMetadata(metadata)), ...changes });
+
+describe('metadata', () => {
+  it.each([0, 0xffff_ffff, 0x1_0000_0000, 20_261_121_001, Number.MAX_SAFE_INTEGER])(
+    'a revision of %i is packed as an integer',
+    (revision) => {
+      const bytes = encodeMetadata({ ...metadata, revision, generation: revision });
+      expect(decodeMetadata(bytes)).toEqual({ ...metadata, revision, generation: revision });
+      const at = Buffer.from(bytes).indexOf('revision') + 'revision'.length;
+      // A small integer as it is, or the marker of one of 8 to 64 bits; 0xcb is that of a float.
+      expect(bytes[at]! < 0x80 || (bytes[at]! >= 0xcc && bytes[at]! <= 0xd3)).toBe(true);
+    },
+  );
+
+  it('integers that another writer packed in 64 bits are read', () => {
+    const bytes = changed({ revision: 7n, max_answer_size: 1000n });
+    expect(bytes).toContain(0xd3);
+    expect(decodeMetadata(bytes)).toEqual({ ...metadata, revision: 7 });
+  });
+
+  it.each([
+    ['beyond what a double holds', { revision: 2n ** 60n }, /revision is not a whole number/],
+    ['below zero', { generation: -1 }, /generation is not a whole number/],
+    ['a float', { revision: 1.5 }, /revision is not a whole number/],
+    ['a longest answer that cannot be', { max_answer_size: MAX_ANSWER_SIZE_BYTES + 1 }, /at most 1048576/],
+  ])('refuses a number %s', (_name, changes, message) => {
+    expect(() => decodeMetadata(changed(changes))).toThrowError(message);
+  });
+});
+
+describe('dictionary', () => {
+  it('refuses a filtering set that is not ascending', () => {
+    const dictionary = new DictionaryTrainer(smallCatalog).train();
+    const withSet = (set: number[]): Uint8Array => encodeDictionary({ ...dictionary, filteringSets: [set] });
+    expect(decodeDictionary(withSet([0, 2])).filteringSets).toEqual([[0, 2]]);
+    expect(() => decodeDictionary(withSet([2, 0]))).toThrowError('not ascending');
+    expect(() => decodeDictionary(withSet([1, 1]))).toThrowError('not ascending');
+  });
+});
