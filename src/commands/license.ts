@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { printJson, printLine } from './output.ts';
+import { printable, printJson, printLine } from './output.ts';
 
 interface TrustOptions extends ConfigFlags {
   readonly json?: true;
@@ -26,7 +26,7 @@ export function registerLicense(program: Command): void {
     command.addHelpText('after', `\nExample:\n  $ pagegate ${text}`);
   const trusting = (command: Command): Command =>
     addConfigOptions(command)
-      .option('--trust <name=file...>', 'a public key beside those of the configuration')
+      .option('--trust <name=file...>', 'a public key beside those of the configuration, for this command only')
       .option('--json', 'print JSON');
 
   example(
@@ -53,9 +53,18 @@ export function registerLicense(program: Command): void {
     trusting(license.command('install <file>').description('verify a license and put it into the state directory')),
     'license install acme.json --trust v=v.public.pem',
   ).action(async (file: string, options: TrustOptions) => {
-    const { installLicense } = await import('../license/installed.ts');
-    const { target, trusted } = await settings(options);
-    print(installLicense(target, file, trusted), options, `Installed as ${target}.`);
+    const { installLicense, loadLicense } = await import('../license/installed.ts');
+    const { target, trusted, configured } = await settings(options);
+    const license = installLicense(target, file, trusted);
+    let missing: string | undefined;
+    try {
+      loadLicense(target, configured);
+    } catch (error) {
+      missing = (error as Error).message;
+    }
+    print(license, options, `Installed as ${target}.`);
+    // On standard error, so that it is seen beside --json, too.
+    if (missing !== undefined) process.stderr.write(`${printable(untrustedNote(license, missing))}\n`);
   });
   example(
     trusting(license.command('verify <file>').description('verify a license without installing it')),
@@ -74,7 +83,21 @@ export function registerLicense(program: Command): void {
   );
 }
 
-async function settings(options: TrustOptions): Promise<{ target: string; trusted: TrustedKeys }> {
+/** An installed license that only `--trust` of one command trusts would activate nothing. */
+function untrustedNote({ signedBy }: License, reason: string): string {
+  const setting = `"license": { "trusted_keys": { "${signedBy}": "/path/of/the/public.pem" } }`;
+  return `Not trusted by the configuration, so nothing is activated with it yet: put ${setting} into it. (${reason})`;
+}
+
+interface Settings {
+  readonly target: string;
+  /** The keys of the configuration and of `--trust`. */
+  readonly trusted: TrustedKeys;
+  /** The keys of the configuration, which all other commands and the server go by. */
+  readonly configured: TrustedKeys;
+}
+
+async function settings(options: TrustOptions): Promise<Settings> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const config = await configFrom(options);
@@ -83,8 +106,9 @@ async function settings(options: TrustOptions): Promise<{ target: string; truste
     if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);
     return [pair.slice(0, at), pair.slice(at + 1)];
   });
-  const trusted = readTrustedKeys({ ...config.license.trusted_keys, ...Object.fromEntries(more) });
-  return { target: statePaths(config).licenseFile, trusted };
+  const configured = readTrustedKeys(config.license.trusted_keys);
+  const trusted = { ...configured, ...readTrustedKeys(Object.fromEntries(more)) };
+  return { target: statePaths(config).licenseFile, trusted, configured };
 }
 
 async function keygen(options: { readonly out: string }): Promise<void> {

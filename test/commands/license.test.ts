@@ -1,0 +1,46 @@
+/** `pagegate license`: what is trusted for one command, and what for all. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+
+const CLI = join(import.meta.dirname, '../../src/cli.ts');
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-license-'));
+  const { privateKey, publicKey } = createLicenseKey();
+  const entitlement = { kind: 'refreshes_until', until: '2027-06-30' } as const;
+  writeFileSync(join(folder, 'v.pem'), publicKey);
+  writeFileSync(
+    join(folder, 'acme.json'),
+    issueLicense({ licensee: 'Acme', dataset: 'web', entitlement }, privateKey, 'v-2026'),
+  );
+  writeFileSync(join(folder, 'config.json'), '{"license":{"trusted_keys":{"v-2026":"v.pem"}}}');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const run = (...words: string[]) =>
+  spawnSync(process.execPath, [CLI, 'license', ...words, '--state-dir', 'state'], { encoding: 'utf8', cwd: folder });
+
+describe('license install', () => {
+  it('with a key that only this command trusts says what the configuration needs', () => {
+    expect(run('install', 'acme.json').stderr).toContain('license_untrusted');
+    const installed = run('install', 'acme.json', '--trust', 'v-2026=v.pem');
+    expect(installed.status).toBe(0);
+    expect(installed.stdout).toContain('Installed as');
+    expect(installed.stderr).toMatch(/Not trusted by the configuration.*"trusted_keys": \{ "v-2026": /);
+    expect(run('show').stderr).toContain('license_untrusted');
+    const json = run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ signed_by: 'v-2026' });
+    expect(json.stderr).toContain('Not trusted');
+  });
+
+  it('with a key that the configuration trusts has nothing to add', () => {
+    const { status, stderr } = run('install', 'acme.json', '--config', 'config.json');
+    expect([status, stderr]).toEqual([0, '']);
+    expect(run('show', '--config', 'config.json').stdout).toContain('v-2026');
+  });
+});
