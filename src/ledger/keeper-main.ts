@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
+import { LIFE_SIGN_MS } from '../platform/silence.ts';
 import { Committer } from './committer.ts';
 import { STATE } from './counters.ts';
 import { refuseNetworkFileSystem } from './database.ts';
@@ -29,7 +30,19 @@ async function takeLock(ledgerFile: string): Promise<number> {
   return fd;
 }
 
+function report(message: KeeperMessage): void {
+  // A parent that dies at this moment is noticed by the disconnection; without a callback a failed send would end the keeper.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
 async function main(options: KeeperOptions): Promise<void> {
+  // Without its parent nobody would start it again; what is charged meanwhile waits in the shared counters.
+  let stop = async (): Promise<void> => process.exit(0);
+  process.on('disconnect', () => void stop());
+  // Ctrl-C reaches the whole group: the keeper stays until its parent has drained the workers.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => {});
+  setInterval(() => report({ kind: 'alive' }), LIFE_SIGN_MS);
   mkdirSync(dirname(options.file), { recursive: true, mode: 0o750 });
   refuseNetworkFileSystem(dirname(options.file));
   await takeLock(options.file);
@@ -42,10 +55,6 @@ async function main(options: KeeperOptions): Promise<void> {
     onLeave: () => committer.commit(true),
   });
   let wasReady = counters.state === STATE.ready;
-  const report = (message: KeeperMessage): void => {
-    // A parent that dies at this moment is noticed by the disconnection; without a callback a failed send would end the keeper.
-    if (process.connected) process.send?.(message, undefined, undefined, () => {});
-  };
   const reportState = (): void => {
     report(wasReady ? { kind: 'ready' } : { kind: 'failed', reason: counters.reason });
   };
@@ -60,7 +69,7 @@ async function main(options: KeeperOptions): Promise<void> {
     reportState();
   }, TICK_MS);
   const revisions = setInterval(() => committer.publishRevision(), REVISION_MS);
-  const stop = async (): Promise<void> => {
+  stop = async () => {
     clearInterval(timer);
     clearInterval(revisions);
     await workers.close();
@@ -68,11 +77,6 @@ async function main(options: KeeperOptions): Promise<void> {
     committer.close();
     process.exit(0);
   };
-  // Without its parent nobody would start it again; what is charged meanwhile waits in the shared counters.
-  process.on('disconnect', () => void stop());
-  // Ctrl-C reaches the whole group: the keeper stays until its parent has drained the workers.
-  process.on('SIGINT', () => {});
-  process.on('SIGTERM', () => {});
   process.on('message', (message) => {
     if (message === 'stop') void stop();
   });

@@ -1,10 +1,14 @@
 /**
  * The ledger's keeper: one process for each host, started by the server's primary process before its workers. It alone writes
  * meters; it merges the charges of all workers into one commit at a time, away from their event loops.
+ *
+ * The parent watches it: a keeper that died is started again, one that shows no life is killed first. Killing it loses no charge:
+ * what it had not committed stands in the shared counters, and the next keeper commits it before it reports `ready`.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
+import { SilenceWatch } from '../platform/silence.ts';
 import type { Durability } from './meter.ts';
 
 export interface KeeperOptions {
@@ -12,10 +16,16 @@ export interface KeeperOptions {
   readonly file: string;
   /** `full` unless told otherwise. */
   readonly durability?: Durability;
+  /**
+   * How long the keeper may show no life before it is killed and started again, in milliseconds; 10,000 unless told otherwise. After
+   * each such end in a row it may take twice as long, up to 16 times: a disk that is slow must not become slower by new starts.
+   */
+  readonly patienceMs?: number;
 }
 
-/** What the keeper's process tells its parent. */
+/** What the keeper's process tells its parent; `alive` comes every `LIFE_SIGN_MS`. */
 export type KeeperMessage =
+  | { readonly kind: 'alive' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'fatal'; readonly code: ErrorCode; readonly message: string };
@@ -27,28 +37,48 @@ export interface Keeper {
   readonly health: KeeperHealth;
   /** The process id, for those who watch it; undefined between two lives. */
   readonly pid: number | undefined;
-  /** Commits what is left and ends the keeper. End the workers first. */
-  close(): Promise<void>;
+  /**
+   * Commits what is left and ends the keeper. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
+   * unless told otherwise) is killed; the next start commits what it left.
+   */
+  close(limitMs?: number): Promise<void>;
 }
 
 export interface KeeperEvents {
   /** Called when charges become possible or impossible. */
   readonly onHealth?: (health: KeeperHealth) => void;
+  /** Called when the keeper is killed, with the reason in words. */
+  readonly onKill?: (pid: number, reason: string) => void;
 }
 
 const RESTART_MS = 100;
+const PATIENCE_MS = 10_000;
+/** Until its first word, a keeper may have to play in a write-ahead log. */
+const START_PATIENCE_MS = 60_000;
+const PATIENCE_DOUBLINGS = 4;
+/** A keeper that lived this long is given the first patience again. */
+const STABLE_MS = 60_000;
+const CLOSE_MS = 5_000;
+/** How long a killed keeper may take to be gone. */
+const DEATH_MS = 1_000;
 
 class KeeperProcess implements Keeper {
   health: KeeperHealth = { ready: false, reason: 'The keeper of the ledger is starting.' };
   readonly #options: KeeperOptions;
   readonly #events: KeeperEvents;
+  readonly #patienceMs: number;
   #child: ChildProcess | undefined;
   #isClosing = false;
   #timer: NodeJS.Timeout | undefined;
+  /** Times in a row that it was killed because it showed no life. */
+  #silences = 0;
+  /** What it did or did not do, that it was killed for; undefined where it was not. */
+  #killedFor: string | undefined;
 
   constructor(options: KeeperOptions, events: KeeperEvents) {
     this.#options = options;
     this.#events = events;
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
   }
 
   get pid(): number | undefined {
@@ -63,7 +93,23 @@ class KeeperProcess implements Keeper {
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
       this.#child = child;
+      this.#killedFor = undefined;
+      const watch = new SilenceWatch({
+        patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS),
+        onSilence: (silentMs) => {
+          this.#silences += 1;
+          this.#kill(`showed no life for ${silentMs / 1_000} s`);
+        },
+      });
+      const killWithUs = (): void => void child.kill('SIGKILL');
+      process.on('exit', killWithUs);
+      const startedMs = performance.now();
       child.on('message', (message: KeeperMessage) => {
+        watch.heard();
+        if (message.kind === 'alive') {
+          if (performance.now() - startedMs > STABLE_MS) this.#silences = 0;
+          return;
+        }
         if (message.kind === 'fatal') {
           this.#setHealth({ ready: false, reason: message.message });
           const error = new PagegateError(message.code, '', { file: options.file });
@@ -71,30 +117,59 @@ class KeeperProcess implements Keeper {
           reject(error);
           return;
         }
+        watch.patienceMs = this.#patienceMs * 2 ** Math.min(this.#silences, PATIENCE_DOUBLINGS);
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
         resolve();
       });
       child.on('error', () => {});
       child.on('exit', (code, signal) => {
+        watch.stop();
+        process.off('exit', killWithUs);
         this.#child = undefined;
         const how = signal === null ? `code ${code}` : `signal ${signal}`;
-        reject(new PagegateError('ledger_unavailable', `The keeper of the ledger ended with ${how}.`));
+        const reason =
+          this.#killedFor === undefined
+            ? `The keeper of the ledger ended with ${how}`
+            : `The keeper of the ledger ${this.#killedFor} and was killed`;
+        reject(new PagegateError('ledger_unavailable', `${reason}.`));
         if (this.#isClosing) return;
-        this.#setHealth({ ready: false, reason: `The keeper of the ledger ended with ${how}; it is started again.` });
+        this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
         this.#timer = setTimeout(() => this.start().catch(() => {}), RESTART_MS);
       });
     });
   }
 
-  async close(): Promise<void> {
+  async close(limitMs = CLOSE_MS): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
     const child = this.#child;
     if (child === undefined) return;
-    await new Promise<void>((resolve) => {
-      child.once('exit', () => resolve());
-      if (child.connected) child.send('stop');
-    });
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    child.once('exit', () => resolve());
+    const late = setTimeout(
+      () => {
+        this.#kill('did not end in time');
+        // One that waits for a disk dies only when the disk answers; nobody else waits for that.
+        setTimeout(() => {
+          child.unref();
+          child.channel?.unref();
+          resolve();
+        }, DEATH_MS).unref();
+      },
+      Math.max(0, limitMs),
+    );
+    if (child.connected) child.send('stop', () => {});
+    await ended;
+    clearTimeout(late);
+  }
+
+  /** `why` says what it did or did not do: the predicate of a sentence about the keeper. */
+  #kill(why: string): void {
+    const child = this.#child;
+    if (child === undefined) return;
+    this.#killedFor = why;
+    this.#events.onKill?.(child.pid ?? 0, `It ${why}; what it had not committed is committed at the next start.`);
+    child.kill('SIGKILL');
   }
 
   #setHealth(health: KeeperHealth): void {

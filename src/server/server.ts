@@ -28,6 +28,8 @@ export interface ServerOptions {
   readonly inProcess?: boolean;
 }
 
+/** The time that the ledger's keeper is given for its last commit when workers have taken all of the drain time, in milliseconds. */
+const LAST_COMMIT_MS = 2_000;
 /** How often the primary asks the workers for their counts, so that those of a dying worker are nearly complete. */
 const METRICS_EVERY_MS = 5_000;
 
@@ -79,11 +81,12 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { supervisor, keeper, admin, control, log, burstFile, timer } = this.#parts;
+    const { config, supervisor, keeper, admin, control, log, burstFile, timer } = this.#parts;
     log('info', 'stopping');
     clearInterval(timer);
+    const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
-    await keeper.close();
+    await keeper.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
     admin?.server.close();
     admin?.server.closeAllConnections();
     control?.close();
@@ -134,6 +137,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     {
       onHealth: (health) =>
         health.ready ? log('info', 'ledger_ready') : log('error', 'ledger_unavailable', { reason: health.reason }),
+      onKill: (pid, reason) => log('error', 'keeper_killed', { pid, reason }),
     },
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);

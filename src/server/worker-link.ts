@@ -140,6 +140,10 @@ class ProcessLink implements WorkerLink {
       child.once('error', (error) => resolve(error.message));
       child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
     });
+    // A primary that ends at once takes its workers along: one that hangs would not see that it is gone.
+    const killWithUs = (): void => this.kill();
+    process.on('exit', killWithUs);
+    void this.ended.then(() => process.off('exit', killWithUs));
     child.on('message', (message: FromWorker) => {
       if (message.type !== 'answer') return;
       this.#open.get(message.id)?.(message.answer);

@@ -1,5 +1,6 @@
 /** The keeper as a process of its own, with meters in this one. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backupLedger, restoreLedger } from '../../src/ledger/backup.ts';
@@ -38,6 +39,15 @@ async function open(durability: Durability = 'full', file = room.file): Promise<
   const meter = await openMeter({ file, durability });
   meters.push(meter);
   return meter;
+}
+
+/** Whether a process runs or is stopped; one that nobody has waited for yet is dead. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
 }
 
 const usedInFile = (): unknown => room.ledger().database.prepare('SELECT used FROM meters').pluck().get();
@@ -79,6 +89,84 @@ describe('the keeper', () => {
     expect(keeper.health).toEqual({ ready: true });
     expect(seen).toEqual([true, false, true]);
     expect(usedInFile()).toBe(2);
+  });
+
+  it.each(['full', 'relaxed'] as const)(
+    'is killed and started again when it hangs, with durability %s; no charge is lost',
+    async (durability) => {
+      const key = subscribe('acme', 1000);
+      const reasons: string[] = [];
+      const kills: [number, string][] = [];
+      const keeper = await startKeeper(
+        { file: room.file, durability, patienceMs: 1_000 },
+        {
+          onHealth: (health) => reasons.push(health.ready ? 'ready' : health.reason),
+          onKill: (...kill) => kills.push(kill),
+        },
+      );
+      keepers.push(keeper);
+      const meter = await open(durability);
+      await chargeOnce(meter, accountOf(meter, key));
+      const { pid } = keeper;
+      process.kill(pid!, 'SIGSTOP');
+      expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 998 });
+      await expect.poll(() => keeper.pid !== undefined && keeper.pid !== pid, { timeout: 8_000 }).toBe(true);
+      await expect.poll(() => keeper.health.ready, { timeout: 8_000 }).toBe(true);
+      expect(kills).toEqual([[pid, expect.stringMatching(/showed no life for \d s/)]]);
+      expect(reasons).toEqual(['ready', expect.stringMatching(/showed no life .* started again/), 'ready']);
+      expect(usedInFile()).toBe(2);
+    },
+  );
+
+  it('is left alone while it works, and when its parent was stopped', async () => {
+    subscribe('acme', 1);
+    const keeper = await startKeeper({ file: room.file, patienceMs: 1_000 });
+    keepers.push(keeper);
+    const { pid } = keeper;
+    // Nothing of what the keeper says is heard meanwhile.
+    const untilMs = performance.now() + 3_000;
+    while (performance.now() < untilMs);
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(keeper.pid).toBe(pid);
+  }, 20_000);
+
+  it('that hangs is killed at its end, and the next start commits what it left', async () => {
+    const key = subscribe('acme', 1000);
+    const keeper = await start('relaxed');
+    const meter = await open('relaxed');
+    await chargeOnce(meter, accountOf(meter, key));
+    await expect.poll(usedInFile).toBe(1);
+    process.kill(keeper.pid!, 'SIGSTOP');
+    for (let i = 0; i < 20; i += 1) await chargeOnce(meter, accountOf(meter, key));
+    const { pid } = keeper;
+    const startedMs = performance.now();
+    await keeper.close(200);
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    expect(usedInFile()).toBe(1);
+    await start('relaxed');
+    expect(usedInFile()).toBe(21);
+  });
+
+  it('dies with its parent, also when it hangs', async () => {
+    subscribe('acme', 1);
+    const program = join(room.dir, 'parent.ts');
+    const source = new URL('../../src/ledger/keeper.ts', import.meta.url).href;
+    writeFileSync(
+      program,
+      `import { startKeeper } from ${JSON.stringify(source)};
+      const keeper = await startKeeper({ file: ${JSON.stringify(room.file)} });
+      process.kill(keeper.pid!, 'SIGSTOP');
+      console.log(keeper.pid);
+      process.exit(0);`,
+    );
+    const { stdout } = spawnSync(process.execPath, [program], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const pid = Number(stdout);
+    expect(pid).toBeGreaterThan(0);
+    await expect.poll(() => isAlive(pid), { timeout: 5_000 }).toBe(false);
   });
 
   it('tells running workers of a change before the command ends', async () => {

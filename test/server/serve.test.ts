@@ -61,6 +61,11 @@ const workerPids = async (): Promise<number[]> => {
 const isAlive = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
+const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+const childPids = (): number[] =>
+  readFileSync(`/proc/${server!.pid}/task/${server!.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+const keeperPid = (): number => childPids().find((pid) => commandOf(pid).includes('keeper-main'))!;
+
 describe('pagegate serve', () => {
   it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {
     const url = await serve();
@@ -99,6 +104,33 @@ describe('pagegate serve', () => {
     server!.kill('SIGTERM');
     expect(await once(server!, 'exit')).toEqual([0, null]);
     expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  it('SIGTERM ends it in time while the ledger hangs, and says what it killed', async () => {
+    const url = await serve();
+    expect((await ask(url)).status).toBe(200);
+    const pids = childPids();
+    process.kill(keeperPid(), 'SIGSTOP');
+    const startedMs = performance.now();
+    server!.kill('SIGTERM');
+    expect(await once(server!, 'exit')).toEqual([0, null]);
+    // server.drain_seconds is 5.
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(output).toMatch(/"keeper_killed".*did not end in time/);
+  });
+
+  it('a second SIGTERM ends it at once, with every process of it, also those that hang', async () => {
+    await serve();
+    const pids = childPids();
+    expect(pids.length).toBe(3);
+    process.kill(keeperPid(), 'SIGSTOP');
+    process.kill((await workerPids())[0]!, 'SIGSTOP');
+    server!.kill('SIGTERM');
+    await expect.poll(() => output).toContain('"stopping"');
+    server!.kill('SIGTERM');
+    expect(await once(server!, 'exit')).toEqual([130, null]);
+    await expect.poll(() => pids.filter(isAlive), { timeout: 5_000 }).toEqual([]);
   });
 
   it('a primary that is killed takes its workers with it, and the next start works', async () => {
