@@ -5,9 +5,10 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/normalize.ts';
-import { type Finding, type FindingReason, Findings } from './findings.ts';
+import { DETAIL_MAX_CHARACTERS, type Finding, type FindingReason, Findings } from './findings.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
+import { quoteJson } from './quote.ts';
 import { filteringOrdinal, iabOrdinal } from './taxonomy.ts';
 import type { VocabularyScope } from './vocabulary.ts';
 
@@ -192,22 +193,22 @@ function dropInvalid(raw: Record<string, unknown>, findings: Findings): boolean 
     const place = member === undefined ? field : `${field}/${member}`;
     if (gone.has(field) || gone.has(place)) continue;
     gone.add(place);
-    const reason = SCHEMA_REASONS[`${member === undefined ? field : `${field}/*`}:${error.keyword}`];
-    if (reason === undefined) throw new Error(`No reason for the schema's complaint at ${place}: ${error.keyword}`);
+    const reason = reasonOf(member === undefined ? field : `${field}/*`, error.keyword, raw[field]);
     if (field === 'domain') {
-      findings.rejectLine(reason, String(raw['domain']));
+      const { domain } = raw;
+      findings.rejectLine(reason, typeof domain === 'string' ? domain : quoteJson(domain, DETAIL_MAX_CHARACTERS));
       return false;
     }
     if (member === undefined) {
-      findings.rejectFact(reason, JSON.stringify(raw[field]));
+      findings.rejectFact(reason, quoteJson(raw[field], DETAIL_MAX_CHARACTERS));
       delete raw[field];
     } else if (field === 'page_types') {
       const name = member.replaceAll('~1', '/').replaceAll('~0', '~');
       const pages = raw[field] as Record<string, unknown>;
-      findings.rejectPage(reason, `${name}: ${JSON.stringify(pages[name])}`);
+      findings.rejectPage(reason, `${name}: ${quoteJson(pages[name], DETAIL_MAX_CHARACTERS)}`);
       delete pages[name];
     } else {
-      findings.rejectFact(reason, JSON.stringify((raw[field] as unknown[])[Number(member)]));
+      findings.rejectFact(reason, quoteJson((raw[field] as unknown[])[Number(member)], DETAIL_MAX_CHARACTERS));
       items.push(Number(member));
     }
   }
@@ -215,6 +216,14 @@ function dropInvalid(raw: Record<string, unknown>, findings: Findings): boolean 
     raw['filtering_categories'] = (raw['filtering_categories'] as unknown[]).filter((_, i) => !items.includes(i));
   }
   return true;
+}
+
+/** The reason for the schema's complaint; `field` is as in `SCHEMA_REASONS`. A number too large for a double is of the right type, and out of range. */
+function reasonOf(field: string, keyword: string, value: unknown): FindingReason {
+  const isBeyondDoubles = keyword === 'type' && (value === Infinity || value === -Infinity);
+  const reason = (isBeyondDoubles && SCHEMA_REASONS[`${field}:maximum`]) || SCHEMA_REASONS[`${field}:${keyword}`];
+  if (reason === undefined) throw new Error(`No reason for the schema's complaint at ${field}: ${keyword}`);
+  return reason;
 }
 
 const depth = (error: ErrorObject): number => error.instancePath.split('/').length;

@@ -98,7 +98,8 @@ export interface Finding {
   readonly detail: string;
 }
 
-const DETAIL_MAX_CHARACTERS = 160;
+/** Longest `detail`, in UTF-16 units. */
+export const DETAIL_MAX_CHARACTERS = 160;
 
 /** Gathers what is wrong with one line. The reject methods return undefined, so that a reader can end with them. */
 export class Findings {
