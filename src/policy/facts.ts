@@ -222,13 +222,27 @@ export function nameEnd(path: string, start: number, end: number): number {
   return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
 }
 
-/** The fragment as a path, where it is a route that a page's own code follows; otherwise undefined. */
+/** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
-  const { fragment } = url;
-  if (fragment === '') return undefined;
-  if (!fragment.startsWith('/') && !fragment.startsWith('!/')) return undefined;
+  if (url.fragment === '') return undefined;
+  const text = fragmentText(url);
+  if (text.startsWith('!')) return slashed(text.slice(1));
+  return text.startsWith('/') ? text : undefined;
+}
+
+/** The same for a fragment that may be an anchor as well: most routers put in the slash that is missing. */
+export function looseRoute(url: CanonicalUrl): string {
+  return fragmentRoute(url) ?? slashed(fragmentText(url));
+}
+
+/** A fragment, decoded once, up to the query of its own. */
+function fragmentText({ fragment }: CanonicalUrl): string {
   const query = fragment.indexOf('?');
-  return decodeOnce(fragment.slice(fragment.indexOf('/'), query < 0 ? fragment.length : query));
+  return decodeOnce(query < 0 ? fragment : fragment.slice(0, query));
+}
+
+function slashed(text: string): string {
+  return text.startsWith('/') ? text : `/${text}`;
 }
 
 /** Whether a character ends the path for a server that decodes before it looks: `?`, `#`, and `&` where the path becomes a parameter. */

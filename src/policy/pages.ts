@@ -2,7 +2,7 @@
 import { type CanonicalUrl, isPlainPath, parseUrl } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
-import { eachParameter, fragmentRoute, nameEnd, queryMarkIn, wholeQuery } from './facts.ts';
+import { eachParameter, fragmentRoute, looseRoute, nameEnd, queryMarkIn, wholeQuery } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
 
@@ -67,12 +67,13 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
 }
 
 /**
- * A decoded path as pages are compared: lower case, repeated slashes as one, no parameters of segments (`;…`), no blanks and
- * control characters around a segment, no dots at its end, and no slash at the end of the path (the root is empty).
+ * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), repeated slashes as one, no parameters
+ * of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end of the path (the
+ * root is empty).
  */
 export function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();
-  if (hasFoldedEnds(path)) path = path.split('/').map(foldSegment).join('/');
+  if (hasFoldedEnds(path)) path = path.normalize('NFC').split('/').map(foldSegment).join('/');
   if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
   return path.endsWith('/') ? path.slice(0, -1) : path;
 }
@@ -182,7 +183,10 @@ function mayBePath(text: string, start: number, end: number, path: string): bool
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code === 0x5c || code > 0x7e) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
-    if (own < path.length && lower === path.charCodeAt(own)) continue;
+    const ownCode = own < path.length ? path.charCodeAt(own) : 0;
+    if (lower === ownCode) continue;
+    // The letter without its accent, which the page may have as an escape of its own.
+    if (ownCode > 0x7e) return true;
     // Slashes and dots may be folded away.
     if (lower === 0x2f && own === path.length) {
       return !isFurtherSegment(text, at + 1, end) || !isPlainPath(text, start, end);
@@ -220,14 +224,34 @@ function isOnPage(layer: PageLayer, request: Request, page: CanonicalUrl): boole
 function isOnPageAt(layer: PageLayer, request: Request, page: CanonicalUrl, path: string): boolean {
   const pagePath = foldPath(page.decodedPath);
   const folder = foldIndex(pagePath);
-  const route = folder === '' ? fragmentRoute(page) : undefined;
-  if (route !== undefined && !isOnRoute(request.url, route)) return false;
-  // A folder and the file that stands for it are one page; two such files are not.
-  const isSame = path === pagePath || path === folder || foldIndex(path) === pagePath;
+  const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
+  if (route !== '' && !isOnRoute(request.url, route)) return false;
+  const isSame = isSamePage(path, pagePath, folder);
   const telling = tellingQuery(layer, page, pagePath);
   if (telling !== undefined) return isSame && hasAll(wholeQuery(request.url), telling);
   if (pagePath !== '' && isBelow(path, pagePath)) return true;
-  return isSame && (folder !== '' || wholeQuery(request.url) === page.query);
+  return isSame && (folder !== '' || route !== '' || !tellsPage(layer, wholeQuery(request.url)));
+}
+
+/** Whether two folded paths are one page. `folder` is the page's path without the file that stands for it. */
+function isSamePage(path: string, pagePath: string, folder: string): boolean {
+  // A folder and the file that stands for it are one page; two such files are not.
+  if (path === pagePath || path === folder || foldIndex(path) === pagePath) return true;
+  return dropExtension(path) === pagePath || dropExtension(pagePath) === path;
+}
+
+/** Whether a query has a parameter with a value that can tell one page from another. */
+function tellsPage(layer: PageLayer, query: string): boolean {
+  let tells = false;
+  eachParameter(query, (name, value) => {
+    tells ||= value !== '' && !isIgnored(layer, name);
+  });
+  return tells;
+}
+
+/** Whether a parameter of that name never tells which page it is. */
+function isIgnored(layer: PageLayer, name: string): boolean {
+  return layer.tokens.find(name, 0, name.length).includes(layer.ignoredNames);
 }
 
 /** Whether a path is another one, or below it on a segment boundary. */
@@ -235,9 +259,25 @@ function isBelow(path: string, top: string): boolean {
   return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
 }
 
-/** Whether a URL's fragment is a route that a page's own code follows, or one below it. */
+/** Whether a URL's fragment is a route, folded, that a page's own code follows, or one below it. */
 function isOnRoute(url: CanonicalUrl, route: string): boolean {
-  return isBelow(foldPath(fragmentRoute(url) ?? ''), foldPath(route));
+  const own = looseRoute(url);
+  const mark = queryMarkIn(own);
+  return isBelow(foldPath(own), route) || (mark > 0 && isBelow(foldPath(own.slice(0, mark)), route));
+}
+
+/** Extensions by which sites name the forms of one page; many serve it without one as well. */
+const PAGE_EXTENSIONS: ReadonlySet<string> = new Set(
+  'html htm xhtml shtml php php3 php4 php5 php7 phtml asp aspx jsp jspx jsf do action cfm cgi pl json xml amp'.split(
+    ' ',
+  ),
+);
+
+/** A folded path without the extension of a page at its end: `/a/enter.php` is `/a/enter`. */
+function dropExtension(path: string): string {
+  const dot = path.lastIndexOf('.');
+  if (dot <= path.lastIndexOf('/') + 1) return path;
+  return PAGE_EXTENSIONS.has(path.slice(dot + 1)) ? path.slice(0, dot) : path;
 }
 
 /** A folded path without the file at its end that stands for its folder: `/a/index.php` is `/a`. */
@@ -265,7 +305,7 @@ function tellingQuery(layer: PageLayer, page: CanonicalUrl, pagePath: string): M
   if (page.query === '' || tellsPurpose(layer, pagePath)) return undefined;
   const parameters = new Map<string, string>();
   eachParameter(page.query, (name, value) => {
-    if (!layer.tokens.find(name, 0, name.length).includes(layer.ignoredNames)) parameters.set(name, value);
+    if (!isIgnored(layer, name)) parameters.set(name, value);
   });
   return parameters.size === 0 ? undefined : parameters;
 }

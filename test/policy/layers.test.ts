@@ -138,7 +138,14 @@ describe('verified pages', () => {
     ['https://example.org/x%3F/sso-page', false],
     ['https://example.org/a/../sso-page', true],
     ['https://example.org/sso-pages', false],
-    ['https://example.org/sso-page.html', false],
+    ['https://example.org/sso-page.html', true],
+    ['https://example.org/sso-page.json?x', true],
+    ['https://example.org/SSO-page.PHP', true],
+    ['https://example.org/sso-page.css', false],
+    ['https://example.org/sso-page.2', false],
+    ['https://example.org/sso-page.html.txt', false],
+    ['https://example.org/sso-page/.html', true],
+    ['https://example.org/.html', false],
     ['https://example.org/x/sso-page', false],
     ['https://example.org/', false],
     ['https://other.example.org/sso-page', false],
@@ -159,8 +166,19 @@ describe('verified pages', () => {
     ['https://example.org/', true],
     ['https://example.org', true],
     ['https://example.org/#x', true],
+    ['https://example.org/?', true],
+    ['https://example.org/?a', true],
+    ['https://example.org/?a=&b', true],
+    ['https://example.org/?lang=en', true],
+    ['https://example.org/?utm_source=x&hl=de', true],
+    ['https://example.org/index.php?a', true],
+    ['https://example.org/%3Fa', true],
     ['https://example.org/?x=1', false],
+    ['https://example.org/?lang=en&p=123', false],
+    ['https://example.org/?lang=en;p=123', false],
+    ['https://example.org/%3Fp=123', false],
     ['https://example.org/about', false],
+    ['https://example.org/about?lang=en', false],
   ])('at the root deny the root alone: %s: %s', (url, expected) => {
     const pages = { login: 'https://example.org/' };
     expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
@@ -217,11 +235,49 @@ describe('verified pages', () => {
     ['https://example.org/#/enter', true],
     ['https://example.org/index.html#!/Enter/2', true],
     ['https://example.org/', false],
+    ['https://example.org/?x=1#/enter', true],
+    ['https://example.org/index.html?x#/enter', true],
+    ['https://example.org/#enter', true],
+    ['https://example.org/#%2Fenter', true],
+    ['https://example.org/#!enter/2', true],
+    ['https://example.org/#/enter?x', true],
+    ['https://example.org/#/enter&x=1', true],
+    ['https://example.org/#/%u0065nter', true],
+    ['https://example.org/?p=1', false],
+    ['https://example.org/#', false],
     ['https://example.org/#/other', false],
-    ['https://example.org/#enter', false],
+    ['https://example.org/#entered', false],
+    ['https://example.org/about#/enter', false],
   ])('that are a route of the root deny that route: %s: %s', (url, expected) => {
     const pages = { login: 'https://example.org/#/enter' };
     expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it('that are a route of a page told by its query deny it with that query', () => {
+    const pages = { login: 'https://example.org/?site=2#/enter' };
+    expect(judge('https://example.org/?x=1&site=2#/enter', { pages })).toBe('deny page_type_db/login');
+    expect(judge('https://example.org/?site=3#/enter', { pages })).toBe('allow default/classified_read');
+  });
+
+  it('that are the route of the start say nothing about other pages of the root', () => {
+    const pages = { login: 'https://example.org/#/' };
+    expect(judge('https://example.org/#/', { pages })).toBe('deny page_type_db/login');
+    expect(judge('https://example.org/?p=1', { pages })).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    ['https://example.org/t%C3%BCr', 'https://example.org/tu%CC%88r', true],
+    ['https://example.org/tu%CC%88r', 'https://example.org/T%C3%9CR/x', true],
+    ['https://example.org/t%C3%BCr', 'https://example.org/tur', false],
+    ['https://example.org/enter.php', 'https://example.org/enter', true],
+    ['https://example.org/enter.php?p2=z', 'https://example.org/enter?p2=z', true],
+    ['https://example.org/enter.php?p2=z', 'https://example.org/enter', false],
+    ['https://example.org/enter.php', 'https://example.org/enter.html', false],
+    ['https://example.org/v1', 'https://example.org/v1.2', false],
+  ])('are one page however an accent is composed, with and without an extension: %s, %s: %s', (page, url, expected) => {
+    expect(judge(url, { pages: { login: page } })).toBe(
+      expected ? 'deny page_type_db/login' : 'allow default/classified_read',
+    );
   });
 
   it.each([

@@ -9,9 +9,26 @@ import { shipped } from './support.ts';
 const HOSTS = ['example.org', 'www.example.org', 'www.www.example.org', 'a.example.org', 'example.orga', 'www.com'];
 const PIECES = (
   'login Login docs a index index.html Index.php default.aspx default defaults in de d i .. . ... a. %2e %61 %2F %3b %20 ; ;v=1 a;b ' +
-  'login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a %26 l%u006fgin l%c1%afgin'
+  'login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a tu%CC%88r t%C3%BCr tu login.json login.css %26 l%u006fgin l%c1%afgin'
 ).split(' ');
-const TAILS = ['', '', '', '/', '//', '/.', '?', '?a=1', '?page=login', '#', '#/login', '#!/a', '/?a=1'];
+const TAILS = [
+  '',
+  '',
+  '',
+  '/',
+  '//',
+  '/.',
+  '?',
+  '?a=1',
+  '?page=login',
+  '#',
+  '#/login',
+  '#!/a',
+  '#login',
+  '#%2Flogin',
+  '?a=1#/login',
+  '/?a=1',
+];
 
 const randomPath = (random: Random): string => {
   let path = random.chance(80) ? '' : '/';
