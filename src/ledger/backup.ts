@@ -1,5 +1,15 @@
 /** Backup while serving, and a restore that never gives back what was used since. */
-import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
@@ -107,7 +117,9 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
   try {
     if (!lockFile(lock, 'exclusive'))
       throw new PagegateError('ledger_in_use', 'Stop it, restore, and start it again.', { file });
-    if (!existsSync(options.backup)) throw new PagegateError('restore_refused', `${options.backup} does not exist.`);
+    if (statSync(options.backup, { throwIfNoEntry: false })?.isFile() !== true) {
+      throw new PagegateError('restore_refused', `${options.backup} is no file.`);
+    }
     rmSync(temporary, { force: true });
     copyFileSync(options.backup, temporary);
     const report = fill(temporary, options);
@@ -156,11 +168,32 @@ function openOld(file: string, ledgerId: string): Database | undefined {
   }
 }
 
+/** Opens the copy of a backup and reads it through. @throws PagegateError restore_refused where it is no sound ledger, ledger_version. */
+function openBackup(temporary: string, backup: string): Database {
+  const refuse = (why: string): never => {
+    throw new PagegateError('restore_refused', `${backup} is no sound backup of a ledger: ${why}.`, { backup });
+  };
+  let fresh: Database | undefined;
+  try {
+    fresh = openDatabase(temporary, { mustExist: true });
+    const verdict = String(fresh.pragma('quick_check(1)', { simple: true }));
+    return verdict === 'ok' ? fresh : refuse(verdict);
+  } catch (error) {
+    fresh?.close();
+    const known = asLedgerError(error, temporary);
+    if (!(known instanceof PagegateError) || known.code !== 'ledger_unavailable') throw known;
+    const { code } = (known.cause ?? {}) as { code?: string };
+    // A full disk says nothing about the backup.
+    if (code !== undefined && !/^SQLITE_(?:NOTADB|CORRUPT)/.test(code)) throw known;
+    return refuse(code ?? 'it is empty, or of another program');
+  }
+}
+
 function fill(
   temporary: string,
-  { file, actor, acceptUnknownUsage, now = Date.now }: RestoreOptions,
+  { backup, file, actor, acceptUnknownUsage, now = Date.now }: RestoreOptions,
 ): Omit<RestoreReport, 'replaced'> {
-  const fresh = openDatabase(temporary);
+  const fresh = openBackup(temporary, backup);
   let old: Database | undefined;
   try {
     const ledgerId = String(fresh.prepare('SELECT ledger_id FROM ledger').pluck().get());

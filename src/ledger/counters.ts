@@ -12,7 +12,7 @@ import { USED_BITS, USED_MASK } from './word.ts';
 
 export { packWord, unpackWord } from './word.ts';
 
-/** The accounts' ids go from 1 to below this number: each has one slot. */
+/** Accounts' ids are below this number: each has one slot. */
 export const SLOT_COUNT = 65_536;
 
 const MAGIC = 0x54436770;
@@ -218,7 +218,7 @@ export class Counters {
     Atomics.store(this.#wide, WIDE.walBytes, BigInt(size));
   }
 
-  /** The inodes of the ledger file and of its write-ahead log as they were last in use together; 0 where not known. */
+  /** Inodes of the ledger file and its write-ahead log as last in use together; 0 where not known. */
   get served(): { readonly file: bigint; readonly log: bigint } {
     return { file: Atomics.load(this.#wide, WIDE.servedFile), log: Atomics.load(this.#wide, WIDE.servedLog) };
   }
@@ -251,8 +251,7 @@ export class Counters {
   /**
    * Charges one lookup: returns the new word, or -1n when the limit of the cycle is reached.
    *
-   * @param first the word of the cycle with nothing used.
-   * @param last the word of the cycle with everything used.
+   * @param first the word of the cycle with nothing used; `last` with everything used.
    */
   charge(accountId: number, first: bigint, last: bigint): bigint {
     const slot = slotIndex(accountId);
@@ -382,10 +381,10 @@ export function peekCounter(
 }
 
 /**
- * Waits, for some seconds at most, until a running keeper has told the workers of this revision; returns at once when there is none.
- * It blocks: for administration only.
+ * Waits, for some seconds at most, until a running keeper has told the workers of this revision (and, with `andCharges`, lets them
+ * charge); returns at once when there is none. It blocks: for administration only.
  */
-export function awaitPublished(ledgerFile: string, revision: number): void {
+export function awaitPublished(ledgerFile: string, revision: number, andCharges = false): void {
   withCountersFile(ledgerFile, (fd) => {
     const head = Buffer.alloc(WIDE.heartbeatMs * 8 + 8);
     const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -393,7 +392,8 @@ export function awaitPublished(ledgerFile: string, revision: number): void {
     while (performance.now() < untilMs) {
       if (readSync(fd, head, 0, head.length, 0) < head.length) return;
       const isRunning = Math.abs(Date.now() - Number(head.readBigInt64LE(WIDE.heartbeatMs * 8))) < PUBLISHED_WITHIN_MS;
-      if (!isRunning || head.readInt32LE(FIELD.revision * 4) >= revision) return;
+      const isReady = !andCharges || head.readInt32LE(FIELD.state * 4) === STATE.ready;
+      if (!isRunning || (isReady && head.readInt32LE(FIELD.revision * 4) >= revision)) return;
       Atomics.wait(pause, 0, 0, 5);
     }
   });

@@ -42,6 +42,7 @@ export interface IssuedKey {
 }
 
 export interface AccountView {
+  /** As it stands in the cycle that counts: a downgrade that has taken effect waits no more. */
   readonly account: Account;
   readonly quota: QuotaView;
   readonly cycle: number;
@@ -257,16 +258,24 @@ export class Ledger {
           const saved = JSON.stringify({ last_seen_at: this.read.lastSeenSeconds() });
           this.database.prepare('UPDATE ledger SET last_seen_at = ?').run(this.#latest());
           this.#writeAudit('ledger.accept_clock', null, saved, null);
+          this.database.prepare('UPDATE ledger SET revision = revision + 1').run();
         })
         .immediate(),
     );
+    awaitPublished(this.#file, this.read.revision(), true);
   }
 
   #view(account: Account): AccountView {
     const seen = this.#meterage(account.id);
     const { cycle } = currentMeterage(account, seen, this.#seconds());
     const quota = quotaView(account, seen, this.#seconds());
-    return { account, cycle, quota, keys: this.read.apiKeysOf(account.id), latestSeconds: this.#latest() };
+    return {
+      account: settledIn(account, cycle),
+      cycle,
+      quota,
+      keys: this.read.apiKeysOf(account.id),
+      latestSeconds: this.#latest(),
+    };
   }
 
   /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */

@@ -324,7 +324,8 @@ class WorkerMeter implements Meter {
   }
 
   #isClockGood(seconds: number): boolean {
-    if (seconds !== this.#checkedSecond) {
+    // A clock that was refused is looked at each time: an operator may confirm it at any moment.
+    if (seconds !== this.#checkedSecond || this.#clockReason !== undefined) {
       this.#checkedSecond = seconds;
       this.#clockReason = clockProblem(this.#counters.lastSeenSeconds, seconds);
     }

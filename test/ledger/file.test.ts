@@ -188,6 +188,21 @@ describe('backup and restore', () => {
     expect(room.ledger().view('acme').quota.quota_used).toBe(10);
   });
 
+  it.each([
+    ['text', () => 'junk'.repeat(3000)],
+    ['nothing', () => ''],
+    ['a damaged backup', (bytes: Buffer) => bytes.fill(0xff, 4096, 12_288)],
+    ['a ledger of another program', (bytes: Buffer) => bytes.fill(0, 68, 72)],
+  ])('refuses %s in place of a backup, and leaves the ledger', async (_what, make) => {
+    await prepare();
+    await room.close();
+    writeFileSync(backup(), make(readFileSync(backup())));
+    expectCode(() => restore(), 'restore_refused');
+    expectCode(() => restore({ backup: room.dir }), 'restore_refused');
+    expect(room.ledger().view('acme').quota.quota_used).toBe(15);
+    expect(readdirSync(dirname(room.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
+  });
+
   it('refuses a backup of another ledger, or none', async () => {
     await prepare();
     expectCode(() => restore({ backup: join(room.dir, 'none') }), 'restore_refused');

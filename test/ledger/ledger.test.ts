@@ -110,6 +110,17 @@ describe('accounts', () => {
     ledger.subscribe('acme', 'pro', 'INV-1');
     expect(ledger.view('acme').quota.quota_resets_at).toBe('2027-03-07T00:00:00Z');
   });
+
+  it('show no downgrade as waiting that has taken effect', () => {
+    ledger.createAccount('acme');
+    ledger.subscribe('acme', 'advanced', 'INV-1');
+    ledger.subscribe('acme', 'pro', 'INV-2');
+    expect(ledger.view('acme').account).toMatchObject({ plan: 'advanced', next: { plan: 'pro', fromCycle: 1 } });
+    room.nowMs += 30 * DAY_MS;
+    expect(ledger.view('acme').account).toMatchObject({ plan: 'pro', limit: 90_000, next: null });
+    expect(ledger.list()[0]!.account.next).toBeNull();
+    expectCode(() => ledger.keepPlan('acme'), 'account_state');
+  });
 });
 
 describe('the audit table', () => {
