@@ -256,9 +256,8 @@ export class Ledger {
       this.database
         .transaction(() => {
           const saved = JSON.stringify({ last_seen_at: this.read.lastSeenSeconds() });
-          this.database.prepare('UPDATE ledger SET last_seen_at = ?').run(this.#latest());
+          this.database.prepare('UPDATE ledger SET last_seen_at = ?, revision = revision + 1').run(this.#latest());
           this.#writeAudit('ledger.accept_clock', null, saved, null);
-          this.database.prepare('UPDATE ledger SET revision = revision + 1').run();
         })
         .immediate(),
     );
@@ -269,13 +268,8 @@ export class Ledger {
     const seen = this.#meterage(account.id);
     const { cycle } = currentMeterage(account, seen, this.#seconds());
     const quota = quotaView(account, seen, this.#seconds());
-    return {
-      account: settledIn(account, cycle),
-      cycle,
-      quota,
-      keys: this.read.apiKeysOf(account.id),
-      latestSeconds: this.#latest(),
-    };
+    const keys = this.read.apiKeysOf(account.id);
+    return { account: settledIn(account, cycle), cycle, quota, keys, latestSeconds: this.#latest() };
   }
 
   /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
