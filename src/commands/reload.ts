@@ -1,17 +1,9 @@
 /** `pagegate reload`: a running server takes new index, policy and certificate into use. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
+import type { ReloadReply } from '../server/health.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { printJson, printTable } from './output.ts';
-
-interface ReloadReply {
-  readonly workers: readonly {
-    readonly worker: number;
-    readonly index: string;
-    readonly policy: string;
-    readonly certificate: string;
-  }[];
-}
+import { printJson, printLine, printTable } from './output.ts';
 
 export function registerReload(program: Command): void {
   const command = program
@@ -30,10 +22,13 @@ export function registerReload(program: Command): void {
           ['worker', 'index', 'policy', 'certificate'],
           ...reply.workers.map(({ worker, index, policy, certificate }) => [worker, index, policy, certificate]),
         ]);
+        for (const { worker, reason } of reply.missing) {
+          printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
+        }
       }
       const isRefused = reply.workers.some((worker) =>
         [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),
       );
-      if (isRefused) process.exitCode = EXIT.refused;
+      if (isRefused || reply.missing.length > 0) process.exitCode = EXIT.refused;
     });
 }

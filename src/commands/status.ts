@@ -1,8 +1,7 @@
 /** `pagegate status`: what a running server serves, and how it is. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ServerStatus } from '../server/server.ts';
-import type { WorkerStatus } from '../server/worker.ts';
+import type { ServerStatus } from '../server/health.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
@@ -26,10 +25,9 @@ function printStatus(status: ServerStatus): void {
     `${status.address}  ${status.ready ? 'ready' : 'not ready'}  pagegate ${status.version}  pid ${status.pid}  since ${status.started}`,
   );
   for (const line of [...status.reasons, ...status.warnings]) printLine(`  ${line}`);
-  const workers = status.workers as readonly (WorkerStatus & { readonly worker: number })[];
   printTable([
     ['worker', 'pid', 'data', 'records', 'connections', 'in flight'],
-    ...workers.map((worker) => [
+    ...status.workers.map((worker) => [
       worker.worker,
       String(worker.pid),
       worker.data ?? '-',
@@ -37,5 +35,6 @@ function printStatus(status: ServerStatus): void {
       worker.connections,
       worker.in_flight,
     ]),
+    ...status.missing.map(({ worker, pid }) => [worker, pid === null ? '-' : String(pid), 'no answer', '-', '-', '-']),
   ]);
 }

@@ -7,16 +7,24 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
-import { type Keeper, startKeeper } from '../ledger/keeper.ts';
+import { startKeeper } from '../ledger/keeper.ts';
 import { mapShared } from '../platform/libc.ts';
-import { PROGRAM_VERSION } from '../version.ts';
 import { isLoopback } from './address.ts';
 import { listenAdmin } from './admin.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './burst.ts';
 import { listenControl } from './control.ts';
+import {
+  addressOf,
+  metricsText,
+  type Observed,
+  type ReloadReply,
+  readiness,
+  reloadAll,
+  type ServerStatus,
+  serverStatus,
+} from './health.ts';
 import { checkCertificate } from './listener.ts';
 import type { Log } from './log.ts';
-import { addSnapshots, prometheusText } from './metrics.ts';
 import { Supervisor } from './supervisor.ts';
 import { loadUws } from './uws.ts';
 import { Worker } from './worker.ts';
@@ -30,8 +38,6 @@ export interface ServerOptions {
 
 /** The time that the ledger's keeper is given for its last commit when workers have taken all of the drain time, in milliseconds. */
 const LAST_COMMIT_MS = 2_000;
-/** How often the primary asks the workers for their counts, so that those of a dying worker are nearly complete. */
-const METRICS_EVERY_MS = 5_000;
 
 /** A server that answers. */
 export class RunningServer {
@@ -61,8 +67,8 @@ export class RunningServer {
   }
 
   /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
-  async reload(): Promise<unknown> {
-    return { workers: await this.#parts.supervisor.askAll('reload') };
+  async reload(): Promise<ReloadReply> {
+    return reloadAll(this.#parts.supervisor);
   }
 
   async status(): Promise<ServerStatus> {
@@ -81,9 +87,8 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, supervisor, keeper, admin, control, log, burstFile, timer } = this.#parts;
+    const { config, supervisor, keeper, admin, control, log, burstFile } = this.#parts;
     log('info', 'stopping');
-    clearInterval(timer);
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
     await keeper.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
@@ -96,34 +101,11 @@ export class RunningServer {
   }
 }
 
-interface Parts {
-  readonly config: Config;
+interface Parts extends Observed {
   readonly log: Log;
-  readonly port: number;
-  readonly startedAt: Date;
-  readonly supervisor: Supervisor;
-  readonly keeper: Keeper;
   burstFile: string | undefined;
   admin: { readonly server: Server; readonly port: number } | undefined;
   control: NetServer | undefined;
-  timer: NodeJS.Timeout | undefined;
-}
-
-/** Whether lookups are answered, why not, and what is not as it should be all the same (an index that was refused …). */
-interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-  readonly warnings: readonly string[];
-}
-
-export interface ServerStatus extends Readiness {
-  readonly version: string;
-  readonly pid: number;
-  readonly started: string;
-  readonly address: string;
-  readonly tls: boolean;
-  readonly worker_restarts: number;
-  readonly workers: readonly unknown[];
 }
 
 /** Starts everything, or nothing. Throws `plain_http_refused`, `listen_failed`, and what the parts throw. */
@@ -142,9 +124,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
   const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
-  const start = async (number: number): Promise<WorkerLink> => {
+  const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
     if (burstFile === undefined) return startLocal(config, port, log);
-    return forkWorker({ type: 'start', config, number, workers, port, burstFile });
+    return forkWorker({ type: 'start', config, number, workers, port, burstFile }, signal);
   };
   const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
   let server: RunningServer | undefined;
@@ -160,7 +142,6 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       burstFile,
       admin: undefined,
       control: undefined,
-      timer: undefined,
     };
     server = new RunningServer(parts);
     await openSideDoors(parts, server);
@@ -177,9 +158,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 async function openSideDoors(parts: Parts, server: RunningServer): Promise<void> {
-  const { config, supervisor, log } = parts;
-  parts.timer = setInterval(() => void supervisor.metrics(), METRICS_EVERY_MS);
-  parts.timer.unref();
+  const { config, log } = parts;
   parts.control = await listenControl(statePaths(config).socket, {
     reload: () => server.reload(),
     status: () => server.status(),
@@ -262,75 +241,4 @@ async function startLocal(config: Config, port: number, log: Log): Promise<Worke
     await worker.drain();
     throw error;
   }
-}
-
-const addressOf = (config: Config, port: number): string => {
-  const host = config.server.host.includes(':') ? `[${config.server.host}]` : config.server.host;
-  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
-};
-
-async function readiness({ supervisor, keeper }: Parts): Promise<Readiness> {
-  const workers = await supervisor.askAll('status');
-  const reasons: string[] = [];
-  const warnings: string[] = [];
-  if (workers.length === 0) reasons.push('no worker answers');
-  for (const worker of workers) {
-    if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
-    for (const [part, problem] of Object.entries(worker.problems))
-      warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
-    if (worker.unicode_agrees === false)
-      warnings.push(`worker ${worker.worker}: the index was built with another Unicode version`);
-    if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
-    if (!worker.ledger.ready && keeper.health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);
-  }
-  if (!keeper.health.ready) reasons.push(keeper.health.reason);
-  return {
-    ready: keeper.health.ready && workers.some((worker) => worker.ready && worker.ledger.ready),
-    reasons,
-    warnings,
-  };
-}
-
-async function serverStatus(parts: Parts): Promise<ServerStatus> {
-  const { config, supervisor, port, startedAt } = parts;
-  const workers = await supervisor.askAll('status');
-  return {
-    version: PROGRAM_VERSION,
-    pid: process.pid,
-    started: startedAt.toISOString(),
-    address: addressOf(config, port),
-    tls: config.tls.certificate_file !== null,
-    ...(await readiness(parts)),
-    worker_restarts: supervisor.restarts,
-    workers,
-  };
-}
-
-async function metricsText({ config, supervisor }: Parts): Promise<string> {
-  const workers = await supervisor.askAll('status');
-  const gauges: Record<string, number> = { workers: supervisor.running };
-  gauges[`build_info{version="${PROGRAM_VERSION}",node="${process.versions.node}"}`] = 1;
-  const served = workers.find((worker) => worker.generation !== null);
-  if (served?.index_created) {
-    gauges['index_generation'] = served.generation ?? 0;
-    gauges['index_age_seconds'] = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
-    gauges['index_records'] = served.records ?? 0;
-  }
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file !== null && key_file !== null) {
-    try {
-      gauges['certificate_expiry_seconds'] =
-        (checkCertificate(certificate_file, key_file).getTime() - Date.now()) / 1_000;
-    } catch {
-      // The files are being replaced; the workers report it when they stay unusable.
-    }
-  }
-  const counters: Record<string, number> = { worker_restarts_total: supervisor.restarts };
-  const ledger = workers[0]?.ledger;
-  if (ledger !== undefined) {
-    gauges['ledger_ready'] = ledger.ready ? 1 : 0;
-    gauges['ledger_wal_bytes'] = ledger.walBytes;
-    counters['ledger_commits_total'] = ledger.commits;
-  }
-  return prometheusText(addSnapshots([await supervisor.metrics(), { counters, gauges, histograms: {} }]));
 }

@@ -18,7 +18,7 @@ export type Question = keyof Answers;
 
 export interface WorkerLink {
   readonly pid: number;
-  /** Rejects when the worker does not answer in time, or dies. */
+  /** Rejects when the worker does not answer in time, or dies; the message is the predicate of a sentence about the worker. */
   ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]>;
   /** Ends the worker at once. */
   kill(): void;
@@ -80,14 +80,17 @@ const START_TIMEOUT_MS = 60_000;
  */
 const SEMI_SPACE_FLAG = '--max-semi-space-size=2';
 
-/** Starts a worker process. Resolves when it listens; throws what it failed with. */
-export async function forkWorker(start: StartMessage): Promise<WorkerLink> {
+/** Starts a worker process. Resolves when it listens; throws what it failed with. Until then, `signal` ends it. */
+export async function forkWorker(start: StartMessage, signal: AbortSignal): Promise<WorkerLink> {
   const child = fork(ENTRY, [], {
     // A flag of the operator's own comes later, so it counts.
     execArgv: [SEMI_SPACE_FLAG, ...process.execArgv.filter((flag) => !flag.startsWith('--inspect'))],
     serialization: 'advanced',
   });
   const link = new ProcessLink(child);
+  const onAbort = (): void => link.kill();
+  signal.addEventListener('abort', onAbort);
+  if (signal.aborted) onAbort();
   const listening = new Promise<void>((resolve, reject) => {
     const timer = setTimeout(
       () => reject(new PagegateError('worker_failed', 'It did not listen in time.')),
@@ -111,6 +114,8 @@ export async function forkWorker(start: StartMessage): Promise<WorkerLink> {
   } catch (error) {
     link.kill();
     throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 
@@ -128,26 +133,35 @@ function send(child: ChildProcess, message: ToWorker): void {
   if (child.connected) child.send(message, () => {});
 }
 
+interface OpenQuestion {
+  readonly resolve: (answer: Answers[Question]) => void;
+  readonly reject: (error: Error) => void;
+}
+
 class ProcessLink implements WorkerLink {
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
-  readonly #open = new Map<number, (answer: Answers[Question]) => void>();
+  readonly #open = new Map<number, OpenQuestion>();
+  #how: string | undefined;
   #nextId = 1;
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    this.ended = new Promise((resolve) => {
-      child.once('error', (error) => resolve(error.message));
-      child.once('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
-    });
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.ended = promise;
     // A primary that ends at once takes its workers along: one that hangs would not see that it is gone.
     const killWithUs = (): void => this.kill();
     process.on('exit', killWithUs);
-    void this.ended.then(() => process.off('exit', killWithUs));
+    const onEnd = (how: string): void => {
+      this.#how ??= how;
+      process.off('exit', killWithUs);
+      for (const { reject } of this.#open.values()) reject(new Error(`ended (${how})`));
+      resolve(how);
+    };
+    child.once('error', (error) => onEnd(error.message));
+    child.once('exit', (code, signal) => onEnd(signal === null ? `exit code ${code}` : `signal ${signal}`));
     child.on('message', (message: FromWorker) => {
-      if (message.type !== 'answer') return;
-      this.#open.get(message.id)?.(message.answer);
-      this.#open.delete(message.id);
+      if (message.type === 'answer') this.#open.get(message.id)?.resolve(message.answer);
     });
   }
 
@@ -156,14 +170,14 @@ class ProcessLink implements WorkerLink {
   }
 
   async ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]> {
+    if (this.#how !== undefined) throw new Error(`ended (${this.#how})`);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Question]>();
     const timer = setTimeout(
-      () => reject(new PagegateError('worker_failed', `It did not answer "${question}" in time.`)),
+      () => reject(new Error(`did not answer "${question}" within ${timeoutMs / 1_000} s`)),
       timeoutMs,
     );
-    this.#open.set(id, resolve);
-    void this.ended.then((how) => reject(new PagegateError('worker_failed', `It ended (${how}).`)));
+    this.#open.set(id, { resolve, reject });
     send(this.#child, { type: 'ask', id, question });
     try {
       return (await promise) as Answers[Q];
@@ -175,5 +189,8 @@ class ProcessLink implements WorkerLink {
 
   kill(): void {
     this.#child.kill('SIGKILL');
+    // One that waits for a disk dies only when the disk answers; the end of the primary does not wait for that.
+    this.#child.unref();
+    this.#child.channel?.unref();
   }
 }

@@ -133,6 +133,30 @@ describe('pagegate serve', () => {
     await expect.poll(() => pids.filter(isAlive), { timeout: 5_000 }).toEqual([]);
   });
 
+  it('a worker that hangs is named by health, status and reload, then killed and replaced', async () => {
+    await serve();
+    const admin = /Health, metrics, status: (\S+)/.exec(output)![1]!;
+    const pids = await workerPids();
+    const [hanging] = pids;
+    process.kill(hanging!, 'SIGSTOP');
+    const startedMs = performance.now();
+    const health = await read(await fetch(`${admin}/readyz`));
+    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    expect([health.status, health.text]).toEqual([503, expect.stringContaining(`worker 0 (pid ${hanging}) `)]);
+    expect((await read(await fetch(`${admin}/metrics`))).text).toMatch(/^pagegate_workers 1$/m);
+    const status = run('status');
+    expect([status.status, status.stdout]).toEqual([4, expect.stringMatching(/no answer/)]);
+    const reload = run('reload');
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+    expect([reload.status, reload.stdout]).toEqual([6, expect.stringContaining('Worker 0 did not do it: it did not')]);
+    await expect.poll(workerPids, { timeout: 10_000 }).toEqual([expect.any(Number), pids[1]]);
+    expect(isAlive(hanging!)).toBe(false);
+    expect(output).toMatch(/"worker_silent".*"worker":0/);
+    expect(output).not.toContain('could not start');
+    await expect.poll(async () => (await fetch(`${admin}/readyz`)).status).toBe(200);
+    expect((await read(await fetch(`${admin}/metrics`))).text).toMatch(/^pagegate_workers 2$/m);
+  });
+
   it('a primary that is killed takes its workers with it, and the next start works', async () => {
     await serve();
     const pids = await workerPids();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { Supervisor } from '../../src/server/supervisor.ts';
 import type { WorkerLink } from '../../src/server/worker-link.ts';
 
@@ -38,5 +38,107 @@ describe('the start', () => {
     });
     await expect(supervisor.start()).rejects.toThrow('worker 1');
     expect(supervisor.running).toBe(0);
+  });
+});
+
+/** A worker that answers as long as it does not hang; killed, it ends. */
+class FakeWorker implements WorkerLink {
+  readonly pid: number;
+  readonly ended: Promise<string>;
+  readonly kill: () => void;
+  hangs = false;
+  requests = 0;
+
+  constructor(pid: number) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.pid = pid;
+    this.ended = promise;
+    this.kill = () => resolve('signal SIGKILL');
+  }
+
+  async ask(question: string, timeoutMs: number): Promise<never> {
+    if (this.hangs)
+      await Promise.race([
+        this.ended.then((how) => Promise.reject(new Error(`ended (${how})`))),
+        new Promise((_, reject) => {
+          setTimeout(() => reject(new Error('did not answer in time')), timeoutMs);
+        }),
+      ]);
+    const counters = { requests_total: this.requests };
+    return (question === 'metrics' ? { counters, gauges: {}, histograms: {} } : {}) as never;
+  }
+}
+
+describe('a worker that hangs', () => {
+  let workers: FakeWorker[];
+  let log: string[];
+  let supervisor: Supervisor;
+
+  const startWith = async (patienceMs: number): Promise<void> => {
+    workers = [];
+    log = [];
+    supervisor = new Supervisor({
+      workers: 2,
+      start: async () => {
+        const worker = new FakeWorker(100 + workers.length);
+        workers.push(worker);
+        return worker;
+      },
+      drainMs: 0,
+      patienceMs,
+      log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields)}`),
+    });
+    await supervisor.start();
+  };
+  afterEach(() => supervisor.stop());
+
+  it('is killed and replaced, and what it had counted is kept', async () => {
+    await startWith(2_000);
+    workers[1]!.requests = 7;
+    await expect.poll(() => supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
+    workers[1]!.hangs = true;
+    await expect.poll(() => supervisor.pids, { timeout: 8_000 }).toEqual([100, 102]);
+    expect(log).toEqual([
+      expect.stringMatching(/^error worker_silent .*"worker":1,"pid":101,"silent_seconds":3/),
+      expect.stringMatching(/^error worker_died .*"worker":1,"pid":101/),
+      expect.stringMatching(/^info worker_replaced .*"worker":1,"pid":102/),
+    ]);
+    expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
+    expect((await supervisor.ask('status')).missing).toEqual([]);
+  }, 15_000);
+
+  it('is named, and nobody waits for it long', async () => {
+    await startWith(60_000);
+    workers[1]!.hangs = true;
+    const missing = { worker: 1, pid: 101, listens: true };
+    const startedMs = performance.now();
+    expect(await supervisor.ask('status')).toMatchObject({
+      answers: [{ worker: 0 }],
+      missing: [{ ...missing, reason: expect.stringContaining('did not answer') }],
+    });
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    await expect
+      .poll(async () => (await supervisor.ask('status')).missing, { timeout: 8_000 })
+      .toEqual([{ ...missing, reason: expect.stringMatching(/^has not answered for \d+ s$/) }]);
+  }, 15_000);
+
+  it('does not hold up a reload for longer than it lives', async () => {
+    await startWith(2_000);
+    workers[1]!.hangs = true;
+    const { answers, missing } = await supervisor.ask('reload');
+    expect(answers).toMatchObject([{ worker: 0 }]);
+    expect(missing).toMatchObject([{ worker: 1, pid: 101, reason: expect.stringMatching(/^did not answer for 3 s/) }]);
+  }, 15_000);
+
+  it('is told apart from one that ended and cannot be started', async () => {
+    await startWith(60_000);
+    workers.push = () => {
+      throw new Error('the disk is gone');
+    };
+    workers[0]!.kill();
+    const reason = 'cannot be started and is tried again: the disk is gone';
+    await expect
+      .poll(async () => (await supervisor.ask('status')).missing, { timeout: 5_000 })
+      .toEqual([{ worker: 0, pid: null, listens: false, reason }]);
   });
 });
