@@ -11,6 +11,10 @@ import { SecretScanner } from '../policy/secrets.ts';
 const MASK = '***';
 /** Longer paths are cut: a line is a record, not an archive. */
 const PATH_MAX_LENGTH = 1_024;
+/** Longer segments are no names, not even in a script whose letters take nine characters each when they are escaped. */
+const SEGMENT_MAX_LENGTH = 1_024;
+/** Nothing of this form is ever masked. */
+const SHORT_WORD = /^[a-z]{0,9}$/;
 /** Nobody encodes so often but to hide something. */
 const MAX_DECODINGS = 8;
 /** Letters and digits in a row that make a label of a host look like a token. */
@@ -74,7 +78,14 @@ export function fullyDecoded(path: string): string | undefined {
 
 /** The path with every segment that may be a secret or name a person replaced; path parameters (after `;` or `,`) are always left out. */
 export function maskPath(path: string): string {
-  const masked = path.split('/').map(maskSegment).join('/');
+  let masked = '';
+  // What is cut off need not be looked at.
+  for (let at = 0; at <= path.length && masked.length <= PATH_MAX_LENGTH; ) {
+    const slash = path.indexOf('/', at);
+    const end = slash === -1 ? path.length : slash;
+    masked += at === 0 ? maskSegment(path.slice(at, end)) : `/${maskSegment(path.slice(at, end))}`;
+    at = end + 1;
+  }
   return masked.length > PATH_MAX_LENGTH ? `${masked.slice(0, PATH_MAX_LENGTH)}…` : masked;
 }
 
@@ -84,6 +95,8 @@ export function maskWholePath(path: string): string {
 }
 
 function maskSegment(segment: string): string {
+  if (SHORT_WORD.test(segment)) return segment;
+  if (segment.length > SEGMENT_MAX_LENGTH) return MASK;
   const decoded = fullyDecoded(segment);
   if (decoded === undefined) return MASK;
   const end = decoded.search(/[;,]/);

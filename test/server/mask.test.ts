@@ -52,6 +52,10 @@ describe('a path', () => {
     expect(maskPath(`/${segment}/x`)).toBe('/***/x');
   });
 
+  it('with a segment that is too long for a name is masked there', () => {
+    expect(maskPath(`/a/${'two-'.repeat(400)}/b`)).toBe('/a/***/b');
+  });
+
   it('is bounded', () => {
     expect(maskPath('/ab'.repeat(4_000)).length).toBeLessThan(1_100);
   });
