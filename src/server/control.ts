@@ -45,13 +45,35 @@ async function removeStale(path: string): Promise<void> {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return;
   if (!stat.isSocket()) throw new PagegateError('listen_failed', `${path} is in the way; it is no socket.`, { path });
-  const isAlive = await new Promise<boolean>((resolve) => {
+  if (await isAnswered(path)) throw serverRunning(path);
+  rmSync(path, { force: true });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise<boolean>((resolve) => {
     const probe = createConnection(path, () => resolve(true));
     probe.once('error', () => resolve(false));
     probe.once('connect', () => probe.destroy());
   });
-  if (isAlive) throw new PagegateError('server_running', `It answers on ${path}.`, { path });
-  rmSync(path, { force: true });
+}
+
+const serverRunning = (path: string): PagegateError =>
+  new PagegateError('server_running', `It answers on ${path}.`, { path });
+
+/**
+ * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger's keeper
+ * waits for its end.
+ */
+export async function refuseSecondServer(path: string): Promise<void> {
+  if (!(await isAnswered(path))) return;
+  try {
+    const status = (await askServer(path, 'status', REQUEST_TIMEOUT_MS)) as { readonly stopping?: boolean };
+    if (status.stopping === true) return;
+  } catch {
+    // Gone meanwhile, or it hangs.
+    if (!(await isAnswered(path))) return;
+  }
+  throw serverRunning(path);
 }
 
 function serve(socket: Socket, handlers: ControlHandlers): void {

@@ -25,6 +25,8 @@ export interface Readiness {
 }
 
 export interface ServerStatus extends Readiness {
+  /** Whether it was told to stop. */
+  readonly stopping: boolean;
   readonly version: string;
   readonly pid: number;
   readonly started: string;
@@ -83,7 +85,7 @@ function judge({ health }: Keeper, { answers, missing }: Replies<'status'>): Rea
   return { ready: reasons.length === 0, reasons, warnings };
 }
 
-export async function serverStatus(server: Observed): Promise<ServerStatus> {
+export async function serverStatus(server: Observed): Promise<Omit<ServerStatus, 'stopping'>> {
   const { config, supervisor, keeper, port, startedAt } = server;
   const replies = await supervisor.ask('status');
   return {

@@ -12,7 +12,7 @@ import { mapShared } from '../platform/libc.ts';
 import { isLoopback } from './address.ts';
 import { listenAdmin } from './admin.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './burst.ts';
-import { listenControl } from './control.ts';
+import { listenControl, refuseSecondServer } from './control.ts';
 import {
   addressOf,
   metricsText,
@@ -72,7 +72,7 @@ export class RunningServer {
   }
 
   async status(): Promise<ServerStatus> {
-    return serverStatus(this.#parts);
+    return { ...(await serverStatus(this.#parts)), stopping: this.#stopping !== undefined };
   }
 
   /** Prometheus text. */
@@ -91,10 +91,11 @@ export class RunningServer {
     log('info', 'stopping');
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
+    // Before the ledger is given up: the next server that waits for it must find the socket free.
+    control?.close();
     await keeper.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
     admin?.server.close();
     admin?.server.closeAllConnections();
-    control?.close();
     if (burstFile !== undefined) rmSync(burstFile, { force: true });
     log('info', 'stopped');
     this.#resolveStopped();
@@ -108,10 +109,11 @@ interface Parts extends Observed {
   control: NetServer | undefined;
 }
 
-/** Starts everything, or nothing. Throws `plain_http_refused`, `listen_failed`, and what the parts throw. */
+/** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
   checkTransport(config);
+  await refuseSecondServer(statePaths(config).socket);
   mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
   const port = await findPort(config.server.host, config.server.port);
   const keeper = await startKeeper(
