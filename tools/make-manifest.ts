@@ -4,13 +4,11 @@
  *   node tools/make-manifest.ts FOLDER --dataset ID --revision N --page-types complete|partial [--created RFC3339] [--notice FILE]
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { DROP_FORMAT, type DropPart, MANIFEST_FILE, type Manifest, parseManifest } from '../src/builder/manifest.ts';
+import { CHUNK_BYTES, unpackedChunks } from '../src/builder/unpack.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
 
 export interface ManifestFacts {
@@ -26,26 +24,27 @@ export interface ManifestFacts {
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Counts lines that are not blank, as the builder does. */
-class LineCounter extends Writable {
+/** Counts lines that are not blank, as the builder does: `push` every chunk, then `end`. */
+class LineCounter {
   count = 0;
   #sizeBytes = 0;
   #last = 0;
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+  push(chunk: Buffer): void {
     let at = 0;
     for (let newline = chunk.indexOf(LF); newline !== -1; newline = chunk.indexOf(LF, at)) {
       this.#take(chunk, at, newline);
-      this.#close();
+      this.end();
       at = newline + 1;
     }
     this.#take(chunk, at, chunk.length);
-    done();
   }
 
-  override _final(done: () => void): void {
-    this.#close();
-    done();
+  /** Ends a line. */
+  end(): void {
+    const isBlank = this.#sizeBytes === 0 || (this.#sizeBytes === 1 && this.#last === CR);
+    if (!isBlank) this.count += 1;
+    this.#sizeBytes = 0;
   }
 
   #take(chunk: Buffer, start: number, end: number): void {
@@ -53,25 +52,34 @@ class LineCounter extends Writable {
     this.#sizeBytes += end - start;
     this.#last = chunk[end - 1]!;
   }
-
-  #close(): void {
-    const isBlank = this.#sizeBytes === 0 || (this.#sizeBytes === 1 && this.#last === CR);
-    if (!isBlank) this.count += 1;
-    this.#sizeBytes = 0;
-  }
 }
 
-/** Measures one part: size, lines, checksum. */
+/** Measures one part: size, lines, checksum. Throws where it does not unpack to its end. */
 export async function describePart(folder: string, name: string): Promise<DropPart> {
-  const path = join(folder, name);
   const hash = createHash('sha256');
-  const source = createReadStream(path, { highWaterMark: 1 << 20 });
-  source.on('data', (chunk) => hash.update(chunk));
   const counter = new LineCounter();
-  if (name.endsWith('.gz')) await pipeline(source, createGunzip(), counter);
-  else if (name.endsWith('.zst')) await pipeline(source, createZstdDecompress(), counter);
-  else await pipeline(source, counter);
-  return { name, bytes: statSync(path).size, records: counter.count, sha256: hash.digest('hex') };
+  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  const descriptor = openSync(join(folder, name), 'r');
+  let bytes = 0;
+  let isOpen = true;
+  const next = (): Buffer | undefined => {
+    const sizeBytes = isOpen ? readSync(descriptor, buffer, 0, CHUNK_BYTES, null) : 0;
+    if (sizeBytes === 0) return undefined;
+    bytes += sizeBytes;
+    const chunk = buffer.subarray(0, sizeBytes);
+    hash.update(chunk);
+    return chunk;
+  };
+  try {
+    for await (const chunk of unpackedChunks(name, next)) counter.push(chunk);
+  } catch (cause) {
+    throw new Error(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  } finally {
+    isOpen = false;
+    closeSync(descriptor);
+  }
+  counter.end();
+  return { name, bytes, records: counter.count, sha256: hash.digest('hex') };
 }
 
 /** Writes the manifest of a drop whose parts are already described; returns it. */
@@ -131,4 +139,9 @@ async function main(): Promise<void> {
   process.stdout.write(`${join(folder, MANIFEST_FILE)}: ${manifest.files.length} parts, ${records} records\n`);
 }
 
-if (import.meta.main) await main();
+if (import.meta.main) {
+  await main().catch((error: unknown) => {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  });
+}

@@ -9,6 +9,7 @@ import { FastScanner } from './fast-scanner.ts';
 import { type LineSink, LineSplitter } from './line-splitter.ts';
 import type { DropPart } from './manifest.ts';
 import { readPart } from './part-reader.ts';
+import { isPacked } from './unpack.ts';
 
 /** Entries to learn from, over all parts. */
 const SAMPLE_ENTRIES_MAX = 80_000;
@@ -65,8 +66,6 @@ export async function trainDictionary({ drop, parts: all, scope }: SampleSetup):
   }
   return encodeDictionary(trainer.train());
 }
-
-const isPacked = (name: string): boolean => name.endsWith('.gz') || name.endsWith('.zst');
 
 /** At most `count` of the items, evenly spread, the first among them. */
 function spread<T>(items: readonly T[], count: number): T[] {

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { PagegateError } from '../errors.ts';
 import type { Manifest } from './manifest.ts';
+import { isPacked } from './unpack.ts';
 
 /**
  * Bytes a record takes in the temporary files and in the index. Facts are small and alike; the pages are what differs, and
@@ -18,7 +19,7 @@ const SLACK_BYTES = 4 << 20;
 export function estimateTempBytes(manifest: Manifest): number {
   let sizeBytes = SLACK_BYTES;
   for (const { name, bytes, records } of manifest.files) {
-    const text = bytes * (/\.(gz|zst)$/.test(name) ? UNPACKED_FACTOR : 1);
+    const text = bytes * (isPacked(name) ? UNPACKED_FACTOR : 1);
     sizeBytes += records * RECORD_MIN_BYTES + text * SHARE_OF_TEXT;
   }
   return Math.ceil(sizeBytes);
