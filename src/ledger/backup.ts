@@ -184,8 +184,10 @@ function openBackup(temporary: string, backup: string): Database {
     if (!(known instanceof PagegateError) || known.code !== 'ledger_unavailable') throw known;
     const { code } = (known.cause ?? {}) as { code?: string };
     // A full disk says nothing about the backup.
-    if (code !== undefined && !/^SQLITE_(?:NOTADB|CORRUPT)/.test(code)) throw known;
-    return refuse(code ?? 'it is empty, or of another program');
+    if (code === undefined) return refuse('it is empty, or of another program');
+    if (code.startsWith('SQLITE_NOTADB')) return refuse('it is no SQLite file');
+    if (code.startsWith('SQLITE_CORRUPT')) return refuse('it is damaged');
+    throw known;
   }
 }
 
