@@ -44,6 +44,8 @@ export interface ReadingLists {
   readonly titleOpener: number;
   /** Query parameters that hold a title. */
   readonly titleName: number;
+  /** Query parameters that name a page where the value is a path, and are a search otherwise. */
+  readonly pathName: number;
   /** Segments before a branch and its files. */
   readonly sourceTree: number;
   /** Segments that stand for their folder. */
@@ -151,7 +153,7 @@ export class Facts {
       if (end < 0) end = path.length;
       const stop = nameEnd(path, start, end);
       if (stop > start) {
-        this.readSegment(path, start, stop, position, stop === end);
+        this.readSegment(path, start, stop, end, position);
         this.lastStart = start;
         this.lastEnd = end;
         position++;
@@ -162,10 +164,11 @@ export class Facts {
     if (this.tail.includes(this.lists.index)) this.markAll(this.beforeTail, this.beforeTailLast);
   }
 
-  /** `isWhole` says that the segment is its name, without extension and parameters. */
-  private readSegment(path: string, start: number, end: number, position: number, isWhole: boolean): void {
-    const lists = this.tokens.find(path, start, end);
-    const isQuoted = position >= this.quotedFrom || (this.isTitleNext && isWhole && isTitle(path, start, end));
+  /** Reads the segment from `start` to `end`, whose name ends at `stop`. */
+  private readSegment(path: string, start: number, stop: number, end: number, position: number): void {
+    const lists = this.listsOfName(path, start, stop, end);
+    const isTitled = this.isTitleNext && stop === end && isTitle(path, start, end);
+    const isQuoted = position >= this.quotedFrom || isTitled;
     this.isTitleNext = false;
     this.beforeTail = this.tail;
     this.beforeTailLast = this.tailLast;
@@ -181,6 +184,15 @@ export class Facts {
     this.isTitleNext = lists.includes(this.lists.titleOpener);
     // A repository has an owner and a name.
     if (position >= 2 && lists.includes(this.lists.sourceTree)) this.quotedFrom = position + 2;
+  }
+
+  /** Lists of a name; where `&` or `!` ends it and it says nothing, those of the name that the sign may only have split (`log&in`). */
+  private listsOfName(path: string, start: number, stop: number, end: number): readonly number[] {
+    const lists = this.tokens.find(path, start, stop);
+    if (lists.length > 0 || stop === end) return lists;
+    const code = path.charCodeAt(stop);
+    if (code !== 0x26 && code !== 0x21) return lists;
+    return this.tokens.find(path, start, nameEnd(path, stop, end));
   }
 
   /** Bits of any, last and first, and the same for what has not been seen so far. */
@@ -203,7 +215,7 @@ function isTitle(path: string, start: number, end: number): boolean {
 }
 
 /**
- * Where a segment's name ends: before its parameters (`;…`, or a query that was encoded) and its extension, unless that makes it a
+ * Where a segment's name ends: before its parameters (`;…`, a query that was encoded, a method's name) and its extension, unless that makes it a
  * file of another kind. At `start` where it is nothing but `;` and what follows.
  */
 export function nameEnd(path: string, start: number, end: number): number {
@@ -212,7 +224,7 @@ export function nameEnd(path: string, start: number, end: number): number {
   for (let at = start; at < end; at++) {
     const code = path.charCodeAt(at);
     if (code > 0x3f) continue;
-    if (code === 0x3b || (at > start && isQueryMark(code))) {
+    if (code === 0x3b || (at > start && (isQueryMark(code) || isMethodMark(path, at, end)))) {
       stop = at;
       break;
     }
@@ -220,6 +232,13 @@ export function nameEnd(path: string, start: number, end: number): number {
   }
   if (dot <= start || stop - dot > MAX_EXTENSION_LENGTH) return stop;
   return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
+}
+
+/** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
+function isMethodMark(path: string, at: number, end: number): boolean {
+  if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
+  const next = path.charCodeAt(at + 1) | 0x20;
+  return next >= 0x61 && next <= 0x7a;
 }
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */

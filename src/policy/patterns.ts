@@ -70,9 +70,12 @@ export class PatternMatcher {
   readonly rules: readonly PatternRule[];
   private readonly tokens: TokenIndex;
   private readonly titleName: number;
+  private readonly pathName: number;
   private readonly facts: Facts;
   /** For each token list the conditions that ask for it as the name of a query parameter. */
   private readonly byName: (QueryCondition[] | undefined)[];
+  /** For each token list whether a condition asks for it as a file or an extension. */
+  private readonly fileLists: Uint8Array;
   /** For each rule whether its file or query conditions hold. */
   private readonly hits: Uint8Array;
   private hasHits = false;
@@ -85,9 +88,11 @@ export class PatternMatcher {
     ];
     this.tokens = tokens;
     this.titleName = lists.titleName;
+    this.pathName = lists.pathName;
     this.byName = new Array(tokens.names.length).fill(undefined);
     this.hits = new Uint8Array(this.rules.length);
     this.checks = this.rules.filter((rule) => rule.check !== undefined);
+    this.fileLists = new Uint8Array(tokens.names.length);
     const relevant = new Uint8Array(tokens.names.length);
     for (const [rule, { when }] of this.rules.entries()) {
       for (const condition of when) {
@@ -98,6 +103,7 @@ export class PatternMatcher {
           conditions.push({ rule, value: queryValue, minValueLength });
         }
         for (const list of [condition.segment, condition.hostLabel]) if (list >= 0) relevant[list] = 1;
+        for (const list of [condition.file, condition.extension]) if (list >= 0) this.fileLists[list] = 1;
       }
     }
     this.facts = new Facts(tokens, lists, relevant);
@@ -174,7 +180,7 @@ export class PatternMatcher {
     const stop = nameStop(path, dot, end);
     const files = this.tokens.find(path, start, stop);
     const extensions = dot > start ? this.tokens.find(path, dot + 1, stop) : files;
-    if (files.length === 0 && extensions.length === 0) return;
+    if (!this.concernsFile(files) && !this.concernsFile(extensions)) return;
     for (const [at, rule] of this.rules.entries()) {
       if (rule.when.some((condition) => files.includes(condition.file) || extensions.includes(condition.extension))) {
         this.hit(at);
@@ -182,10 +188,16 @@ export class PatternMatcher {
     }
   }
 
+  private concernsFile(lists: readonly number[]): boolean {
+    for (const list of lists) if (this.fileLists[list] === 1) return true;
+    return false;
+  }
+
   private readQuery(query: string): void {
     eachParameter(query, (name, value) => {
       const lists = this.tokens.find(name, 0, name.length);
       if (lists.includes(this.titleName) && !value.includes(':')) return;
+      if (lists.includes(this.pathName) && !isPath(value)) return;
       for (const list of lists) {
         const conditions = this.byName[list];
         if (conditions !== undefined) this.readParameter(conditions, value);
@@ -222,6 +234,11 @@ export class PatternMatcher {
     }
     return all === undefined ? whole : [...all];
   }
+}
+
+/** Whether a value can be nothing but a path of the same site: `user/login`, but not `either/or of two`, nor an address. */
+function isPath(value: string): boolean {
+  return value.includes('/') && !/[\s:.]/.test(value);
 }
 
 /** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */

@@ -89,6 +89,7 @@ export function compilePolicy(document: PolicyDocument): Policy {
       workingPlace: list('working_place'),
       titleOpener: list('title_opener'),
       titleName: list('title_name'),
+      pathName: list('path_name'),
       sourceTree: list('source_tree'),
       index: list('index'),
     }),
