@@ -115,10 +115,16 @@ describe('a helper and a server', () => {
     chmodSync(keyFile, 0o600);
   });
 
-  test('the Squid helper as a process answers each line and ends with its input', async () => {
+  test('the Squid helper as a process answers each line, asks no proxy, and ends with its input', async () => {
     const helper = new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url).pathname;
     const child = spawn(process.execPath, [helper, '--server', address, '--key-file', keyFile], {
       stdio: ['pipe', 'pipe', 'inherit'],
+      env: {
+        ...process.env,
+        NODE_USE_ENV_PROXY: '1',
+        http_proxy: 'http://127.0.0.1:1',
+        HTTP_PROXY: 'http://127.0.0.1:1',
+      },
     });
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
