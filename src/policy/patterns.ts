@@ -9,6 +9,7 @@ import {
   nameEnd,
   type ReadingLists,
   SEEN,
+  shorterPath,
   wholeQuery,
 } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -113,14 +114,25 @@ export class PatternMatcher {
   match(url: CanonicalUrl, host: string, visit: (rule: PatternRule) => boolean): void {
     const { facts } = this;
     facts.readHost(host);
-    facts.readPath(url.decodedPath);
-    this.readFile(url.decodedPath, facts.lastStart, facts.lastEnd);
+    this.readPath(url);
     const route = fragmentRoute(url);
     if (route !== undefined) facts.readPath(route);
     const query = wholeQuery(url);
     if (query !== '') this.readQuery(query);
     this.report(url, visit);
     facts.clear();
+  }
+
+  /** Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. */
+  private readPath(url: CanonicalUrl): void {
+    const { facts } = this;
+    const shorter = shorterPath(url);
+    if (shorter !== undefined) {
+      facts.readPath(shorter);
+      this.readFile(shorter, facts.lastStart, facts.lastEnd);
+    }
+    facts.readPath(url.decodedPath);
+    this.readFile(url.decodedPath, facts.lastStart, facts.lastEnd);
   }
 
   /** As {@link match}, but only by what query and fragment route say: for a page whose path is known to be good. */

@@ -1,0 +1,54 @@
+/** Every word that denies a page, and a verified page, hidden behind what some servers see through: the verdict stays a deny. */
+import { describe, expect, it } from 'vitest';
+import { judge, shipped } from '../policy/support.ts';
+
+const hex = (code: number): string => code.toString(16).padStart(2, '0');
+const FIRST_LETTER = /(?<!%|%[0-9a-f])[a-z]/i;
+
+/** What is done to an encoded path without a slash at its end. */
+const VEILS: Readonly<Record<string, (path: string) => string>> = {
+  'a UTF-16 escape': (path) => path.replace(FIRST_LETTER, (c) => `%u00${hex(c.charCodeAt(0))}`),
+  'a letter of two bytes': (path) => path.replace(FIRST_LETTER, (c) => `%c1%${hex(c.charCodeAt(0) + 0x40)}`),
+  'a letter of three bytes': (path) => path.replace(FIRST_LETTER, (c) => `%e0%81%${hex(c.charCodeAt(0) + 0x40)}`),
+  'an encoded query': (path) => `${path}%3Fx=1`,
+  'an encoded fragment': (path) => `${path}%23x`,
+  'an encoded parameter': (path) => `${path}%26x`,
+  'a parameter in the path': (path) => `${path}&x=1`,
+  'a parameter of the segment': (path) => `${path};x=1`,
+  'a page behind an encoded query': (path) => `${path}%3Fx/y`,
+  'decomposed accents': (path) => encodeURI(decodeURI(path).normalize('NFD')),
+  'composed accents': (path) => encodeURI(decodeURI(path).normalize('NFC')),
+  'slashes behind an encoded fragment': (path) => `${path}%23/x/y`,
+  'an empty query': (path) => `${path}?`,
+};
+
+/** Paths of one word each that are denied as they stand. */
+const words = [...shipped.tokens.entries()]
+  .map(({ token }) => `/${encodeURIComponent(token)}`)
+  .filter((path) => judge(`https://example.org${path}`).startsWith('deny rules/'));
+
+describe('what hides a page', () => {
+  it('is tried on words enough', () => {
+    expect(words.length).toBeGreaterThan(3000);
+    expect(words.some((path) => path.includes('%'))).toBe(true);
+  });
+
+  it.each(Object.entries(VEILS))('does not hide a word: %s', (_name, veil) => {
+    const soft = words.filter((path) => !judge(`https://example.org${veil(path)}`).startsWith('deny'));
+    expect(soft).toEqual([]);
+  });
+
+  it.each(Object.entries(VEILS))('does not hide a verified page: %s', (_name, veil) => {
+    for (const path of ['/members/entr%C3%A9e', '/a/b.do', '/t%C3%BCr', '/x.y/z-1/go']) {
+      const pages = { login: `https://example.org${path}` };
+      expect([path, judge(`https://example.org${veil(path)}`, { pages })]).toEqual([path, 'deny page_type_db/login']);
+    }
+  });
+
+  it('does not hide a word in a query', () => {
+    const values = ['login', 'user/login', 'basket', 'register'];
+    const hidden = values.flatMap((value) => Object.values(VEILS).map((veil) => veil(value).replaceAll('&', '%26')));
+    const soft = hidden.filter((value) => !judge(`https://example.org/?page=${value}`).startsWith('deny'));
+    expect(soft).toEqual([]);
+  });
+});
