@@ -1,9 +1,9 @@
 /**
- * The C library's calls that Node lacks: memory mapping, advice about it, and advisory file locks. The only import of koffi.
+ * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, and files in memory. The only import of koffi.
  * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
  * owner is an empty one and not the end of the process.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import koffi from 'koffi';
 import { PagegateError } from '../errors.ts';
 
@@ -39,9 +39,11 @@ const madvise = library.func('int madvise(void *address, size_t length, int advi
 const msync = library.func('int msync(void *address, size_t length, int flags)');
 const posixFadvise = library.func('int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)');
 const flock = library.func('int flock(int fd, int operation)');
+const memfdCreate = library.func('int memfd_create(const char *name, unsigned int flags)');
 
 const MS_SYNC = 4;
 const FADVISE_DONT_NEED = 4;
+const MFD_CLOEXEC = 1;
 
 /** A mapped range of a file. */
 export interface Mapping {
@@ -92,6 +94,19 @@ export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
 /** Gives up a lock taken with `lockFile`; closing the file does the same. */
 export function unlockFile(fd: number): void {
   flock(fd, LOCK_UNLOCK);
+}
+
+/** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
+export function memoryFile(text: string): { readonly path: string; close(): void } {
+  const fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
+  if (fd < 0) throw systemFailure('memfd_create', 'cannot make a file in memory');
+  try {
+    writeFileSync(fd, text, 'latin1');
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  return { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
 }
 
 class LibcMapping implements Mapping {

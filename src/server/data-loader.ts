@@ -1,5 +1,5 @@
 /** Opens what a server serves: the index with everything that must hold before it is activated, and the policy. */
-import { statSync } from 'node:fs';
+import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { readTrustedKeys } from '../config/trusted-keys.ts';
@@ -8,9 +8,11 @@ import { PagegateError } from '../errors.ts';
 import { type Index, openIndex } from '../index/reader.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
-import { loadPolicy } from '../policy/load.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { PolicyDocument } from '../policy/documents.ts';
+import { loadPolicyDocument } from '../policy/load.ts';
+import { compilePolicy, type Policy } from '../policy/policy.ts';
 import { VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import type { Log } from './log.ts';
 
 /** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
 export function openCurrentIndex(config: Config): Index {
@@ -19,6 +21,27 @@ export function openCurrentIndex(config: Config): Index {
   try {
     checkVocabulary(index, path);
     checkLicense(config, index);
+    return index;
+  } catch (error) {
+    index.close();
+    throw error;
+  }
+}
+
+/** Where a worker process finds the open file of the index that is served, if it was given one. */
+export const GIVEN_INDEX_FD = 4;
+
+/**
+ * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file that was
+ * activated, unchanged. Throws what is wrong with it; nothing stays open then.
+ */
+export function openGivenIndex(stamp: string): Index {
+  const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
+  if (openFileStamp(GIVEN_INDEX_FD) !== stamp)
+    throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
+  const index = openIndex(path);
+  try {
+    checkVocabulary(index, path);
     return index;
   } catch (error) {
     index.close();
@@ -45,15 +68,49 @@ export function hasSameUnicode({ info }: Index): boolean {
   return info.unicodeVersion === UNICODE_VERSION;
 }
 
+export interface LoadedPolicy {
+  readonly policy: Policy;
+  /** What it was compiled from. */
+  readonly document: PolicyDocument;
+}
+
 /** Loads the policy that the configuration names. Throws what is wrong with it. */
 export function openPolicy(config: Config): Policy {
+  return loadConfiguredPolicy(config).policy;
+}
+
+/** The same, with what it was compiled from. */
+export function loadConfiguredPolicy(config: Config): LoadedPolicy {
   const { profile, file } = config.policy;
-  return loadPolicy({ ...(profile === null ? {} : { profile }), ...(file === null ? {} : { file }) });
+  const document = loadPolicyDocument({ ...(profile === null ? {} : { profile }), ...(file === null ? {} : { file }) });
+  return { policy: compilePolicy(document), document };
+}
+
+/** Reads an index into memory before it is served; a line of the log for each tenth. A failure closes the index. */
+export async function warm(index: Index, log: Log): Promise<void> {
+  let tenths = 0;
+  try {
+    await index.warm((done, total) => {
+      const now = Math.floor((done / total) * 10);
+      if (now > tenths) log('info', 'index_warming', { generation: index.info.generation, percent: now * 10 });
+      tenths = now;
+    });
+  } catch (error) {
+    index.close();
+    throw error;
+  }
 }
 
 /** What a file is now; changes when it is replaced, its link points elsewhere or its mode changes. `-` where there is none. */
 export function fileStamp(path: string | null): string {
   if (path === null) return '-';
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined ? '-' : `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
+  return stat === undefined ? '-' : stampOf(stat);
 }
+
+/** The same of an open file. */
+export function openFileStamp(fd: number): string {
+  return stampOf(fstatSync(fd, { bigint: true }));
+}
+
+const stampOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;

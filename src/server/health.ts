@@ -2,10 +2,10 @@
 import type { Config } from '../config/config.ts';
 import type { Keeper } from '../ledger/keeper.ts';
 import { PROGRAM_VERSION } from '../version.ts';
-import { checkCertificate } from './listener.ts';
+import type { AcceptedParts } from './accepted.ts';
 import { addSnapshots, prometheusText } from './metrics.ts';
 import type { MissingWorker, Replies, Supervisor } from './supervisor.ts';
-import type { ReloadReport, WorkerStatus } from './worker.ts';
+import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
 /** The parts of a server that are looked at. */
 export interface Observed {
@@ -14,6 +14,7 @@ export interface Observed {
   readonly startedAt: Date;
   readonly supervisor: Supervisor;
   readonly keeper: Keeper;
+  readonly accepted: AcceptedParts;
 }
 
 /** Whether every lookup can be answered, why not, and what is not as it should be all the same (an index that was refused …). */
@@ -102,7 +103,7 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
 }
 
 /** Prometheus text. */
-export async function metricsText({ config, supervisor, keeper }: Observed): Promise<string> {
+export async function metricsText({ supervisor, keeper, accepted }: Observed): Promise<string> {
   const { answers, missing } = await supervisor.ask('status');
   const gauges: Record<string, number> = {
     workers: answers.length,
@@ -115,15 +116,8 @@ export async function metricsText({ config, supervisor, keeper }: Observed): Pro
     gauges['index_age_seconds'] = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
     gauges['index_records'] = served.records ?? 0;
   }
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file !== null && key_file !== null) {
-    try {
-      gauges['certificate_expiry_seconds'] =
-        (checkCertificate(certificate_file, key_file).getTime() - Date.now()) / 1_000;
-    } catch {
-      // The files are being replaced; the workers report it when they stay unusable.
-    }
-  }
+  const { certificate } = accepted.parts;
+  if (certificate !== undefined) gauges['certificate_expiry_seconds'] = (certificate.expiresMs - Date.now()) / 1_000;
   const counters: Record<string, number> = { worker_restarts_total: supervisor.restarts };
   const ledger = answers[0]?.ledger;
   if (ledger !== undefined) {

@@ -1,13 +1,14 @@
 /** One listening socket of a worker, plain or with TLS, with its connections counted and capped. */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import { type Certificate, configuredCertificate, readCertificate, withCertificateFiles } from './certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from './uws.ts';
 
 export interface ListenerOptions {
   readonly handle: (res: HttpResponse, req: HttpRequest) => void;
   readonly tls: Config['tls'];
+  /** What to use instead of the files that `tls` names; where neither is, it listens for plain HTTP. */
+  readonly certificate?: Certificate | undefined;
   /** Open connections of this worker, over all its listeners. */
   readonly connections: ConnectionCount;
 }
@@ -30,9 +31,9 @@ export class Listener {
   #socket: us_listen_socket | undefined;
   #connections = 0;
 
-  /** Throws `tls_unusable` when certificate and key do not serve. */
-  constructor({ handle, tls, connections }: ListenerOptions) {
-    this.#app = createApp(tls);
+  /** Throws `tls_unusable` when the files do not serve. */
+  constructor({ handle, tls, certificate, connections }: ListenerOptions) {
+    this.#app = createApp(certificate ?? configuredCertificate(tls), tls.ciphers);
     const onConnection = (res: HttpResponse, change: unknown): void => {
       const by = Number(change) > 0 ? 1 : -1;
       this.#connections += by;
@@ -76,29 +77,15 @@ export class Listener {
   }
 }
 
-function createApp(tls: Config['tls']): TemplatedApp {
+function createApp(certificate: Certificate | undefined, ciphers: string | null): TemplatedApp {
   const uws = loadUws();
-  if (tls.certificate_file === null || tls.key_file === null) return uws.App();
-  checkCertificate(tls.certificate_file, tls.key_file);
-  return uws.SSLApp({
-    cert_file_name: tls.certificate_file,
-    key_file_name: tls.key_file,
-    ...(tls.ciphers === null ? {} : { ssl_ciphers: tls.ciphers }),
-  });
+  if (certificate === undefined) return uws.App();
+  return withCertificateFiles(certificate, (files) =>
+    uws.SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }),
+  );
 }
 
-/** Checks that the files hold a certificate and its key before the transport sees them. Returns when the certificate expires. */
+/** Checks that the files hold a certificate and its key. Returns when the certificate expires; throws `tls_unusable`. */
 export function checkCertificate(certificateFile: string, keyFile: string): Date {
-  try {
-    const certificate = new X509Certificate(readFileSync(certificateFile));
-    const { mode } = statSync(keyFile);
-    if ((mode & 0o007) !== 0) throw new Error(`${keyFile} may be read by everybody; take that right away (chmod 0640)`);
-    if (!certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile)))) {
-      throw new Error(`the key in ${keyFile} does not belong to the certificate in ${certificateFile}`);
-    }
-    return new Date(certificate.validTo);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError('tls_unusable', `${why}.`, { certificate: certificateFile, key: keyFile }, { cause });
-  }
+  return new Date(readCertificate(certificateFile, keyFile).expiresMs);
 }

@@ -9,9 +9,11 @@ import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { startKeeper } from '../ledger/keeper.ts';
 import { mapShared } from '../platform/libc.ts';
+import { type Acceptance, AcceptedParts } from './accepted.ts';
 import { isLoopback } from './address.ts';
 import { listenAdmin } from './admin.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './burst.ts';
+import { type Certificate, configuredCertificate } from './certificate.ts';
 import { listenControl, refuseSecondServer } from './control.ts';
 import {
   addressOf,
@@ -23,7 +25,6 @@ import {
   type ServerStatus,
   serverStatus,
 } from './health.ts';
-import { checkCertificate } from './listener.ts';
 import type { Log } from './log.ts';
 import { Supervisor } from './supervisor.ts';
 import { loadUws } from './uws.ts';
@@ -87,10 +88,11 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, supervisor, keeper, admin, control, log, burstFile } = this.#parts;
+    const { config, supervisor, keeper, accepted, admin, control, log, burstFile } = this.#parts;
     log('info', 'stopping');
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
+    accepted.close();
     // Before the ledger is given up: the next server that waits for it must find the socket free.
     control?.close();
     await keeper.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
@@ -112,7 +114,7 @@ interface Parts extends Observed {
 /** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const { log } = options;
-  checkTransport(config);
+  const accepted = new AcceptedParts(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);
   mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
   const port = await findPort(config.server.host, config.server.port);
@@ -126,9 +128,13 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
   const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
+  const onAccepted = (acceptance: Acceptance): void => accepted.take(acceptance);
   const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
-    if (burstFile === undefined) return startLocal(config, port, log);
-    return forkWorker({ type: 'start', config, number, workers, port, burstFile }, signal);
+    if (burstFile === undefined) return startLocal(config, port, log, onAccepted);
+    return forkWorker(
+      { type: 'start', config, number, workers, port, burstFile, accepted: accepted.parts },
+      { signal, indexFd: accepted.indexFd, onAccepted },
+    );
   };
   const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
   let server: RunningServer | undefined;
@@ -141,6 +147,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
       startedAt: new Date(),
       supervisor,
       keeper,
+      accepted,
       burstFile,
       admin: undefined,
       control: undefined,
@@ -179,18 +186,17 @@ async function openSideDoors(parts: Parts, server: RunningServer): Promise<void>
   });
 }
 
-function checkTransport(config: Config): void {
+/** The certificate, where there is TLS. */
+function checkTransport(config: Config): Certificate | undefined {
   loadUws();
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file !== null && key_file !== null) {
-    checkCertificate(certificate_file, key_file);
-    return;
-  }
+  const certificate = configuredCertificate(config.tls);
+  if (certificate !== undefined) return certificate;
   if (!config.server.plain_http_anywhere && !isLoopback(config.server.host)) {
     throw new PagegateError('plain_http_refused', `server.host is ${config.server.host}.`, {
       host: config.server.host,
     });
   }
+  return undefined;
 }
 
 /**
@@ -232,10 +238,15 @@ function createBurstFile(config: Config): string {
   return path;
 }
 
-async function startLocal(config: Config, port: number, log: Log): Promise<WorkerLink> {
+async function startLocal(
+  config: Config,
+  port: number,
+  log: Log,
+  onAccepted: (acceptance: Acceptance) => void,
+): Promise<WorkerLink> {
   const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
   initializeBurstTable(burstMemory);
-  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log });
+  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log, onAccepted });
   try {
     await worker.listen(port);
     return localLink(worker);

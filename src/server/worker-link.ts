@@ -3,8 +3,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
 import { ERRORS, type ErrorCode, PagegateError } from '../errors.ts';
+import type { Acceptance, Accepted } from './accepted.ts';
 import type { MetricsSnapshot } from './metrics.ts';
-import type { ReloadReport, Worker, WorkerStatus } from './worker.ts';
+import type { Worker } from './worker.ts';
+import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
 /** What a worker can be asked. */
 export interface Answers {
@@ -34,6 +36,15 @@ export interface StartMessage {
   readonly workers: number;
   readonly port: number;
   readonly burstFile: string;
+  readonly accepted: Accepted;
+}
+
+export interface ForkOptions {
+  /** Ends a worker that does not listen yet. */
+  readonly signal: AbortSignal;
+  /** The open file of the index that is served; `accepted.index` is its stamp. */
+  readonly indexFd: number | undefined;
+  readonly onAccepted: (acceptance: Acceptance) => void;
 }
 
 export type ToWorker = StartMessage | { readonly type: 'ask'; readonly id: number; readonly question: Question };
@@ -41,6 +52,7 @@ export type ToWorker = StartMessage | { readonly type: 'ask'; readonly id: numbe
 export type FromWorker =
   | { readonly type: 'listening' }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
+  | { readonly type: 'accepted'; readonly acceptance: Acceptance }
   | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
 
 /** Asks a worker, in whichever process it is. */
@@ -80,12 +92,15 @@ const START_TIMEOUT_MS = 60_000;
  */
 const SEMI_SPACE_FLAG = '--max-semi-space-size=2';
 
-/** Starts a worker process. Resolves when it listens; throws what it failed with. Until then, `signal` ends it. */
-export async function forkWorker(start: StartMessage, signal: AbortSignal): Promise<WorkerLink> {
+/** Starts a worker process. Resolves when it listens; throws what it failed with. */
+export async function forkWorker(start: StartMessage, options: ForkOptions): Promise<WorkerLink> {
+  const { signal, indexFd, onAccepted } = options;
   const child = fork(ENTRY, [], {
     // A flag of the operator's own comes later, so it counts.
     execArgv: [SEMI_SPACE_FLAG, ...process.execArgv.filter((flag) => !flag.startsWith('--inspect'))],
     serialization: 'advanced',
+    // The index comes as file 4: GIVEN_INDEX_FD.
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...(indexFd === undefined ? [] : [indexFd])],
   });
   const link = new ProcessLink(child);
   const onAbort = (): void => link.kill();
@@ -99,6 +114,7 @@ export async function forkWorker(start: StartMessage, signal: AbortSignal): Prom
     child.on('message', (message: FromWorker) => {
       if (message.type === 'listening') resolve();
       else if (message.type === 'failed') reject(asError(message.code, message.message));
+      else if (message.type === 'accepted') return onAccepted(message.acceptance);
       else return;
       clearTimeout(timer);
     });

@@ -1,8 +1,11 @@
 /** The program of a worker process. It lives and ends with the primary: it has no signals and no arguments of its own. */
 
+import { closeSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 import { mapShared } from '../platform/libc.ts';
+import type { Acceptance } from './accepted.ts';
 import { burstTableSizeBytes } from './burst.ts';
+import { GIVEN_INDEX_FD } from './data-loader.ts';
 import { createLog, failureFields, requestFailureFields } from './log.ts';
 import { Worker } from './worker.ts';
 import { answer, type FromWorker, type StartMessage, type ToWorker } from './worker-link.ts';
@@ -14,11 +17,14 @@ function tell(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
-async function start({ config, number, workers, port, burstFile }: StartMessage): Promise<void> {
+async function start({ config, number, workers, port, burstFile, accepted }: StartMessage): Promise<void> {
   const log = createLog(config.log.level, { worker: number, pid: process.pid });
   try {
     const burstMemory = mapShared(burstFile, burstTableSizeBytes(config.burst)).buffer;
-    worker = await Worker.open({ config, number, workers, burstMemory, log });
+    const onAccepted = (acceptance: Acceptance): void => tell({ type: 'accepted', acceptance });
+    worker = await Worker.open({ config, number, workers, burstMemory, log, accepted, onAccepted });
+    // An index that is served no more must not keep its space on the disk.
+    if (accepted.index !== undefined) closeSync(GIVEN_INDEX_FD);
     await worker.listen(port);
     tell({ type: 'listening' });
   } catch (error) {

@@ -6,43 +6,28 @@ import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import type { Index } from '../index/reader.ts';
-import { type Meter, type MeterHealth, openMeter } from '../ledger/meter.ts';
-import type { Policy } from '../policy/policy.ts';
+import { type Meter, openMeter } from '../ledger/meter.ts';
+import { compilePolicy, type Policy } from '../policy/policy.ts';
+import { type Acceptance, type Accepted, loadOrKeep } from './accepted.ts';
 import { BurstGuard } from './burst.ts';
+import { type Certificate, configuredCertificate } from './certificate.ts';
 import { CheckHandler } from './check.ts';
-import { fileStamp, hasSameUnicode, openCurrentIndex, openPolicy } from './data-loader.ts';
+import {
+  fileStamp,
+  hasSameUnicode,
+  type LoadedPolicy,
+  loadConfiguredPolicy,
+  openCurrentIndex,
+  openGivenIndex,
+  warm,
+} from './data-loader.ts';
 import { DecisionLog } from './decision-log.ts';
 import { ConnectionCount, Listener } from './listener.ts';
 import { failureFields, type Log } from './log.ts';
 import { type MetricsSnapshot, WorkerMetrics } from './metrics.ts';
 import { CONTENT_HEADERS } from './refusal.ts';
 import { Served } from './served.ts';
-
-/** What can be loaded anew while serving. */
-export type Part = 'policy' | 'index' | 'certificate';
-
-/** How a part fared: taken into use, found to be the same, or refused for a reason. */
-export type ReloadReport = Readonly<Record<Part, string>>;
-
-export interface WorkerStatus {
-  readonly pid: number;
-  readonly ready: boolean;
-  readonly draining: boolean;
-  readonly data: string | null;
-  readonly generation: number | null;
-  readonly index_created: string | null;
-  readonly dataset: string | null;
-  readonly revision: number | null;
-  readonly records: number | null;
-  readonly page_types_complete: boolean | null;
-  readonly unicode_agrees: boolean | null;
-  readonly policy: string | null;
-  readonly connections: number;
-  readonly in_flight: number;
-  readonly ledger: MeterHealth;
-  /** Why a part is not what the files say; absent parts are fine. */
-  readonly problems: Readonly<Partial<Record<Part, string>>>;
-}
+import type { Part, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -52,6 +37,10 @@ export interface WorkerOptions {
   readonly workers: number;
   readonly burstMemory: ArrayBufferLike;
   readonly log: Log;
+  /** What the other workers serve, for where the files do not serve any more. */
+  readonly accepted?: Accepted;
+  /** Called when this worker has taken a part into use. */
+  readonly onAccepted?: (acceptance: Acceptance) => void;
 }
 
 /** Without new requests for this long, a stopping worker takes its open connections for idle. */
@@ -66,8 +55,11 @@ export class Worker {
   readonly #handler: CheckHandler;
   readonly #decisions: DecisionLog | undefined;
   readonly #connections: ConnectionCount;
+  readonly #onAccepted: (acceptance: Acceptance) => void;
   readonly #problems: Partial<Record<Part, string>> = {};
   readonly #stamps: Record<Part, string> = { policy: '', index: '', certificate: '' };
+  /** Only until the worker listens. */
+  #accepted: Accepted;
   #served: Served | undefined;
   #policy: Policy;
   readonly #pairs = new Map<Index, number>();
@@ -78,16 +70,17 @@ export class Worker {
   #loading: Promise<unknown> = Promise.resolve();
   #poll: NodeJS.Timeout | undefined;
 
-  private constructor({ config, number, workers, burstMemory, log }: WorkerOptions, meter: Meter) {
+  private constructor(options: WorkerOptions, meter: Meter) {
+    const { config, number, workers, burstMemory, log, accepted = {}, onAccepted = () => {} } = options;
     this.#config = config;
     this.#log = log;
+    this.#accepted = accepted;
+    this.#onAccepted = onAccepted;
     this.#meter = meter;
     this.#connections = new ConnectionCount(Math.ceil(config.server.max_connections / workers), () =>
       this.#metrics.count('connections_refused_total'),
     );
-    this.#stamps.policy = this.#stampOf('policy');
-    this.#policy = openPolicy(config);
-    for (const warning of this.#policy.warnings) log('warn', 'policy_warning', { warning });
+    this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#handler = new CheckHandler({
       config,
@@ -103,13 +96,16 @@ export class Worker {
     });
   }
 
-  /** Opens ledger, policy and index. A policy or ledger that cannot be used stops the start; an index can come later. */
+  /**
+   * Opens ledger, policy and index. A policy or ledger that cannot be used stops the start. An index can come later, unless the other
+   * workers have one: then this one has it too, or does not start.
+   */
   static async open(options: WorkerOptions): Promise<Worker> {
     const { config } = options;
     const meter = await openMeter({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
     try {
       const worker = new Worker(options, meter);
-      await worker.#reload('index', () => worker.#swapIndex());
+      await worker.#firstIndex();
       return worker;
     } catch (error) {
       await meter.close();
@@ -120,9 +116,15 @@ export class Worker {
   /** Listens and begins to watch files. */
   async listen(port: number): Promise<void> {
     this.#stamps.certificate = this.#stampOf('certificate');
-    this.#listener = this.#createListener();
+    const { certificate: kept } = this.#accepted;
+    const load = (): Certificate | undefined => configuredCertificate(this.#config.tls);
+    const { value, problem } = loadOrKeep(load, kept === undefined ? undefined : () => kept);
+    this.#accepted = {};
+    this.#listener = this.#createListener(value);
     this.#port = port;
     await this.#listener.listen(this.#config.server.host, port);
+    if (problem !== undefined) this.#keep('certificate', problem);
+    else if (value !== undefined) this.#onAccepted({ part: 'certificate', certificate: value });
     this.#poll = setInterval(() => void this.#oneAtATime(() => this.#look()), this.#config.index.poll_seconds * 1_000);
     this.#poll.unref();
   }
@@ -196,9 +198,37 @@ export class Worker {
     await this.#decisions?.close();
   }
 
-  #createListener(): Listener {
+  #firstPolicy(): Policy {
+    this.#stamps.policy = this.#stampOf('policy');
+    const { policy: kept } = this.#accepted;
+    const keep = kept === undefined ? undefined : () => ({ policy: compilePolicy(kept), document: kept });
+    const { value, problem } = loadOrKeep(() => loadConfiguredPolicy(this.#config), keep);
+    if (problem === undefined) this.#accept(value);
+    else this.#keep('policy', problem);
+    return value.policy;
+  }
+
+  async #firstIndex(): Promise<void> {
+    await this.#reload('index', () => this.#swapIndex());
+    if (this.#served !== undefined || this.#accepted.index === undefined) return;
+    await this.#serve(openGivenIndex(this.#accepted.index));
+    this.#log('warn', 'index_kept', { reason: this.#problems.index });
+  }
+
+  /** The files of a part do not serve, what the other workers serve does. */
+  #keep(part: Part, problem: unknown): void {
+    const reason = this.#refuse(part, problem);
+    this.#log('warn', `${part}_kept`, { reason });
+  }
+
+  #accept({ policy, document }: LoadedPolicy): void {
+    for (const warning of policy.warnings) this.#log('warn', 'policy_warning', { warning });
+    this.#onAccepted({ part: 'policy', document });
+  }
+
+  #createListener(certificate: Certificate | undefined): Listener {
     const handle = this.#handler.handle.bind(this.#handler);
-    return new Listener({ handle, tls: this.#config.tls, connections: this.#connections });
+    return new Listener({ handle, tls: this.#config.tls, certificate, connections: this.#connections });
   }
 
   /** Reloads what changed on the disk since it was last looked at. */
@@ -240,25 +270,39 @@ export class Worker {
       delete this.#problems[part];
       return outcome;
     } catch (error) {
-      const reason = error instanceof PagegateError ? error.message : String(error);
-      this.#problems[part] = reason;
-      this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
-      this.#log('error', `${part}_refused`, failureFields(error));
-      return `refused: ${reason}`;
+      return `refused: ${this.#refuse(part, error)}`;
     }
   }
 
+  /** Returns why, in words. */
+  #refuse(part: Part, error: unknown): string {
+    const reason = error instanceof PagegateError ? error.message : String(error);
+    this.#problems[part] = reason;
+    this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
+    this.#log('error', `${part}_refused`, failureFields(error));
+    return reason;
+  }
+
   async #swapIndex(): Promise<string> {
+    const stamp = this.#stampOf('index');
     const index = openCurrentIndex(this.#config);
-    if (!hasSameUnicode(index)) this.#log('warn', 'unicode_differs', { index: index.info.unicodeVersion });
-    if (this.#config.index.warm) await warm(index, this.#log);
-    this.#use(this.#pair(index, this.#policy), 'index');
+    // Another file may have taken the place of the one that was looked at; it is found at the next look.
+    const isSame = stamp === this.#stampOf('index');
+    await this.#serve(index);
+    if (isSame) this.#onAccepted({ part: 'index', stamp });
     return `generation ${index.info.generation}`;
   }
 
+  async #serve(index: Index): Promise<void> {
+    if (!hasSameUnicode(index)) this.#log('warn', 'unicode_differs', { index: index.info.unicodeVersion });
+    if (this.#config.index.warm) await warm(index, this.#log);
+    this.#use(this.#pair(index, this.#policy), 'index');
+  }
+
   async #swapPolicy(): Promise<string> {
-    const policy = openPolicy(this.#config);
-    for (const warning of policy.warnings) this.#log('warn', 'policy_warning', { warning });
+    const loaded = loadConfiguredPolicy(this.#config);
+    this.#accept(loaded);
+    const { policy } = loaded;
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
     if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');
@@ -289,8 +333,9 @@ export class Worker {
 
   /** A listener with the new certificate takes over the port; open connections stay with the old one until they end. */
   async #swapCertificate(): Promise<string> {
-    if (this.#config.tls.certificate_file === null) return 'none';
-    const next = this.#createListener();
+    const certificate = configuredCertificate(this.#config.tls);
+    if (certificate === undefined) return 'none';
+    const next = this.#createListener(certificate);
     try {
       await next.listen(this.#config.server.host, this.#port);
     } catch (error) {
@@ -300,6 +345,7 @@ export class Worker {
     const old = this.#listener;
     this.#listener = next;
     if (old !== undefined) await this.#retire(old);
+    this.#onAccepted({ part: 'certificate', certificate });
     this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
     this.#log('info', 'certificate_in_use');
     return 'in use';
@@ -324,21 +370,6 @@ export class Worker {
       listener.close();
       return false;
     });
-  }
-}
-
-/** Reads an index into memory before it is served; a line of the log for each tenth. */
-async function warm(index: Index, log: Log): Promise<void> {
-  let tenths = 0;
-  try {
-    await index.warm((done, total) => {
-      const now = Math.floor((done / total) * 10);
-      if (now > tenths) log('info', 'index_warming', { generation: index.info.generation, percent: now * 10 });
-      tenths = now;
-    });
-  } catch (error) {
-    index.close();
-    throw error;
   }
 }
 
