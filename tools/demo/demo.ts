@@ -140,7 +140,7 @@ function sayHowToGoOn(key: string): void {
   heading('How to go on');
   say('make serve                      serve this index and this account on http://127.0.0.1:8080 until Ctrl-C, then:');
   say(
-    `curl -sG -H 'X-API-Key: ${key}' http://127.0.0.1:8080/api/check --data-urlencode 'url=https://www.netlify.com/pricing/'`,
+    `curl -sG --noproxy '*' -H 'X-API-Key: ${key}' http://127.0.0.1:8080/api/check --data-urlencode 'url=https://www.netlify.com/pricing/'`,
   );
   say('npx pagegate explain --config var/demo/pagegate.json https://www.twitch.tv/login      what each layer said');
   say('npx pagegate inspect var/demo/state/index/current/index.pgx                              what the file holds');
