@@ -66,14 +66,16 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
   return match.order < best.order ? match : best;
 }
 
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
+
 /**
- * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), repeated slashes as one, no parameters
- * of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end of the path (the
- * root is empty).
+ * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), nothing invisible, repeated slashes as
+ * one, no parameters of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end
+ * of the path (the root is empty).
  */
 export function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();
-  if (hasFoldedEnds(path)) path = path.normalize('NFC').split('/').map(foldSegment).join('/');
+  if (hasFoldedEnds(path)) path = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment).join('/');
   if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
   return path.endsWith('/') ? path.slice(0, -1) : path;
 }

@@ -10,6 +10,8 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'a UTF-16 escape': (path) => path.replace(FIRST_LETTER, (c) => `%u00${hex(c.charCodeAt(0))}`),
   'a letter of two bytes': (path) => path.replace(FIRST_LETTER, (c) => `%c1%${hex(c.charCodeAt(0) + 0x40)}`),
   'a letter of three bytes': (path) => path.replace(FIRST_LETTER, (c) => `%e0%81%${hex(c.charCodeAt(0) + 0x40)}`),
+  'a soft hyphen': (path) => path.replace(FIRST_LETTER, '$&%C2%AD'),
+  'a blank of no width': (path) => `${path}%E2%80%8B`,
   'an encoded query': (path) => `${path}%3Fx=1`,
   'an encoded fragment': (path) => `${path}%23x`,
   'an encoded parameter': (path) => `${path}%26x`,

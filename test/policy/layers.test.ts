@@ -128,6 +128,8 @@ describe('verified pages', () => {
     ['https://example.org/.sso-page', false],
     ['https://example.org/sso-page.%20./step', true],
     ['https://example.org/sso-page%c2%a0', true],
+    ['https://example.org/sso-page%E2%80%8B', true],
+    ['https://example.org/ss%C2%ADo-page/x', true],
     ['https://example.org/sso-page%3Fx=1', true],
     ['https://example.org/sso-page%23x', true],
     ['https://example.org/sso-page%26x', true],

@@ -9,7 +9,7 @@ import { shipped } from './support.ts';
 const HOSTS = ['example.org', 'www.example.org', 'www.www.example.org', 'a.example.org', 'example.orga', 'www.com'];
 const PIECES = (
   'login Login docs a index index.html Index.php default.aspx default defaults in de d i .. . ... a. %2e %61 %2F %3b %20 ; ;v=1 a;b ' +
-  'login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a tu%CC%88r t%C3%BCr tu login.json login.css %26 l%u006fgin l%c1%afgin'
+  'login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a tu%CC%88r t%C3%BCr tu lo%C2%ADgin docs%E2%80%8B login.json login.css %26 l%u006fgin l%c1%afgin'
 ).split(' ');
 const TAILS = [
   '',
