@@ -95,9 +95,10 @@ export class LocalWorker implements BuildWorker {
   }
 
   async finishScan(): Promise<ScanResult> {
-    const file = this.#spill!.finish();
-    const { sizeBytes } = this.#spill!;
+    const spill = this.#spill!;
     const { maxAnswerSizeBytes } = this.#scanner!;
+    const file = spill.finish();
+    const { sizeBytes } = spill;
     this.#spill = undefined;
     this.#scanner = undefined;
     return { file, sizeBytes, maxAnswerSizeBytes };
@@ -113,7 +114,7 @@ export class LocalWorker implements BuildWorker {
 
   async close(): Promise<void> {
     this.#scanner?.stop();
-    this.#spill?.finish();
+    this.#spill?.discard();
     this.#spill = undefined;
   }
 }

@@ -77,10 +77,15 @@ export class SpillWriter {
   /** Writes what is left and closes the file. */
   finish(): SpillFile {
     for (let partition = 0; partition < this.#blocks.length; partition++) this.#flush(partition);
+    this.discard();
+    return { path: this.#path, blocks: this.#blocks };
+  }
+
+  /** Closes the file without what is left to write: nobody will read it. */
+  discard(): void {
     closeSync(this.#descriptor);
     // Given back now, the memory does not wait for the garbage collector.
     (this.#bytes.buffer as ArrayBuffer).transfer(0);
-    return { path: this.#path, blocks: this.#blocks };
   }
 
   #flush(partition: number): void {

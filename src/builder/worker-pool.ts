@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
 import type { BuildWorker, EncodePlan, ScanResult, WorkerSetup } from './build-worker.ts';
 import type { EncodedUnit } from './encode-unit.ts';
+import { failureOf } from './failure.ts';
 import type { PartOutcome } from './scan-part.ts';
 
 export interface WorkerCall {
@@ -17,12 +18,16 @@ export interface PackedFailure {
   readonly details: ErrorDetails;
 }
 
+/** The first message of a thread: it has loaded its modules. */
+export const READY = 'ready';
+
 export type WorkerReply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
 /** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 };
 
-export function packFailure(error: unknown): PackedFailure {
+export function packFailure(thrown: unknown): PackedFailure {
+  const error = failureOf(thrown);
   if (!(error instanceof PagegateError)) {
     return { what: error instanceof Error ? (error.stack ?? error.message) : String(error), details: {} };
   }
@@ -37,6 +42,8 @@ function unpackFailure({ code, what, details }: PackedFailure): Error {
 /** A worker in a thread of its own. */
 class ThreadWorker implements BuildWorker {
   readonly #thread: Worker;
+  /** Once the thread has loaded its modules, or has ended. */
+  readonly #started: Promise<void>;
   #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void } | undefined;
   #failure: Error | undefined;
 
@@ -45,7 +52,11 @@ class ThreadWorker implements BuildWorker {
       workerData: setup,
       resourceLimits: THREAD_LIMITS,
     });
-    this.#thread.on('message', (reply: WorkerReply) => {
+    const { promise, resolve: start } = Promise.withResolvers<void>();
+    this.#started = promise;
+    this.#thread.once('exit', () => start());
+    this.#thread.on('message', (reply: WorkerReply | typeof READY) => {
+      if (reply === READY) return start();
       const pending = this.#pending;
       this.#pending = undefined;
       if ('failure' in reply) pending?.reject(unpackFailure(reply.failure));
@@ -80,6 +91,8 @@ class ThreadWorker implements BuildWorker {
   }
 
   async close(): Promise<void> {
+    // V8 aborts the process where a thread is terminated while it loads its modules.
+    await this.#started;
     await this.#thread.terminate();
   }
 

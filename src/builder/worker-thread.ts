@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { type EncodePlan, LocalWorker, type WorkerSetup } from './build-worker.ts';
 import type { WorkerCall, WorkerReply } from './worker-pool.ts';
-import { packFailure } from './worker-pool.ts';
+import { packFailure, READY } from './worker-pool.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this module runs in a worker thread');
@@ -34,3 +34,4 @@ port.on('message', (call: WorkerCall) => {
     (error: unknown) => port.postMessage({ failure: packFailure(error) } satisfies WorkerReply),
   );
 });
+port.postMessage(READY);
