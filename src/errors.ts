@@ -220,7 +220,7 @@ export const ERRORS = table({
   },
   drop_file_name: {
     exit: EXIT.refused,
-    message: 'The manifest lists a file name that is not plain; the drop is refused, ask the vendor.',
+    message: 'The manifest lists a file name twice; the drop is refused, ask the vendor.',
   },
   drop_file_kind: {
     exit: EXIT.refused,
@@ -398,9 +398,13 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'There is not enough free space for the build; free some, or choose another place with --temp.',
   },
+  build_path: {
+    exit: EXIT.bad_input,
+    message: 'A path that the build is given to write to cannot be meant; correct it.',
+  },
   build_output_exists: {
     exit: EXIT.refused,
-    message: 'The output path is taken by something that is no regular file; choose another.',
+    message: 'A path that the build would write to is taken by something that it does not replace; choose another.',
   },
   build_too_large: {
     exit: EXIT.refused,
@@ -408,7 +412,7 @@ export const ERRORS = table({
   },
   build_failed: {
     exit: EXIT.environment,
-    message: 'The build could not write its files; nothing half-done was left behind.',
+    message: 'The build could not read or write its files; nothing half-done was left behind.',
   },
 
   // policy

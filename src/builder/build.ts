@@ -2,9 +2,9 @@
  * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, part by hash) → sort → write → fsync → verify
  * → rename → report. The same drop gives the same bytes, however many workers there are.
  */
-import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
@@ -14,15 +14,17 @@ import { PROGRAM_VERSION } from '../version.ts';
 import type { BuildWorker } from './build-worker.ts';
 import { catalogOf } from './catalog.ts';
 import { planUnits } from './encode-unit.ts';
+import { failureOf } from './failure.ts';
 import { checkParts, type Manifest, readManifest } from './manifest.ts';
-import type { BuildOptions } from './options.ts';
+import { type BuildOptions, WORKERS_MAX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { RankSet } from './rank-set.ts';
-import { gatherRejects } from './rejects.ts';
+import { gatherRejects, publishRejects } from './rejects.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
 import { PartitionSorter } from './sort-partition.ts';
 import { checkSpace } from './space.ts';
 import { partitionSize, type SpillFile } from './spill.ts';
+import { type BuildTargets, prepareTargets } from './targets.ts';
 import { abortable, runInOrder, startWorkers } from './worker-pool.ts';
 import { removeLeftovers, Workspace } from './workspace.ts';
 
@@ -42,6 +44,7 @@ const DECODED_RECORDS_MAX = 1_000_000;
 interface Build {
   readonly options: BuildOptions;
   readonly manifest: Manifest;
+  readonly targets: BuildTargets;
   readonly workspace: Workspace;
   readonly partitionBits: number;
   readonly meter: ProgressMeter;
@@ -53,33 +56,33 @@ interface Build {
  * the report. Where it throws, nothing is left behind and an index that was at `out` is untouched.
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
+  try {
+    return await prepareAndRun(options);
+  } catch (error) {
+    throw failureOf(error);
+  }
+}
+
+async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
   if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is a ${manifest.kind} drop.`);
   checkParts(options.drop, manifest);
-  checkOutput(options.out);
-  const tempParent = resolve(options.tempDir ?? dirname(options.out));
-  mkdirSync(tempParent, { recursive: true });
-  mkdirSync(dirname(resolve(options.out)), { recursive: true });
-  const partitionBits = planPartitionBits(countRecords(manifest));
-  removeLeftovers(tempParent, resolve(options.out));
-  const tempBytes = await checkSpace(manifest, tempParent, dirname(resolve(options.out)));
-  const workers = options.workers ?? availableParallelism();
-  const plan = {
-    records: countRecords(manifest),
-    parts: manifest.files.length,
-    workers,
-    tempDir: tempParent,
-    tempBytes,
-  };
-  options.onStart?.(plan);
-  const workspace = new Workspace(tempParent, resolve(options.out));
+  const targets = prepareTargets(options);
+  const { out, rejects, tempParent } = targets;
+  removeLeftovers(tempParent, out, ...(rejects === undefined ? [] : [rejects]));
+  const tempBytes = await checkSpace(manifest, tempParent, dirname(out));
+  const records = countRecords(manifest);
+  const workers = Math.min(WORKERS_MAX, options.workers ?? availableParallelism());
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
   draft.workers = workers;
-  const build = { options, manifest, workspace, partitionBits, meter: new ProgressMeter(options.onProgress), draft };
+  const workspace = new Workspace(tempParent, out, rejects);
+  const meter = new ProgressMeter(options.onProgress);
   try {
-    return await run(build);
+    options.onStart?.({ records, parts: manifest.files.length, workers, tempDir: tempParent, tempBytes });
+    const partitionBits = planPartitionBits(records);
+    return await run({ options, manifest, targets, workspace, partitionBits, meter, draft });
   } finally {
-    build.meter.close();
+    meter.close();
     workspace.remove();
   }
 }
@@ -116,28 +119,30 @@ async function run(build: Build): Promise<BuildReport> {
     draft.recordCount = writer.recordCount;
     await Promise.all(workers.map((worker) => worker.close()));
     await draft.time('verify', () => verify(build, workspace.unfinished));
-    gatherRejects(workspace.path, parts.length, options.rejectsFile, draft);
+    const { out, rejects } = build.targets;
+    if (rejects !== undefined) {
+      draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workspace.unfinishedRejects);
+      if (draft.rejectsWritten > 0) draft.rejectsFile = options.rejectsFile!;
+    }
     // Without threads the steps before hold up the signals; this is the last moment to give up. Signals come between two turns.
     await nextTurn();
     await nextTurn();
     signal?.throwIfAborted();
-    publish(workspace.unfinished, resolve(options.out));
+    if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
+    publish(workspace.unfinished, out);
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
-    await Promise.all(workers.map((worker) => worker.close()));
-    writer?.abort();
-    throw failureOf(error);
+    // Why it ended is what matters: what fails on the way out is left to the workspace.
+    await Promise.allSettled(workers.map((worker) => worker.close()));
+    try {
+      writer?.abort();
+    } catch {}
+    throw error;
   }
 }
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
-
-function checkOutput(out: string): void {
-  const stats = lstatSync(out, { throwIfNoEntry: false });
-  if (stats === undefined || stats.isFile()) return;
-  throw new PagegateError('build_output_exists', `${out} is there.`, { path: out });
-}
 
 function planPartitionBits(records: number): number {
   const wanted = Math.ceil(Math.log2(Math.max(1, (records * SPILLED_RECORD_BYTES) / PARTITION_WANTED_BYTES)));
@@ -261,16 +266,4 @@ function publish(building: string, out: string): void {
   const folder = openSync(dirname(out), 'r');
   fsyncSync(folder);
   closeSync(folder);
-}
-
-/** A full disk is the one failure of the system that a build is likely to meet. */
-function failureOf(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof PagegateError || !('code' in error)) return error;
-  const code = String(error.code);
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return new PagegateError('build_no_space', error.message, {}, { cause: error });
-  if (/^E[A-Z]+$/.test(code) && 'syscall' in error) {
-    return new PagegateError('build_failed', error.message, {}, { cause: error });
-  }
-  return error;
 }

@@ -2,18 +2,24 @@
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import type { OnProgress } from './progress.ts';
 
+/** Threads of a build, at most: more are of no use to anybody, and each takes its memory. */
+export const WORKERS_MAX = 256;
+
 export interface BuildOptions {
   /** The folder that holds manifest.json. */
   readonly drop: string;
   /** Where the index goes; an index that is there is replaced in one step. */
   readonly out: string;
   readonly generation: number;
-  /** Threads; 0 works in the caller's. Without it, as many as the machine has cores. */
+  /** Threads, at most `WORKERS_MAX` of them; 0 works in the caller's. Without it, as many as the machine has cores. */
   readonly workers?: number;
   /** For temporary files; the output's folder without it. */
   readonly tempDir?: string;
   readonly vocabulary?: VocabularyScope;
-  /** Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. */
+  /**
+   * Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. The report of an earlier build
+   * is replaced, or removed; anything else that is there is refused.
+   */
   readonly rejectsFile?: string;
   /** Told once, before the work begins. */
   readonly onStart?: (plan: BuildPlan) => void;

@@ -1,6 +1,7 @@
 /** Counts by name, and the side file of rejects. */
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import type { Finding } from '../record/findings.ts';
+import { writeFully } from './spill.ts';
 
 /** Counts by name; only what was seen is there. */
 export type Counts = Record<string, number>;
@@ -31,6 +32,7 @@ export class RejectsWriter {
   readonly #part: string;
   #descriptor = -1;
   #buffered = '';
+  #sizeBytes = 0;
   #written = 0;
 
   constructor(path: string, part: string) {
@@ -51,14 +53,19 @@ export class RejectsWriter {
   }
 
   close(): void {
-    if (this.#buffered !== '') this.#flush();
-    if (this.#descriptor !== -1) closeSync(this.#descriptor);
-    this.#descriptor = -1;
+    try {
+      if (this.#buffered !== '') this.#flush();
+    } finally {
+      if (this.#descriptor !== -1) closeSync(this.#descriptor);
+      this.#descriptor = -1;
+    }
   }
 
   #flush(): void {
     if (this.#descriptor === -1) this.#descriptor = openSync(this.#path, 'wx', 0o600);
-    writeSync(this.#descriptor, this.#buffered);
+    const bytes = Buffer.from(this.#buffered);
     this.#buffered = '';
+    writeFully(this.#descriptor, bytes, 0, bytes.length, this.#sizeBytes);
+    this.#sizeBytes += bytes.length;
   }
 }

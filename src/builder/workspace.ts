@@ -1,7 +1,7 @@
 /**
- * What a build has on the disk before it is done: a folder of temporary files, and the unfinished index beside the place where it goes. A build
- * that ends as it should removes both; one that was killed cannot, and the next build in the same place does it instead. What tells
- * the two apart is a lock: the kernel gives it up when its holder ends, however it ends.
+ * What a build has on the disk before it is done: a folder of temporary files, and the unfinished index and report of rejects, each beside
+ * the place where it goes. A build that ends as it should removes them; one that was killed cannot, and the next build in the same
+ * place does it instead. What tells the two apart is a lock: the kernel gives it up when its holder ends, however it ends.
  */
 import {
   closeSync,
@@ -28,20 +28,43 @@ export class Workspace {
   readonly path: string;
   /** Where the index is written until it gets its name. */
   readonly unfinished: string;
+  /** The same for the report of rejects. */
+  readonly unfinishedRejects: string;
+  /** What is this build's own, and goes with it. */
+  readonly #own: string[] = [];
   readonly #locks: number[] = [];
 
-  /** A new folder in `parent`, for an index that goes to `out`; both folders must be there. */
-  constructor(parent: string, out: string) {
+  /**
+   * A new folder in `parent`, for an index that goes to `out` and rejects that go to `rejects`; their folders must be there. Throws the
+   * system's error where one of the files could not be made, and leaves nothing behind.
+   */
+  constructor(parent: string, out: string, rejects?: string) {
     this.unfinished = `${out}${UNFINISHED}${process.pid}`;
+    this.unfinishedRejects = `${rejects ?? out}${UNFINISHED}${process.pid}`;
     this.path = mkdtempSync(join(parent, PREFIX));
-    const unnamed = join(this.path, UNNAMED_LOCK);
-    this.#lock(unnamed, 'wx');
-    renameSync(unnamed, join(this.path, LOCK));
+    this.#own.push(this.path);
+    try {
+      const unnamed = join(this.path, UNNAMED_LOCK);
+      this.#lock(unnamed, 'wx');
+      renameSync(unnamed, join(this.path, LOCK));
+      this.#reserve(this.unfinished);
+      if (rejects !== undefined) this.#reserve(this.unfinishedRejects);
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
   }
 
   /** Says that the unfinished index is there and this process's own. */
   claim(): void {
     this.#lock(this.unfinished, 'r');
+  }
+
+  /** Tries whether a file can be made, so that a build does not learn it at its end. */
+  #reserve(path: string): void {
+    closeSync(openSync(path, 'wx', 0o600));
+    this.#own.push(path);
+    rmSync(path);
   }
 
   #lock(path: string, flags: 'wx' | 'r'): void {
@@ -50,20 +73,25 @@ export class Workspace {
     lockFile(lock, 'exclusive');
   }
 
-  /** Removes the folder and all that is in it, and the unfinished index if it is still there. */
+  /** Removes the folder and all that is in it, and the unfinished files if they are still there. */
   remove(): void {
-    remove(this.path);
-    remove(this.unfinished);
+    for (const path of this.#own.splice(0)) {
+      try {
+        remove(path);
+      } catch {
+        // What cannot be removed now is left to the next build, and must not hide why this one ended.
+      }
+    }
     for (const lock of this.#locks.splice(0)) closeSync(lock);
   }
 }
 
 const remove = (path: string): void => rmSync(path, { recursive: true, force: true });
 
-/** Removes what killed builds left, in the folder for temporary files and beside the index. */
-export function removeLeftovers(parent: string, out: string): void {
+/** Removes what killed builds left, in the folder for temporary files and beside the files that they wrote. */
+export function removeLeftovers(parent: string, ...files: readonly string[]): void {
   removeAbandoned(parent, PREFIX, isAbandonedFolder);
-  removeAbandoned(dirname(out), `${basename(out)}${UNFINISHED}`, isAbandonedFile);
+  for (const file of files) removeAbandoned(dirname(file), `${basename(file)}${UNFINISHED}`, isAbandonedFile);
 }
 
 /** Removes what is in a folder, begins with a prefix and is abandoned. */

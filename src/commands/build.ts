@@ -1,6 +1,7 @@
 /** `pagegate build`: a drop becomes an index file. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildPlan } from '../builder/build.ts';
+import { WORKERS_MAX } from '../builder/options.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
@@ -22,10 +23,13 @@ export function registerBuild(program: Command): void {
     .argument('<drop>', 'folder that holds manifest.json and the parts')
     .requiredOption('-o, --out <file>', 'where the index goes; an index that is there is replaced in one step')
     .option('--generation <n>', 'number that the index carries', wholeNumber, 1)
-    .option('--workers <n>', 'threads (default: one for each core)', wholeNumber)
+    .option('--workers <n>', `threads, at most ${WORKERS_MAX} (default: one for each core)`, threadCount)
     .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
     .option('--vocabulary <scope>', 'page types to keep: core (20) or full (28)', vocabularyScope, 'full')
-    .option('--rejects <file>', 'where rejected lines, pages and facts go (default: FILE.rejects.ndjson)')
+    .option(
+      '--rejects <file>',
+      'where rejected lines, pages and facts go; replaces a report of rejects or an empty file, nothing else (default: FILE.rejects.ndjson)',
+    )
     .option('--no-rejects', 'only count what is rejected')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate build data/sample --out var/index.pgx')
@@ -35,6 +39,12 @@ export function registerBuild(program: Command): void {
 function wholeNumber(text: string): number {
   if (!/^[0-9]{1,9}$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
   return Number(text);
+}
+
+function threadCount(text: string): number {
+  const count = wholeNumber(text);
+  if (count > WORKERS_MAX) throw new InvalidArgumentError(`At most ${WORKERS_MAX} are possible.`);
+  return count;
 }
 
 function vocabularyScope(text: string): string {

@@ -256,7 +256,7 @@ describe('a build', () => {
 
   it('removes the rejects of a build before where this one has none', async () => {
     const rejectsFile = join(folder, 'rejects.ndjson');
-    writeFileSync(rejectsFile, 'old\n');
+    writeFileSync(rejectsFile, `${JSON.stringify({ file: 'a', line: 1, level: 'line', reason: 'old', detail: '' })}\n`);
     await makeDrop(drop, { 'a.ndjson': entries(1, 'a') });
     await build({ rejectsFile });
     expect(readdirSync(folder).sort()).toEqual(['drop', 'out']);

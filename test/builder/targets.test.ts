@@ -1,0 +1,163 @@
+/** The paths that a build writes to: refused at its beginning where they cannot be meant, are taken or cannot be written. */
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
+import { makeFolder } from '../../src/builder/folders.ts';
+import { removeLeftovers } from '../../src/builder/workspace.ts';
+import { makeDrop } from './drop.ts';
+
+const CLEAN = '{"domain":"a.example"}\n';
+const DIRTY = `${CLEAN}{"domain":"localhost"}\n`;
+let folder = '';
+let out = '';
+let rejects = '';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-targets-test-'));
+  out = join(folder, 'index.pgx');
+  rejects = join(folder, 'rejects');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function build(content: string, options: Partial<BuildOptions> = {}): Promise<unknown> {
+  await makeDrop(join(folder, 'drop'), { 'a.ndjson': content });
+  return await buildIndex({ drop: join(folder, 'drop'), out, generation: 1, workers: 0, ...options });
+}
+
+/** The code of what a build throws before it begins. */
+async function refusal(options: Partial<BuildOptions>, content = DIRTY): Promise<string> {
+  let hasBegun = false;
+  const onStart = (): void => {
+    hasBegun = true;
+  };
+  const code = await build(content, { ...options, onStart }).then(
+    () => 'none',
+    (error: unknown) => String((error as { code?: string }).code),
+  );
+  return hasBegun ? `${code}, too late` : code;
+}
+
+describe('the rejects', () => {
+  it.each([
+    ['clean', CLEAN],
+    ['dirty', DIRTY],
+  ])('of a %s drop replace no file but a report of rejects', async (_, content) => {
+    writeFileSync(rejects, 'my notes\n');
+    expect(await refusal({ rejectsFile: rejects }, content)).toBe('build_output_exists');
+    writeFileSync(rejects, '{"file":"a"}\n');
+    expect(await refusal({ rejectsFile: rejects }, content)).toBe('build_output_exists');
+    expect(readFileSync(rejects, 'utf8')).toBe('{"file":"a"}\n');
+    writeFileSync(rejects, '');
+    await build(content, { rejectsFile: rejects });
+    await build(DIRTY, { rejectsFile: rejects });
+    expect(readFileSync(rejects, 'utf8')).toContain('domain_single_label');
+    await build(content, { rejectsFile: rejects });
+    expect(existsSync(rejects)).toBe(content === DIRTY);
+  });
+
+  it('replace no link, folder or pipe', async () => {
+    writeFileSync(join(folder, 'elsewhere'), '');
+    symlinkSync('elsewhere', rejects);
+    for (const content of [CLEAN, DIRTY]) {
+      expect(await refusal({ rejectsFile: rejects }, content)).toBe('build_output_exists');
+    }
+    expect(lstatSync(rejects).isSymbolicLink()).toBe(true);
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    for (const path of [pipe, folder]) {
+      expect(await refusal({ rejectsFile: path })).toBe('build_output_exists');
+      expect(existsSync(path)).toBe(true);
+    }
+  });
+
+  it('do not go where the index goes, however that is spelled', async () => {
+    await build(CLEAN);
+    symlinkSync('.', join(folder, 'here'));
+    linkSync(out, join(folder, 'hard'));
+    for (const path of [out, join(folder, 'drop/../index.pgx'), join(folder, 'here/index.pgx'), join(folder, 'hard')]) {
+      expect(await refusal({ rejectsFile: path })).toBe('build_path');
+    }
+    expect(existsSync(out)).toBe(true);
+    rmSync(out);
+    expect(await refusal({ rejectsFile: join(folder, 'here/index.pgx') })).toBe('build_path');
+  });
+
+  it('of a killed build that were not done yet are removed by the next', async () => {
+    writeFileSync(`${rejects}.building-${process.pid}`, 'x');
+    removeLeftovers(folder, out, rejects);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('a path', () => {
+  it('that names no file is refused', async () => {
+    for (const path of ['', 'new/', '.', '..', join(folder, 'new/'), `${folder}/..`]) {
+      expect(await refusal({ out: path })).toBe('build_path');
+      expect(await refusal({ rejectsFile: path })).toBe('build_path');
+    }
+    expect(await refusal({ tempDir: '' })).toBe('build_path');
+  });
+
+  it('that cannot be written is a failure of the environment, before the work begins', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    symlinkSync('loop', join(folder, 'loop'));
+    const paths = ['file/x', 'loop/x', 'n'.repeat(255), `${'n'.repeat(300)}/x`].map((path) => join(folder, path));
+    for (const path of [...paths, '/proc/nowhere/x']) {
+      expect(await refusal({ out: path })).toBe('build_failed');
+      expect(await refusal({ rejectsFile: path })).toBe('build_failed');
+    }
+    for (const path of [join(folder, 'file'), join(folder, 'file/x'), join(folder, 'loop'), '/proc/nowhere/x']) {
+      expect(await refusal({ tempDir: path })).toBe('build_failed');
+    }
+    expect(readdirSync(folder).sort()).toEqual(['drop', 'file', 'loop']);
+  });
+
+  it('may lie in folders that are not there yet', async () => {
+    const under = (path: string): string => join(folder, path, 'b', 'c');
+    await build(DIRTY, { out: under('x'), rejectsFile: under('y'), tempDir: under('z') });
+    expect([existsSync(under('x')), existsSync(under('y')), readdirSync(under('z'))]).toEqual([true, true, []]);
+  });
+});
+
+describe('a folder', () => {
+  it('is made with all above it, and it does no harm that it is there', () => {
+    makeFolder(join(folder, 'a/b/c'));
+    makeFolder(join(folder, 'a/b/c'));
+    expect(existsSync(join(folder, 'a/b/c'))).toBe(true);
+  });
+
+  it('that no file system can hold is an error, and no endless loop', () => {
+    expect(() => makeFolder('/proc/nowhere/x')).toThrow('ENOENT');
+    mkdirSync(join(folder, 'a'));
+    symlinkSync('nowhere', join(folder, 'a/dangling'));
+    expect(() => makeFolder(join(folder, 'a/dangling'))).toThrow('EEXIST');
+  });
+});
+
+describe('threads', () => {
+  it('are never more than can be of use', async () => {
+    let workers = 0;
+    const stop = new Error('seen');
+    const onStart = (plan: { workers: number }): void => {
+      workers = plan.workers;
+      throw stop;
+    };
+    await expect(build(CLEAN, { workers: 999_999_999, onStart })).rejects.toBe(stop);
+    expect(workers).toBe(256);
+    expect(readdirSync(folder)).toEqual(['drop']);
+  });
+});
