@@ -72,8 +72,8 @@ class KeeperProcess implements Keeper {
   #timer: NodeJS.Timeout | undefined;
   /** Times in a row that it was killed because it showed no life. */
   #silences = 0;
-  /** What it did or did not do, that it was killed for; undefined where it was not. */
-  #killedFor: string | undefined;
+  /** That we killed it and why, as a sentence without its full stop; undefined where we did not. */
+  #howKilled: string | undefined;
 
   constructor(options: KeeperOptions, events: KeeperEvents) {
     this.#options = options;
@@ -93,12 +93,14 @@ class KeeperProcess implements Keeper {
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
       this.#child = child;
-      this.#killedFor = undefined;
+      this.#howKilled = undefined;
       const watch = new SilenceWatch({
         patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS),
         onSilence: (silentMs) => {
           this.#silences += 1;
           this.#kill(`showed no life for ${silentMs / 1_000} s`);
+          // Known before its end: one that waits for a disk dies only when the disk answers.
+          this.#setHealth({ ready: false, reason: `${this.#howKilled}; it is started again.` });
         },
       });
       const killWithUs = (): void => void child.kill('SIGKILL');
@@ -127,13 +129,10 @@ class KeeperProcess implements Keeper {
         process.off('exit', killWithUs);
         this.#child = undefined;
         const how = signal === null ? `code ${code}` : `signal ${signal}`;
-        const reason =
-          this.#killedFor === undefined
-            ? `The keeper of the ledger ended with ${how}`
-            : `The keeper of the ledger ${this.#killedFor} and was killed`;
+        const reason = this.#howKilled ?? `The keeper of the ledger ended with ${how}`;
         reject(new PagegateError('ledger_unavailable', `${reason}.`));
         if (this.#isClosing) return;
-        this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
+        if (this.#howKilled === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
         this.#timer = setTimeout(() => this.start().catch(() => {}), RESTART_MS);
       });
     });
@@ -167,7 +166,7 @@ class KeeperProcess implements Keeper {
   #kill(why: string): void {
     const child = this.#child;
     if (child === undefined) return;
-    this.#killedFor = why;
+    this.#howKilled = `The keeper of the ledger ${why} and was killed`;
     this.#events.onKill?.(child.pid ?? 0, `It ${why}; what it had not committed is committed at the next start.`);
     child.kill('SIGKILL');
   }
