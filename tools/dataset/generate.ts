@@ -3,12 +3,14 @@
  *
  *   node tools/dataset/generate.ts --records N --seed S --out DIRECTORY|-
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { EXIT } from '../../src/errors.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+import { DATASET_ID, prepareFolder } from './folder.ts';
 import {
   type Compression,
   Dataset,
@@ -16,12 +18,13 @@ import {
   MAX_RECORDS,
   type PartReport,
   partCount,
+  partName,
   writePart,
 } from './parts.ts';
 
 const USAGE = `Usage: node tools/dataset/generate.ts --records N --out DIRECTORY|- [options]
   --records N         how many records, up to ${MAX_RECORDS.toLocaleString('en-US')}
-  --out DIRECTORY     a drop: manifest.json and parts; "-" writes NDJSON to standard output
+  --out DIRECTORY     a drop: manifest.json and parts, in place of one generated there before; "-" writes NDJSON to standard output
   --seed S            another seed, other records (default 1)
   --compress HOW      none, gzip or zstd (default none)
   --dirt SHARE        share of duplicates and bad lines, 0 to 0.5 (default 0)
@@ -79,7 +82,7 @@ function progressLine(done: number, records: number, started: number): void {
   process.stderr.write(`\r${percent} %  ${Math.round(rate / 1000)} k records/s  ${left} s left \u001b[K`);
 }
 
-/** Writes all parts, each worker thread the next one that nobody has. */
+/** Writes all parts, each worker thread the next one that nobody has. Where one fails the others end after their part, then this throws. */
 async function writeParts({ options, out, workers }: Settings): Promise<PartReport[]> {
   const parts = partCount(options.records);
   const reports = new Array<PartReport>(parts);
@@ -99,19 +102,24 @@ async function writeParts({ options, out, workers }: Settings): Promise<PartRepo
         progressLine(done, options.records, started);
         give();
       });
-      worker.once('error', reject);
+      worker.once('error', (error) => {
+        next = parts;
+        reject(error);
+      });
       worker.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
       give();
     });
-  await Promise.all(Array.from({ length: Math.min(workers, parts) }, work));
+  const ends = await Promise.allSettled(Array.from({ length: Math.min(workers, parts) }, work));
   if (process.stderr.isTTY) process.stderr.write('\r\u001b[K');
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
   return reports;
 }
 
 function writeManifest(options: DatasetOptions, out: string, reports: readonly PartReport[]): void {
   const manifest = {
     format: 'pagegate-drop/1',
-    dataset: 'pagegate-made-up',
+    dataset: DATASET_ID,
     revision: 1,
     created: '2026-01-01T00:00:00Z',
     kind: 'full',
@@ -151,11 +159,17 @@ function report(settings: Settings, reports: readonly PartReport[], seconds: num
   }
 }
 
+/** Says in one line why it ends. */
+function complain(error: unknown): void {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+}
+
 /** Writes all lines to standard output, at the reader's pace; a reader that has enough ends it without a complaint. */
 async function pipeOut(options: DatasetOptions): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    if (error.code === 'EPIPE') process.exit(EXIT.ok);
+    complain(error);
+    process.exit(EXIT.environment);
   });
   const dataset = new Dataset(options);
   for (const chunk of dataset.chunks(0, options.records)) {
@@ -173,11 +187,20 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   if (settings.out === '-') return pipeOut(settings.options);
-  mkdirSync(settings.out, { recursive: true });
+  const { options, out } = settings;
   const started = performance.now();
-  const reports = await writeParts(settings);
-  writeManifest(settings.options, settings.out, reports);
-  report(settings, reports, (performance.now() - started) / 1000);
+  try {
+    prepareFolder(
+      out,
+      Array.from({ length: partCount(options.records) }, (_, part) => partName(options, part)),
+    );
+    const reports = await writeParts(settings);
+    writeManifest(options, out, reports);
+    report(settings, reports, (performance.now() - started) / 1000);
+  } catch (error) {
+    complain(error);
+    process.exitCode = EXIT.environment;
+  }
 }
 
 function serveParts(): void {

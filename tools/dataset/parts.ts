@@ -95,12 +95,17 @@ function compressor(compression: Compression): Transform[] {
   return [];
 }
 
+/** File name of part `part`. */
+export function partName({ records, compression }: DatasetOptions, part: number): string {
+  const digits = String(partCount(records) - 1).length;
+  return `part-${String(part).padStart(digits, '0')}.ndjson${EXTENSION[compression]}`;
+}
+
 /** Writes part `part` into `directory`. */
 export async function writePart(dataset: Dataset, part: number, directory: string): Promise<PartReport> {
   const { records, compression } = dataset.options;
   const { from, to } = partRange(records, part);
-  const digits = String(partCount(records) - 1).length;
-  const name = `part-${String(part).padStart(digits, '0')}.ndjson${EXTENSION[compression]}`;
+  const name = partName(dataset.options, part);
   const dirt: Record<string, number> = {};
   const hash = createHash('sha256');
   let bytes = 0;
