@@ -69,6 +69,10 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     const hint = extra === undefined ? '' : ` (${JSON.stringify(extra)})`;
     throw new PagegateError('manifest_invalid', `${place}: ${error?.message}${hint}.`, { place });
   }
+  // The schema's format also takes what separates date and time in print.
+  if (!/^.{10}T/i.test(value.created)) {
+    throw new PagegateError('manifest_invalid', '/created: between date and time must be a T.', { place: '/created' });
+  }
   const seen = new Set<string>();
   for (const { name } of value.files) {
     if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });

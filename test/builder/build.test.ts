@@ -312,6 +312,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
   ['a field that nobody knows', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
   ['a missing field', 'manifest_invalid', (manifest) => change(manifest, { dataset: undefined })],
   ['a time that is none', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
+  ['a blank in a time', 'manifest_invalid', (manifest) => change(manifest, { created: '2026-01-02 03:04:05Z' })],
   ['no parts', 'manifest_invalid', (manifest) => change(manifest, { files: [] })],
   ['revision 0', 'manifest_invalid', (manifest) => change(manifest, { revision: 0 })],
   ['a delta', 'drop_kind', (manifest) => change(manifest, { kind: 'delta' })],
