@@ -49,6 +49,8 @@ export class CanonicalUrl {
   /** The whole URL as the standard writes it, userinfo and fragment included. */
   readonly href: string;
 
+  /** Where in `decodedPath` a server that decodes before it looks sees the end of the path, see {@link queryMarkIn}; -1 where it does not. */
+  readonly queryMark: number;
   /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
 
@@ -64,6 +66,7 @@ export class CanonicalUrl {
     decodedPath: string,
     spelling: number,
     href: string,
+    queryMark: number,
     isPlain: boolean,
   ) {
     this.scheme = scheme;
@@ -77,6 +80,7 @@ export class CanonicalUrl {
     this.decodedPath = decodedPath;
     this.spelling = spelling;
     this.href = href;
+    this.queryMark = queryMark;
     this.isPlain = isPlain;
   }
 }
@@ -142,8 +146,15 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
     path,
     0,
     hostStart === 0 ? `https://${href}` : href,
+    // A plain path holds none of the other marks.
+    path.indexOf('&'),
     true,
   );
+}
+
+/** Where in a decoded text a query or a fragment would begin: `?`, `#`, and `&` where a path becomes a parameter; -1 where nothing does. */
+export function queryMarkIn(text: string): number {
+  return text.search(/[?#&]/);
 }
 
 /** Whether the path that begins at `start` of a URL stands in it as the full parser would write it, up to `end`, `?` or `#`. */
@@ -183,6 +194,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
     decodedPath,
     spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
     url.href,
+    queryMarkIn(decodedPath),
     false,
   );
 }

@@ -269,37 +269,16 @@ export function isQueryMark(code: number): boolean {
   return code === 0x3f || code === 0x23 || code === 0x26;
 }
 
-/** Where in a decoded path such a server sees its end; -1 where there is nothing of that kind. */
-export function queryMarkIn(decodedPath: string): number {
-  return decodedPath.search(/[?#&]/);
-}
-
-// Several rules ask for the same URL one after the other.
-let latestUrl: CanonicalUrl | undefined;
-let latestMark = -1;
-
-function queryMarkOf(url: CanonicalUrl): number {
-  if (url !== latestUrl) {
-    latestUrl = url;
-    // A plain URL holds no escape, so only `&` can be a mark.
-    latestMark = url.isPlain ? url.decodedPath.indexOf('&') : queryMarkIn(url.decodedPath);
-  }
-  return latestMark;
-}
-
 /** The path up to where such a server sees its end; undefined where that leaves out nothing but a name's tail. */
-export function shorterPath(url: CanonicalUrl): string | undefined {
-  const mark = queryMarkOf(url);
-  return mark > 0 && url.decodedPath.includes('/', mark) ? url.decodedPath.slice(0, mark) : undefined;
+export function shorterPath({ decodedPath, queryMark }: CanonicalUrl): string | undefined {
+  return queryMark > 0 && decodedPath.includes('/', queryMark) ? decodedPath.slice(0, queryMark) : undefined;
 }
 
 /** The query, and before it what stands in the path as one: `/a%3Fpage=login`, `/a&page=login`. */
-export function wholeQuery(url: CanonicalUrl): string {
-  const { decodedPath, query } = url;
-  const mark = queryMarkOf(url);
+export function wholeQuery({ decodedPath, query, queryMark }: CanonicalUrl): string {
   // Two words with `&` between them are no parameters.
-  if (mark < 0 || (decodedPath[mark] === '&' && !decodedPath.includes('=', mark))) return query;
-  const inPath = decodedPath.slice(mark + 1);
+  if (queryMark < 0 || (decodedPath[queryMark] === '&' && !decodedPath.includes('=', queryMark))) return query;
+  const inPath = decodedPath.slice(queryMark + 1);
   return query === '' ? inPath : `${inPath}&${query}`;
 }
 

@@ -70,12 +70,12 @@ export function needsOf(rule: RuleEntry): number {
 /** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
 export function traitsOf({ url, method }: Request): number {
   let traits: number = TRAIT.always;
-  if (url.query !== '' || url.path.includes(':') || url.path.includes('&')) traits |= TRAIT.query;
+  if (url.query !== '' || url.queryMark >= 0 || url.path.includes(':')) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
   if (method !== 'GET') traits |= TRAIT.method;
   if (url.isPlain) return traits;
   if ((url.scheme !== 'http' && url.scheme !== 'https') || (url.port !== 80 && url.port !== 443)) traits |= TRAIT.place;
-  if (/[:?#&]/.test(url.decodedPath)) traits |= TRAIT.query;
+  if (url.decodedPath.includes(':')) traits |= TRAIT.query;
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;

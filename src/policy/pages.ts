@@ -1,8 +1,8 @@
 /** The page-type layer: a URL against the verified pages of its domain. */
-import { type CanonicalUrl, isPlainPath, parseUrl } from '../domain/canonical-url.ts';
+import { type CanonicalUrl, isPlainPath, parseUrl, queryMarkIn } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
-import { eachParameter, fragmentRoute, looseRoute, nameEnd, queryMarkIn, wholeQuery } from './facts.ts';
+import { eachParameter, fragmentRoute, looseRoute, nameEnd, wholeQuery } from './facts.ts';
 import type { TokenIndex } from './tokens.ts';
 import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
 
@@ -216,10 +216,9 @@ function isOtherPlainHost(text: string, start: number, end: number): boolean {
 
 /** Whether a URL is on a page of a type that is not allowed, or below it; also where a query that stands in the path is one. */
 function isOnPage(layer: PageLayer, request: Request, page: CanonicalUrl): boolean {
-  const { decodedPath } = request.url;
+  const { decodedPath, queryMark } = request.url;
   if (isOnPageAt(layer, request, page, foldPath(decodedPath))) return true;
-  const mark = queryMarkIn(decodedPath);
-  return mark >= 0 && isOnPageAt(layer, request, page, foldPath(decodedPath.slice(0, mark)));
+  return queryMark >= 0 && isOnPageAt(layer, request, page, foldPath(decodedPath.slice(0, queryMark)));
 }
 
 /** {@link isOnPage} for a folded path. */

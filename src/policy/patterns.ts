@@ -201,7 +201,7 @@ export class PatternMatcher {
   }
 
   private concernsFile(lists: readonly number[]): boolean {
-    for (const list of lists) if (this.fileLists[list] === 1) return true;
+    for (let at = 0; at < lists.length; at++) if (this.fileLists[lists[at]!] === 1) return true;
     return false;
   }
 
