@@ -16,7 +16,7 @@ import { catalogOf } from './catalog.ts';
 import { planUnits } from './encode-unit.ts';
 import { failureOf } from './failure.ts';
 import { checkParts, type Manifest, readManifest } from './manifest.ts';
-import { type BuildOptions, WORKERS_MAX } from './options.ts';
+import { type BuildOptions, REJECTS_SUFFIX, WORKERS_MAX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { RankSet } from './rank-set.ts';
 import { gatherRejects, publishRejects } from './rejects.ts';
@@ -69,7 +69,8 @@ async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
   checkParts(options.drop, manifest);
   const targets = prepareTargets(options);
   const { out, rejects, tempParent } = targets;
-  removeLeftovers(tempParent, out, ...(rejects === undefined ? [] : [rejects]));
+  // The build before may have kept its rejects by default, where this one keeps none.
+  removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(out));
   const records = countRecords(manifest);
   const workers = Math.min(WORKERS_MAX, options.workers ?? availableParallelism());

@@ -1,7 +1,7 @@
 /** `pagegate build`: a drop becomes an index file. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildPlan } from '../builder/build.ts';
-import { WORKERS_MAX } from '../builder/options.ts';
+import { REJECTS_SUFFIX, WORKERS_MAX } from '../builder/options.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
@@ -55,7 +55,7 @@ function vocabularyScope(text: string): string {
 async function build(drop: string, flags: BuildFlags): Promise<void> {
   const { buildIndex } = await import('../builder/build.ts');
   const progress = createProgress();
-  const rejectsFile = flags.rejects === false ? undefined : (flags.rejects ?? `${flags.out}.rejects.ndjson`);
+  const rejectsFile = flags.rejects === false ? undefined : (flags.rejects ?? `${flags.out}${REJECTS_SUFFIX}`);
   const report = await withInterrupt(async (signal) => {
     try {
       return await buildIndex({

@@ -100,6 +100,10 @@ describe('the rejects', () => {
     writeFileSync(`${rejects}.building-${process.pid}`, 'x');
     removeLeftovers(folder, out, rejects);
     expect(readdirSync(folder)).toEqual([]);
+    // Also where the next one keeps no rejects.
+    writeFileSync(`${out}.rejects.ndjson.building-${process.pid}`, 'x');
+    await build(DIRTY);
+    expect(readdirSync(folder).sort()).toEqual(['drop', 'index.pgx']);
   });
 });
 
