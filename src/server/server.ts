@@ -159,6 +159,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   } catch (error) {
     if (server !== undefined) await server.stop();
     else {
+      accepted.close();
       await keeper.close();
       if (burstFile !== undefined) rmSync(burstFile, { force: true });
     }
