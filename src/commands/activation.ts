@@ -1,6 +1,7 @@
 /** What commands that change the served generation put into it: the verifier, the license, the way to the running server. */
 import type { Config } from '../config/config.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
+import type { ReloadReply } from '../server/health.ts';
 import type { Progress } from './output.ts';
 
 type ActivationSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
@@ -57,9 +58,11 @@ async function notifyServer(socket: string): Promise<ServerNotice> {
   const { askServer } = await import('../server/control.ts');
   const { PagegateError } = await import('../errors.ts');
   try {
-    const reply = (await askServer(socket, 'reload')) as { workers?: readonly { index?: unknown }[] };
-    const refused = reply.workers?.map((worker) => String(worker.index)).find((text) => text.startsWith('refused'));
-    return refused === undefined ? { server: 'told' } : { server: 'failed', reason: refused };
+    const { workers, missing } = (await askServer(socket, 'reload')) as ReloadReply;
+    const refused = workers.map(({ index }) => index).find((text) => text.startsWith('refused'));
+    if (refused !== undefined) return { server: 'failed', reason: refused };
+    const silent = missing.map(({ worker, reason }) => `worker ${worker} ${reason}; its replacement will`);
+    return silent.length === 0 ? { server: 'told' } : { server: 'failed', reason: silent.join(', ') };
   } catch (error) {
     if (error instanceof PagegateError && error.code === 'server_not_running') return { server: 'not_running' };
     return { server: 'failed', reason: error instanceof Error ? error.message : String(error) };
