@@ -8,6 +8,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
+import { killWithUs } from '../platform/orphans.ts';
 import { SilenceWatch } from '../platform/silence.ts';
 import type { Durability } from './meter.ts';
 
@@ -94,8 +95,9 @@ class KeeperProcess implements Keeper {
       });
       this.#child = child;
       this.#howKilled = undefined;
+      const doubled = 2 ** Math.min(this.#silences, PATIENCE_DOUBLINGS);
       const watch = new SilenceWatch({
-        patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS),
+        patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS) * doubled,
         onSilence: (silentMs) => {
           this.#silences += 1;
           this.#kill(`showed no life for ${silentMs / 1_000} s`);
@@ -103,8 +105,7 @@ class KeeperProcess implements Keeper {
           this.#setHealth({ ready: false, reason: `${this.#howKilled}; it is started again.` });
         },
       });
-      const killWithUs = (): void => void child.kill('SIGKILL');
-      process.on('exit', killWithUs);
+      killWithUs(child);
       const startedMs = performance.now();
       child.on('message', (message: KeeperMessage) => {
         watch.heard();
@@ -119,14 +120,13 @@ class KeeperProcess implements Keeper {
           reject(error);
           return;
         }
-        watch.patienceMs = this.#patienceMs * 2 ** Math.min(this.#silences, PATIENCE_DOUBLINGS);
+        watch.patienceMs = this.#patienceMs * doubled;
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
         resolve();
       });
       child.on('error', () => {});
       child.on('exit', (code, signal) => {
         watch.stop();
-        process.off('exit', killWithUs);
         this.#child = undefined;
         const how = signal === null ? `code ${code}` : `signal ${signal}`;
         const reason = this.#howKilled ?? `The keeper of the ledger ended with ${how}`;

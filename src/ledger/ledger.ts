@@ -186,7 +186,8 @@ export class Ledger {
   }
 
   /**
-   * Issues a new key; the current ones go on for `overlapSeconds`, counted from the latest moment seen, and are refused after it.
+   * Issues a new key; the current ones go on for `overlapSeconds` and are refused after it. Where the clock was put back so far that
+   * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
    */
   rotateKey(name: string, overlapSeconds = 0): IssuedKey {
     if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > MAX_OVERLAP_SECONDS) {
@@ -194,7 +195,7 @@ export class Ledger {
     }
     return this.#change('key.rotate', name, () => {
       const account = this.#open(name);
-      const until = this.#latest() + overlapSeconds;
+      const until = this.#seconds() + overlapSeconds;
       this.database
         .prepare(
           'UPDATE api_keys SET expires_at = min(coalesce(expires_at, @until), @until) WHERE account_id = @id AND revoked_at IS NULL',

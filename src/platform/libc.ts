@@ -44,6 +44,8 @@ const memfdCreate = library.func('int memfd_create(const char *name, unsigned in
 const MS_SYNC = 4;
 const FADVISE_DONT_NEED = 4;
 const MFD_CLOEXEC = 1;
+/** A hardened kernel (vm.memfd_noexec=2) wants it; one before 6.3 does not know it. */
+const MFD_NOEXEC_SEAL = 8;
 
 /** A mapped range of a file. */
 export interface Mapping {
@@ -98,7 +100,8 @@ export function unlockFile(fd: number): void {
 
 /** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
 export function memoryFile(text: string): { readonly path: string; close(): void } {
-  const fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
+  let fd = memfdCreate('pagegate', MFD_CLOEXEC | MFD_NOEXEC_SEAL) as number;
+  if (fd < 0) fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
   if (fd < 0) throw systemFailure('memfd_create', 'cannot make a file in memory');
   try {
     writeFileSync(fd, text, 'latin1');

@@ -193,11 +193,11 @@ export class Supervisor {
     const watch = new SilenceWatch({
       patienceMs: patienceMs * 2 ** Math.min(slot.silences, PATIENCE_DOUBLINGS),
       onTick: () => {
-        if (performance.now() - slot.startedMs > STABLE_MS) slot.silences = 0;
         if (isAsked) return;
         isAsked = true;
         const heard = (answer: MetricsSnapshot): void => {
           watch.heard();
+          if (performance.now() - slot.startedMs > STABLE_MS) slot.silences = 0;
           if (slot.link === link) slot.last = answer;
         };
         // A refusal is silence, too.

@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
 import { ERRORS, type ErrorCode, PagegateError } from '../errors.ts';
+import { killWithUs } from '../platform/orphans.ts';
 import type { Acceptance, Accepted } from './accepted.ts';
 import type { MetricsSnapshot } from './metrics.ts';
 import type { Worker } from './worker.ts';
@@ -165,12 +166,9 @@ class ProcessLink implements WorkerLink {
     this.#child = child;
     const { promise, resolve } = Promise.withResolvers<string>();
     this.ended = promise;
-    // A primary that ends at once takes its workers along: one that hangs would not see that it is gone.
-    const killWithUs = (): void => this.kill();
-    process.on('exit', killWithUs);
+    killWithUs(child);
     const onEnd = (how: string): void => {
       this.#how ??= how;
-      process.off('exit', killWithUs);
       for (const { reject } of this.#open.values()) reject(new Error(`ended (${how})`));
       resolve(how);
     };

@@ -143,10 +143,18 @@ describe('accounts seen by a worker', () => {
     expectKeys(await room.meter(committer));
     expect(ledger.showKey('acme').key).toBe(third);
     const [, , last] = ledger.view('acme').keys;
-    ledger.rotateKey('acme', 60);
-    committer.publishRevision();
     expect(last!.expiresAt).toBeNull();
+    // The clock is two hours behind the latest moment seen: an overlap that reaches beyond it goes on, a shorter one is over.
+    const { key: fourth } = ledger.rotateKey('acme', 3 * 3600);
+    committer.publishRevision();
     expectKeys(meter);
+    const { key: fifth } = ledger.rotateKey('acme', 3600);
+    committer.publishRevision();
+    expect([third, fourth, fifth].map((text) => meter.authenticate(text).kind)).toEqual([
+      'unknown',
+      'unknown',
+      'account',
+    ]);
   });
 
   it('are not asked for with a key whose checksum is wrong', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Supervisor } from '../../src/server/supervisor.ts';
 import type { WorkerLink } from '../../src/server/worker-link.ts';
 
@@ -106,6 +106,21 @@ describe('a worker that hangs', () => {
     expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
     expect((await supervisor.ask('status')).missing).toEqual([]);
   }, 15_000);
+
+  it('is given twice as long after each end in a row, however long that is', async () => {
+    vi.useFakeTimers();
+    try {
+      await startWith(10_000);
+      const push = workers.push.bind(workers);
+      workers.push = (worker) => push(Object.assign(worker, { hangs: true }));
+      workers[1]!.hangs = true;
+      await vi.advanceTimersByTimeAsync(600_000);
+      const silences = log.flatMap((line) => /worker_silent .*"silent_seconds":(\d+)/.exec(line)?.[1] ?? []);
+      expect(silences.slice(0, 6)).toEqual(['11', '21', '41', '81', '161', '161']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 
   it('is named, and nobody waits for it long', async () => {
     await startWith(60_000);

@@ -1,0 +1,46 @@
+/** Children are killed with their parent, however many there are, and forgotten when they end. */
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { killWithUs } from '../../src/platform/orphans.ts';
+
+const MODULE = new URL('../../src/platform/orphans.ts', import.meta.url).href;
+
+it('takes one listener for all children', () => {
+  const before = process.listenerCount('exit');
+  for (let i = 0; i < 20; i++) {
+    const child = new EventEmitter() as ChildProcess;
+    child.kill = () => true;
+    killWithUs(child);
+    child.emit('exit', 0, null);
+  }
+  expect(process.listenerCount('exit')).toBe(before);
+});
+
+/** Whether a process runs: one that nobody has waited for yet runs no more. */
+function runs(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+it('kills those that are left, and only those', async () => {
+  const program = `
+    import { spawn } from 'node:child_process';
+    import { killWithUs } from '${MODULE}';
+    const ended = spawn('true');
+    killWithUs(ended);
+    ended.on('exit', () => {
+      ended.kill = () => console.log('killed twice');
+      const left = spawn('sleep', ['60'], { stdio: 'ignore' });
+      killWithUs(left);
+      console.log(left.pid);
+      process.exit();
+    });`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  expect(stdout).toMatch(/^\d+\n$/);
+  await expect.poll(() => runs(Number(stdout))).toBe(false);
+});
