@@ -35,6 +35,9 @@ const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Extensions behind the name of a method. */
+const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
+
 export interface ReadingLists {
   /** Segments below which everything is reading matter. */
   readonly segment: number;
@@ -44,8 +47,10 @@ export interface ReadingLists {
   readonly titleOpener: number;
   /** Query parameters that hold a title. */
   readonly titleName: number;
-  /** Query parameters that name a page where the value is a path, and are a search otherwise. */
+  /** Query parameters that hold the path of a page where they stand on a front page, and are a search elsewhere. */
   readonly pathName: number;
+  /** Query parameters that name a controller, on a front page. */
+  readonly controllerName: number;
   /** Segments before a branch and its files. */
   readonly sourceTree: number;
   /** Segments that stand for their folder. */
@@ -141,6 +146,14 @@ export class Facts {
     this.documentation = documentation;
   }
 
+  /** Reads a path that only some servers see: what it says of reading matter holds for itself alone. */
+  readPathApart(path: string): void {
+    const { reading, documentation } = this;
+    this.readPath(path);
+    this.reading = reading;
+    this.documentation = documentation;
+  }
+
   /** Reads a path, or a fragment that is a route of the page's own. */
   readPath(path: string): void {
     this.tail = [];
@@ -166,8 +179,12 @@ export class Facts {
 
   /** Reads the segment from `start` to `end`, whose name ends at `stop`. */
   private readSegment(path: string, start: number, stop: number, end: number, position: number): void {
-    const lists = this.listsOfName(path, start, stop, end);
-    const isTitled = this.isTitleNext && stop === end && isTitle(path, start, end);
+    const isCut = stop < end && isCutMark(path.charCodeAt(stop));
+    // Many servers know only the whole name, so it alone can excuse what is below.
+    const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
+    const whole = this.tokens.find(path, start, wholeEnd);
+    const lists = isCut ? this.listsOfCut(path, start, stop, wholeEnd, end, whole) : whole;
+    const isTitled = this.isTitleNext && wholeEnd === end && isTitle(path, start, end, stop);
     const isQuoted = position >= this.quotedFrom || isTitled;
     this.isTitleNext = false;
     this.beforeTail = this.tail;
@@ -180,19 +197,25 @@ export class Facts {
       return;
     }
     this.markAll(lists, this.withoutReading(position === 0 ? SEEN.any | SEEN.first : SEEN.any));
-    this.noteReading(lists);
-    this.isTitleNext = lists.includes(this.lists.titleOpener);
+    this.noteReading(whole);
+    this.isTitleNext = whole.includes(this.lists.titleOpener);
     // A repository has an owner and a name.
-    if (position >= 2 && lists.includes(this.lists.sourceTree)) this.quotedFrom = position + 2;
+    if (position >= 2 && whole.includes(this.lists.sourceTree)) this.quotedFrom = position + 2;
   }
 
-  /** Lists of a name; where `&` or `!` ends it and it says nothing, those of the name that the sign may only have split (`log&in`). */
-  private listsOfName(path: string, start: number, stop: number, end: number): readonly number[] {
-    const lists = this.tokens.find(path, start, stop);
-    if (lists.length > 0 || stop === end) return lists;
-    const code = path.charCodeAt(stop);
-    if (code !== 0x26 && code !== 0x21) return lists;
-    return this.tokens.find(path, start, nameEnd(path, stop, end));
+  /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
+  private listsOfCut(
+    path: string,
+    start: number,
+    stop: number,
+    wholeEnd: number,
+    end: number,
+    whole: readonly number[],
+  ): readonly number[] {
+    const part = this.tokens.find(path, start, stop);
+    const isMethod = path.charCodeAt(stop) === 0x21 && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end));
+    const method = isMethod ? this.tokens.find(path, stop + 1, wholeEnd) : [];
+    return [...new Set([...part, ...whole, ...method])];
   }
 
   /** Bits of any, last and first, and the same for what has not been seen so far. */
@@ -208,10 +231,26 @@ export class Facts {
   }
 }
 
-/** Whether a segment can be a title: one of a wiki's own pages (`Special:UserLogin`) has a colon. */
-function isTitle(path: string, start: number, end: number): boolean {
+/** Whether a segment can be a title: one of a wiki's own pages (`Special:UserLogin`) has a colon, and a page with parameters has a `=` behind `stop`. */
+function isTitle(path: string, start: number, end: number, stop: number): boolean {
   const colon = path.indexOf(':', start);
-  return colon < 0 || colon >= end;
+  if (colon >= 0 && colon < end) return false;
+  const equals = stop < end ? path.indexOf('=', stop) : -1;
+  return equals < 0 || equals >= end;
+}
+
+/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`) and its extension. */
+function wholeNameEnd(path: string, cut: number, end: number): number {
+  const semicolon = path.indexOf(';', cut);
+  const stop = semicolon < 0 || semicolon > end ? end : semicolon;
+  const dot = path.lastIndexOf('.', stop - 1);
+  return dot > cut ? withoutExtension(path, dot, stop) : stop;
+}
+
+/** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
+function withoutExtension(path: string, dot: number, stop: number): number {
+  if (stop - dot > MAX_EXTENSION_LENGTH) return stop;
+  return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
 }
 
 /**
@@ -224,14 +263,13 @@ export function nameEnd(path: string, start: number, end: number): number {
   for (let at = start; at < end; at++) {
     const code = path.charCodeAt(at);
     if (code > 0x3f) continue;
-    if (code === 0x3b || (at > start && (isQueryMark(code) || isMethodMark(path, at, end)))) {
+    if (code === 0x3b || (at > start && (beginsQuery(path, at, end) || isMethodMark(path, at, end)))) {
       stop = at;
       break;
     }
     if (code === 0x2e) dot = at;
   }
-  if (dot <= start || stop - dot > MAX_EXTENSION_LENGTH) return stop;
-  return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
+  return dot <= start ? stop : withoutExtension(path, dot, stop);
 }
 
 /** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
@@ -264,20 +302,45 @@ function slashed(text: string): string {
   return text.startsWith('/') ? text : `/${text}`;
 }
 
-/** Whether a character ends the path for a server that decodes before it looks: `?`, `#`, and `&` where the path becomes a parameter. */
-export function isQueryMark(code: number): boolean {
-  return code === 0x3f || code === 0x23 || code === 0x26;
+/** Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`). */
+export function beginsQuery(text: string, at: number, end: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code === 0x3f || code === 0x23) return true;
+  if (code !== 0x26) return false;
+  // Two words with `&` between them are no parameters.
+  for (let next = at + 1; next < end; next++) {
+    const sign = text.charCodeAt(next);
+    if (sign === 0x3d) return next > at + 1;
+    if (sign === 0x26 || sign === 0x3b || sign === 0x2f || sign === 0x3f || sign === 0x23) return false;
+  }
+  return false;
 }
 
-/** The path up to where such a server sees its end; undefined where that leaves out nothing but a name's tail. */
-export function shorterPath({ decodedPath, queryMark }: CanonicalUrl): string | undefined {
-  return queryMark > 0 && decodedPath.includes('/', queryMark) ? decodedPath.slice(0, queryMark) : undefined;
+/** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
+function isCutMark(code: number): boolean {
+  return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
+}
+
+/** The path up to where such a server sees its end; undefined where that is the end of the path. */
+export function pathBeforeQuery({ decodedPath, queryMark }: CanonicalUrl): string | undefined {
+  if (queryMark < 0) return undefined;
+  for (let at = queryMark; at < decodedPath.length; at++) {
+    if (beginsQuery(decodedPath, at, decodedPath.length)) return decodedPath.slice(0, at);
+  }
+  return undefined;
+}
+
+/** The same; undefined where that leaves out nothing but a name's tail. */
+export function shorterPath(url: CanonicalUrl): string | undefined {
+  if (url.queryMark <= 0 || !url.decodedPath.includes('/', url.queryMark)) return undefined;
+  const path = pathBeforeQuery(url);
+  return path !== undefined && url.decodedPath.includes('/', path.length) ? path : undefined;
 }
 
 /** The query, and before it what stands in the path as one: `/a%3Fpage=login`, `/a&page=login`. */
 export function wholeQuery({ decodedPath, query, queryMark }: CanonicalUrl): string {
-  // Two words with `&` between them are no parameters.
-  if (queryMark < 0 || (decodedPath[queryMark] === '&' && !decodedPath.includes('=', queryMark))) return query;
+  // Words alone may be the rest of a title: `What_is_a_login?_Login`.
+  if (queryMark < 0 || !decodedPath.includes('=', queryMark)) return query;
   const inPath = decodedPath.slice(queryMark + 1);
   return query === '' ? inPath : `${inPath}&${query}`;
 }

@@ -2,11 +2,12 @@
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
 import {
+  beginsQuery,
   eachParameter,
   Facts,
   fragmentRoute,
-  isQueryMark,
   nameEnd,
+  pathBeforeQuery,
   type ReadingLists,
   SEEN,
   shorterPath,
@@ -72,6 +73,8 @@ export class PatternMatcher {
   private readonly tokens: TokenIndex;
   private readonly titleName: number;
   private readonly pathName: number;
+  private readonly controllerName: number;
+  private readonly index: number;
   private readonly facts: Facts;
   /** For each token list the conditions that ask for it as the name of a query parameter. */
   private readonly byName: (QueryCondition[] | undefined)[];
@@ -90,6 +93,8 @@ export class PatternMatcher {
     this.tokens = tokens;
     this.titleName = lists.titleName;
     this.pathName = lists.pathName;
+    this.controllerName = lists.controllerName;
+    this.index = lists.index;
     this.byName = new Array(tokens.names.length).fill(undefined);
     this.hits = new Uint8Array(this.rules.length);
     this.checks = this.rules.filter((rule) => rule.check !== undefined);
@@ -118,7 +123,7 @@ export class PatternMatcher {
     const route = fragmentRoute(url);
     if (route !== undefined) facts.readPath(route);
     const query = wholeQuery(url);
-    if (query !== '') this.readQuery(query);
+    if (query !== '') this.readQuery(query, url);
     this.report(url, visit);
     facts.clear();
   }
@@ -128,7 +133,7 @@ export class PatternMatcher {
     const { facts } = this;
     const shorter = shorterPath(url);
     if (shorter !== undefined) {
-      facts.readPath(shorter);
+      facts.readPathApart(shorter);
       this.readFile(shorter, facts.lastStart, facts.lastEnd);
     }
     facts.readPath(url.decodedPath);
@@ -146,7 +151,7 @@ export class PatternMatcher {
       facts.keepReading();
       facts.readPath(route);
     }
-    if (url.query !== '') this.readQuery(url.query);
+    if (url.query !== '') this.readQuery(url.query, url);
     this.report(url, visit);
     facts.clear();
   }
@@ -205,14 +210,23 @@ export class PatternMatcher {
     return false;
   }
 
-  private readQuery(query: string): void {
+  /** Whether a URL is the root, or the index file of the root. */
+  private isFrontPage(url: CanonicalUrl): boolean {
+    const path = pathBeforeQuery(url) ?? url.decodedPath;
+    if (path.length <= 1) return true;
+    const stop = nameEnd(path, 1, path.length);
+    return !path.includes('/', 1) && path[stop] === '.' && this.tokens.find(path, 1, stop).includes(this.index);
+  }
+
+  private readQuery(query: string, url: CanonicalUrl): void {
     eachParameter(query, (name, value) => {
       const lists = this.tokens.find(name, 0, name.length);
       if (lists.includes(this.titleName) && !value.includes(':')) return;
-      if (lists.includes(this.pathName) && !isPath(value)) return;
+      if (lists.includes(this.pathName) && isPath(value) && this.isFrontPage(url)) this.facts.readPathApart(value);
       for (const list of lists) {
         const conditions = this.byName[list];
-        if (conditions !== undefined) this.readParameter(conditions, value);
+        if (conditions === undefined || (list === this.controllerName && !this.isFrontPage(url))) continue;
+        this.readParameter(conditions, value);
       }
     });
   }
@@ -234,7 +248,7 @@ export class PatternMatcher {
     const whole = this.tokens.find(value, 0, nameEnd(value, 0, value.length));
     let all: Set<number> | undefined;
     for (let start = 0, at = 0; at <= value.length; at++) {
-      if (at < value.length && !isSeparator(value.charCodeAt(at))) continue;
+      if (at < value.length && !isSeparator(value, at)) continue;
       if (at > start && at - start < value.length) {
         const part = this.tokens.find(value, start, at);
         if (part.length > 0) {
@@ -254,16 +268,16 @@ function isPath(value: string): boolean {
 }
 
 /** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
-function isSeparator(code: number): boolean {
-  if (isQueryMark(code)) return true;
+function isSeparator(value: string, at: number): boolean {
+  if (beginsQuery(value, at, value.length)) return true;
+  const code = value.charCodeAt(at);
   return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
 }
 
 /** Where a segment's extension ends: before its parameters. */
 function nameStop(path: string, dot: number, end: number): number {
   for (let at = dot; at < end; at++) {
-    const code = path.charCodeAt(at);
-    if (code === 0x3b || isQueryMark(code)) return at;
+    if (path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end)) return at;
   }
   return end;
 }

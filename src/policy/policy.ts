@@ -90,6 +90,7 @@ export function compilePolicy(document: PolicyDocument): Policy {
       titleOpener: list('title_opener'),
       titleName: list('title_name'),
       pathName: list('path_name'),
+      controllerName: list('controller_name'),
       sourceTree: list('source_tree'),
       index: list('index'),
     }),

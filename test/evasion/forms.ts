@@ -213,7 +213,7 @@ const ODD = [
   'https://example.org/%25u006cogin',
   'https://example.org/login%3Fx=1',
   'https://example.org/login%23x',
-  'https://example.org/login%26x',
+  'https://example.org/login%26x=1',
   'https://example.org/index.php%3Fpage=basket',
   'https://example.org/x%3F_method=DELETE',
   'https://example.org/?_meth%u006fd=DELETE',

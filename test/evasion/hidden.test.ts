@@ -14,7 +14,7 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'a blank of no width': (path) => `${path}%E2%80%8B`,
   'an encoded query': (path) => `${path}%3Fx=1`,
   'an encoded fragment': (path) => `${path}%23x`,
-  'an encoded parameter': (path) => `${path}%26x`,
+  'an encoded parameter': (path) => `${path}%26x=1`,
   'a parameter in the path': (path) => `${path}&x=1`,
   'a parameter of the segment': (path) => `${path};x=1`,
   'a page behind an encoded query': (path) => `${path}%3Fx/y`,
