@@ -7,7 +7,8 @@ const ESCAPE = /%(?:u[0-9a-f]{2})?[0-9a-f]{2}/i;
 
 /**
  * Percent-decodes once, as UTF-8; what is no escape stays, what is no UTF-8 becomes U+FFFD. `%u0041` (what JavaScript's `escape` writes
- * and IIS reads) and UTF-8 of more bytes than needed (`%c1%81`) are the characters that servers take them for. Linear in the length.
+ * and IIS reads) and UTF-8 of more bytes than needed (`%c1%81`, see {@link isLong}) are the characters that servers take them for. Linear in
+ * the length.
  */
 export function decodeOnce(text: string): string {
   if (!text.includes('%')) return text;
@@ -49,18 +50,67 @@ function decodeLoosely(text: string): string {
   return utf8.decode(bytes.subarray(0, shortened(bytes, size)));
 }
 
-/** Writes characters of more bytes than needed with as many as needed, in place; answers the new size. */
+/**
+ * Writes characters of more bytes than needed with as many as needed, in place; answers the new size. Only where all bytes beside them, up
+ * to the next ASCII character, are UTF-8, too: in GBK, Big5 or EUC-JP, `C1 BF` is a letter among others.
+ */
 function shortened(bytes: Uint8Array, size: number): number {
   let end = 0;
-  for (let at = 0; at < size; at++) {
-    const lead = bytes[at]!;
-    const length = lead < 0xc0 ? 1 : lengthOf(lead);
-    const code = length > 1 ? codeOf(bytes, at, length, size) : -1;
-    if (code < 0 || code >= SMALLEST[length]!) {
-      bytes[end++] = lead;
+  for (let at = 0; at < size; ) {
+    if (bytes[at]! < 0x80) {
+      bytes[end++] = bytes[at++]!;
       continue;
     }
-    if (code < 0x80) {
+    let next = at + 1;
+    while (next < size && bytes[next]! >= 0x80) next++;
+    if (isLong(bytes, at, next, size)) {
+      end = shorten(bytes, at, next, end);
+    } else {
+      bytes.copyWithin(end, at, next);
+      end += next - at;
+    }
+    at = next;
+  }
+  return end;
+}
+
+/** Whether the bytes from `start` up to `stop`, a run without ASCII, can only be UTF-8 with characters of more bytes than needed. */
+function isLong(bytes: Uint8Array, start: number, stop: number, size: number): boolean {
+  let longs = 0;
+  let dots = 0;
+  let slashes = 0;
+  let sequences = 0;
+  for (let at = start; at < stop; ) {
+    const length = lengthOf(bytes[at]!);
+    const code = length > 1 ? codeOf(bytes, at, length, stop) : -1;
+    if (code < 0 || code > 0x10_ffff || (code >= 0xd800 && code <= 0xdfff)) return false;
+    if (code < SMALLEST[length]!) {
+      if (code < 0x80 && !HIDDEN.test(String.fromCharCode(code))) return false;
+      longs++;
+      if (length === 2 && code === 0x2e) dots++;
+      if (length === 2 && code === 0x2f) slashes++;
+    } else if (length > 4) {
+      return false;
+    }
+    sequences++;
+    at += length;
+  }
+  // A segment that is one dot leads nowhere, and is a word in EUC-JP: `C0 AE`.
+  const isSegment = (start === 0 || bytes[start - 1] === SLASH) && (stop === size || bytes[stop] === SLASH);
+  return longs > 0 && !(isSegment && dots === 1 && dots + slashes === sequences);
+}
+
+/** What is worth hiding: what words are made of, and what separates and escapes. */
+const HIDDEN = /[\w./\\%-]/;
+
+function shorten(bytes: Uint8Array, start: number, stop: number, to: number): number {
+  let end = to;
+  for (let at = start; at < stop; ) {
+    const length = lengthOf(bytes[at]!);
+    const code = codeOf(bytes, at, length, stop);
+    if (code >= SMALLEST[length]!) {
+      for (let rest = at; rest < at + length; rest++) bytes[end++] = bytes[rest]!;
+    } else if (code < 0x80) {
       bytes[end++] = code;
     } else if (code < 0x800) {
       bytes[end++] = 0xc0 | (code >> 6);
@@ -71,7 +121,7 @@ function shortened(bytes: Uint8Array, size: number): number {
       bytes[end++] = 0x80 | ((code >> 6) & 0x3f);
       bytes[end++] = 0x80 | (code & 0x3f);
     }
-    at += length - 1;
+    at += length;
   }
   return end;
 }
@@ -81,6 +131,7 @@ const SMALLEST = [0, 0, 0x80, 0x800, 0x1_0000, 0x1_0000, 0x1_0000];
 
 /** How many bytes a first byte announces: up to six, as UTF-8 once had it. */
 function lengthOf(lead: number): number {
+  if (lead < 0xc0) return 1;
   if (lead < 0xe0) return 2;
   if (lead < 0xf0) return 3;
   if (lead < 0xf8) return 4;
@@ -100,6 +151,7 @@ function codeOf(bytes: Uint8Array, at: number, length: number, size: number): nu
 }
 
 const PERCENT = 0x25;
+const SLASH = 0x2f;
 
 /** The byte that two hexadecimal digits at `at` stand for, or -1. */
 function hexByte(bytes: Uint8Array, at: number): number {

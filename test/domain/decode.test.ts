@@ -43,6 +43,14 @@ describe('decoding once', () => {
     ['%c0%2f', '\ufffd/'],
     ['%c0a', '\ufffda'],
     ['%ed%a0%80', '\ufffd\ufffd\ufffd'],
+    ['%D6%CA%C1%BF', '\ufffd\ufffd\ufffd\ufffd'],
+    ['%c1%bf', '\ufffd\ufffd'],
+    ['%c1%a6%c1%bf', '\ufffd\ufffd\ufffd\ufffd'],
+    ['%c0%ae%c5%c4', '\ufffd\ufffd\ufffd\ufffd'],
+    ['/%c0%ae/', '/\ufffd\ufffd/'],
+    ['/%c0%ae%c0%ae/', '/../'],
+    ['/%c3%a9%c1%ac/', '/él/'],
+    ['%ff/%c1%ac', '\ufffd/l'],
     ['%fe%ff', '\ufffd\ufffd'],
     ['%f4%90%80%80', '\ufffd\ufffd\ufffd\ufffd'],
   ])('%j is %j', (text, expected) => {
@@ -50,9 +58,9 @@ describe('decoding once', () => {
   });
 
   it('gives a character in as many bytes as it needs, or more, and as a UTF-16 escape', () => {
-    for (const code of [0x01, 0x2e, 0x2f, 0x5c, 0x6c, 0x7f]) {
+    for (const code of [0x25, 0x2d, 0x2e, 0x2f, 0x39, 0x41, 0x5c, 0x5f, 0x6c]) {
       const character = String.fromCodePoint(code);
-      for (let length = 2; length <= 6; length++) expect(decodeOnce(inBytes(code, length))).toBe(character);
+      for (let length = 2; length <= 6; length++) expect(decodeOnce(`x${inBytes(code, length)}`)).toBe(`x${character}`);
     }
     for (const code of [0x80, 0xe9, 0x7ff])
       for (let length = 2; length <= 6; length++)
@@ -76,6 +84,16 @@ describe('decoding once', () => {
       }),
       { numRuns: 2000, seed: 3 },
     );
+  });
+
+  it('takes time in proportion to the length', () => {
+    for (const part of ['%c1%ac', '%c0%af', '%c1%ff', '%c1', '%fc%80', '%c1%aca', '%c3%a9']) {
+      const text = part.repeat(200_000);
+      const start = performance.now();
+      decodeOnce(`${text}%ff`);
+      decodeOnce(`a${text}`);
+      expect(performance.now() - start).toBeLessThan(2000);
+    }
   });
 
   it('sees an escape that is left', () => {

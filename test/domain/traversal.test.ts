@@ -18,6 +18,9 @@ describe('hidden dot segments', () => {
     '/a/\u200b..\u200b/b',
     '/a/..\ufeff/b',
     '/a/..\ufffd/b',
+    '/a/..\ufffd\ufffd/b',
+    '/a/.\ufffd./b',
+    '/a/.. \ufffd;x/b',
     '/a/\uff0e\uff0e/b',
     '/a/\u2025/b',
     '/a/..\u2215b',
@@ -48,6 +51,13 @@ describe('hidden dot segments', () => {
     '/a\u2215b',
     '/a\uff0e',
     '/wait... what?',
+    '/\ufffd.',
+    '/.\ufffd',
+    '/\ufffd..',
+    '/\ufffd.\ufffd',
+    '/\ufffd.\ufffd.',
+    '/..\ufffd.\ufffd',
+    '/...\ufffd',
     '/caf\u00e9/\u4e2d\u6587',
   ])('%j has none', (path) => {
     expect(hidesTraversal(path)).toBe(false);
