@@ -183,7 +183,7 @@ export class Facts {
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
     const whole = this.tokens.find(path, start, wholeEnd);
-    const lists = isCut ? this.listsOfCut(path, start, stop, wholeEnd, end, whole) : whole;
+    const lists = isCut ? this.listsOfCut(path, start, stop, wholeEnd, end) : whole;
     const isTitled = this.isTitleNext && wholeEnd === end && isTitle(path, start, end, stop);
     const isQuoted = position >= this.quotedFrom || isTitled;
     this.isTitleNext = false;
@@ -197,6 +197,7 @@ export class Facts {
       return;
     }
     this.markAll(lists, this.withoutReading(position === 0 ? SEEN.any | SEEN.first : SEEN.any));
+    if (!isCut && hasTail(path, stop, end)) return;
     this.noteReading(whole);
     this.isTitleNext = whole.includes(this.lists.titleOpener);
     // A repository has an owner and a name.
@@ -204,15 +205,9 @@ export class Facts {
   }
 
   /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
-  private listsOfCut(
-    path: string,
-    start: number,
-    stop: number,
-    wholeEnd: number,
-    end: number,
-    whole: readonly number[],
-  ): readonly number[] {
+  private listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
     const part = this.tokens.find(path, start, stop);
+    const whole = this.tokens.find(path, start, wholeEnd);
     const isMethod = path.charCodeAt(stop) === 0x21 && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end));
     const method = isMethod ? this.tokens.find(path, stop + 1, wholeEnd) : [];
     return [...new Set([...part, ...whole, ...method])];
@@ -245,6 +240,13 @@ function wholeNameEnd(path: string, cut: number, end: number): number {
   const stop = semicolon < 0 || semicolon > end ? end : semicolon;
   const dot = path.lastIndexOf('.', stop - 1);
   return dot > cut ? withoutExtension(path, dot, stop) : stop;
+}
+
+/** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
+function hasTail(path: string, stop: number, end: number): boolean {
+  if (end - stop <= MAX_EXTENSION_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
+  const semicolon = path.indexOf(';', stop);
+  return semicolon < 0 || semicolon >= end || semicolon - stop > MAX_EXTENSION_LENGTH;
 }
 
 /** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */

@@ -296,6 +296,9 @@ describe('pattern rules', () => {
     ['/Upload%26Download&page=login', 'login'],
     // A name that only some servers cut excuses nothing on the others.
     ['/docs!x/account', 'account'],
+    ['/docs.php%3Fx=12345/account', 'account'],
+    ['/docs.php/account', '-'],
+    ['/docs.php;v=12345678/account', '-'],
     ['/docs%3Fx/account', 'account'],
     ['/docs%26x=1/account', 'account'],
     ['/wiki%3Fx/Sign_up', 'signup'],
