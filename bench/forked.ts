@@ -80,14 +80,14 @@ export class BenchInstallation {
 }
 
 /** A server program of the benches in one mode, in a process of its own. It is told its port, its mode and a configuration file. */
-export class ForkedServer implements Target {
-  readonly mode: string;
+export class ForkedServer<Mode extends string> implements Target {
+  readonly mode: Mode;
   port = 0;
   readonly #program: URL;
   readonly #place = new BenchInstallation(1, 'full');
   #child: ChildProcess | undefined;
 
-  constructor(program: URL, mode: string) {
+  constructor(program: URL, mode: Mode) {
     this.#program = program;
     this.mode = mode;
   }

@@ -35,12 +35,9 @@ interface Sample {
   readonly p99Us: number;
 }
 
-class Subject extends ForkedServer {
-  override readonly mode: HttpMode;
-
+class Subject extends ForkedServer<HttpMode> {
   constructor(mode: HttpMode) {
     super(new URL('../http/server.ts', import.meta.url), mode);
-    this.mode = mode;
   }
 
   async measure(load: LoadGenerator, connections: number, durationMs: number): Promise<Sample> {

@@ -52,13 +52,11 @@ function pin(pid: number, core: number): void {
 const writtenBytes = (pid: number): number =>
   Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0);
 
-class Subject extends ForkedServer {
-  override readonly mode: Mode;
+class Subject extends ForkedServer<Mode> {
   #keeper = 0;
 
   constructor(mode: Mode) {
     super(new URL('../metering/server.ts', import.meta.url), mode);
-    this.mode = mode;
   }
 
   async startPinned(): Promise<void> {

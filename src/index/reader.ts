@@ -144,7 +144,7 @@ export class Index {
       const code = this.#directory[line * LINE_SIZE_BYTES + LINE.lengths.offset + slot]!;
       if (this.#holdsKey(offset, code)) return offset * 256 + code;
     }
-    return count > SLOTS_PER_LINE ? this.#findOverflowing(line, count) : NOT_FOUND;
+    return count > SLOTS_PER_LINE ? this.#findOverflowing(line, count, fingerprint) : NOT_FOUND;
   }
 
   #offsetOfSlot(line: number, count: number, slot: number): number {
@@ -157,7 +157,7 @@ export class Index {
   }
 
   /** Searches the records of a line that have no slot in it: their fingerprints and length codes precede the line's records. */
-  #findOverflowing(line: number, count: number): RecordHandle {
+  #findOverflowing(line: number, count: number, fingerprint: number): RecordHandle {
     const extra = count - SLOTS_PER_LINE;
     const directory = this.#directory;
     const at = line * LINE_SIZE_BYTES;
@@ -171,7 +171,7 @@ export class Index {
     for (let i = 0; i < SLOTS_PER_LINE; i++) offset += SIZE_OF_LENGTH_CODE[directory[at + LINE.lengths.offset + i]!]!;
     for (let i = 0; i < extra; i++) {
       const code = table[start + extra + i]!;
-      if (table[start + i] === (this.#key.hashB() & 0xff) && this.#holdsKey(offset, code)) return offset * 256 + code;
+      if (table[start + i] === fingerprint && this.#holdsKey(offset, code)) return offset * 256 + code;
       offset += SIZE_OF_LENGTH_CODE[code]!;
     }
     return NOT_FOUND;

@@ -35,18 +35,17 @@ export interface QuotaView {
   readonly quota_resets_at: string | null;
 }
 
-/** The plan and limit in force in a cycle: a waiting downgrade counts from its boundary on. */
-export function planIn(account: Account, cycle: number): { plan: string; limit: number } | null {
-  const { plan, limit, next } = account;
-  if (plan === null || limit === null) return null;
-  return next !== null && cycle >= next.fromCycle ? { plan: next.plan, limit: next.limit } : { plan, limit };
-}
-
 /** The account with a downgrade whose boundary has passed by this cycle taken into the plan itself. */
 export function settledIn(account: Account, cycle: number): Account {
   const { next } = account;
   if (next === null || cycle < next.fromCycle) return account;
   return { ...account, plan: next.plan, limit: next.limit, next: null };
+}
+
+/** The plan and limit in force in a cycle: a waiting downgrade counts from its boundary on. */
+export function planIn(account: Account, cycle: number): { plan: string; limit: number } | null {
+  const { plan, limit } = settledIn(account, cycle);
+  return plan === null || limit === null ? null : { plan, limit };
 }
 
 /** The cycle that counts now: the clock's, but never an earlier one than was seen. */

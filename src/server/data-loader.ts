@@ -16,16 +16,7 @@ import type { Log } from './log.ts';
 
 /** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
 export function openCurrentIndex(config: Config): Index {
-  const path = statePaths(config).indexFile;
-  const index = openIndex(path);
-  try {
-    checkVocabulary(index, path);
-    checkLicense(config, index);
-    return index;
-  } catch (error) {
-    index.close();
-    throw error;
-  }
+  return openChecked(statePaths(config).indexFile, (index) => checkLicense(config, index));
 }
 
 /** Where a worker process finds the open file of the index that is served, if it was given one. */
@@ -39,9 +30,14 @@ export function openGivenIndex(stamp: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
   if (openFileStamp(GIVEN_INDEX_FD) !== stamp)
     throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
+  return openChecked(path);
+}
+
+function openChecked(path: string, check: (index: Index) => void = () => {}): Index {
   const index = openIndex(path);
   try {
     checkVocabulary(index, path);
+    check(index);
     return index;
   } catch (error) {
     index.close();

@@ -1,7 +1,7 @@
 /** One listening socket of a worker, plain or with TLS, with its connections counted and capped. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
-import { type Certificate, configuredCertificate, readCertificate, withCertificateFiles } from './certificate.ts';
+import { type Certificate, configuredCertificate, withCertificateFiles } from './certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from './uws.ts';
 
 export interface ListenerOptions {
@@ -83,9 +83,4 @@ function createApp(certificate: Certificate | undefined, ciphers: string | null)
   return withCertificateFiles(certificate, (files) =>
     uws.SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }),
   );
-}
-
-/** Checks that the files hold a certificate and its key. Returns when the certificate expires; throws `tls_unusable`. */
-export function checkCertificate(certificateFile: string, keyFile: string): Date {
-  return new Date(readCertificate(certificateFile, keyFile).expiresMs);
 }

@@ -5,20 +5,9 @@ import { decodeDictionary, encodeDictionary } from '../../src/index/dictionary.t
 import { MAX_ANSWER_SIZE_BYTES } from '../../src/index/layout.ts';
 import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/metadata.ts';
 import { DictionaryTrainer } from '../../src/index/train.ts';
-import { smallCatalog } from '../support/tiny-index.ts';
+import { smallCatalog, tinyMetadata } from '../support/tiny-index.ts';
 
-const metadata: Metadata = {
-  dataset: 'tiny',
-  revision: 1,
-  created: '2026-01-01T00:00:00Z',
-  generation: 1,
-  manifestSha256: '0'.repeat(64),
-  pageTypesComplete: true,
-  ...smallCatalog,
-  unicodeVersion: '17.0',
-  generator: 'pagegate test',
-  maxAnswerSizeBytes: 1000,
-};
+const metadata: Metadata = { ...tinyMetadata, ...smallCatalog, maxAnswerSizeBytes: 1000 };
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const changed = (changes: Readonly<Record<string, unknown>>): Uint8Array =>

@@ -69,6 +69,18 @@ export function entryOf(
   return { domain, filteringCategories: [], pageTypes: urls, ...facts };
 }
 
+/** What the metadata of an index say beside its catalog, where a test does not say otherwise. */
+export const tinyMetadata = {
+  dataset: 'tiny',
+  revision: 1,
+  created: '2026-01-01T00:00:00Z',
+  generation: 1,
+  manifestSha256: '0'.repeat(64),
+  pageTypesComplete: true,
+  unicodeVersion: UNICODE_VERSION,
+  generator: 'pagegate test',
+} as const;
+
 /** Writes an index of the entries to `path`, which must not exist. */
 export function writeTinyIndex(path: string, entries: readonly Entry[], options: TinyIndexOptions = {}): void {
   const catalog = options.catalog ?? shippedCatalog;
@@ -97,15 +109,8 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
   const writer = new IndexWriter(path, dictionary, lineCount);
   writer.appendPartition(builder.finish());
   writer.finish({
-    dataset: 'tiny',
-    revision: 1,
-    created: '2026-01-01T00:00:00Z',
-    generation: 1,
-    manifestSha256: '0'.repeat(64),
-    pageTypesComplete: true,
+    ...tinyMetadata,
     ...catalog,
-    unicodeVersion: UNICODE_VERSION,
-    generator: 'pagegate test',
     maxAnswerSizeBytes: encoder.maxAnswerSizeBytes,
     ...options.metadata,
   });

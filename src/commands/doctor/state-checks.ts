@@ -57,8 +57,8 @@ function checkCertificate(config: Config): Finding {
 async function checkPrivateKey(config: Config): Promise<Finding> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { checkCertificate: checkPair } = await import('../../server/listener.ts');
-  checkPair(certificate_file, key_file);
+  const { readCertificate } = await import('../../server/certificate.ts');
+  readCertificate(certificate_file, key_file);
   return ok('the private key fits the certificate');
 }
 
