@@ -4,9 +4,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Packr } from 'msgpackr';
+import { CdbWriter, openCdb } from './cdb.ts';
 import { datasetOf } from './data.ts';
 
-export const PEERS = ['lmdb', 'sqlite', 'level', 'map'] as const;
+export const PEERS = ['lmdb', 'sqlite', 'level', 'cdb', 'map'] as const;
 export type PeerName = (typeof PEERS)[number];
 
 export interface Peer {
@@ -163,6 +164,7 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
       close: () => store.close(),
     };
   }
+  if (name === 'cdb') return cdbWriter(join(path, 'peer.cdb'));
   const db = new Database(join(path, 'peer.sqlite'));
   db.pragma('journal_mode = OFF');
   db.pragma('synchronous = OFF');
@@ -172,6 +174,24 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
     for (const { key, value } of batch) insert.run(key, value);
   });
   return { batch: (batch) => all(batch), close: () => void db.close() };
+}
+
+/** Of equal keys, which follow each other, the last is written. */
+function cdbWriter(path: string): Writer {
+  const writer = new CdbWriter(path);
+  let last: { readonly key: string; readonly value: Uint8Array } | undefined;
+  return {
+    batch: (batch) => {
+      for (const record of batch) {
+        if (last !== undefined && last.key !== record.key) writer.add(last.key, last.value);
+        last = record;
+      }
+    },
+    close: () => {
+      if (last !== undefined) writer.add(last.key, last.value);
+      writer.close();
+    },
+  };
 }
 
 async function openLmdb(path: string): Promise<LmdbStore> {
@@ -197,6 +217,7 @@ export async function openPeer(dir: string, name: PeerName, count: number): Prom
     const store = await openLevel(path);
     return { get: (key) => store.getSync(key), close: () => store.close() };
   }
+  if (name === 'cdb') return openCdb(join(path, 'peer.cdb'));
   if (name === 'map') {
     const map = new Map<string, Uint8Array>();
     for (const { key, value } of records(count)) map.set(key, Uint8Array.from(value));

@@ -36,6 +36,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
     notes: [
       'A fresh process for each store; medians of 5 rounds of 50,000 random keys, after one round that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
       'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
+      'cdb is the format of tinycdb, read in JavaScript from a mapping: what it gives back is a view of it, and nothing is checked but the key.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
       '--warm reads the file into huge pages, where kernel and file system have them: M is smaller then, too.',
       'hot: 1,000 keys, the k-th asked for in proportion to 1 / k. The stores were filled in the order of their keys; lmdb and sqlite without fsync, sqlite WITHOUT ROWID and memory-mapped.',
