@@ -79,11 +79,6 @@ export const ERRORS = table({
     exit: EXIT.refused,
     message: 'The index has a format version that this program does not know; upgrade pagegate or rebuild the index.',
   },
-  index_other_vocabulary: {
-    exit: EXIT.refused,
-    message:
-      'The index was built with another page-type vocabulary; rebuild it from its drop with this version of pagegate.',
-  },
   index_corrupt: {
     exit: EXIT.corrupt,
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',

@@ -31,8 +31,6 @@ export interface PartOutcome {
   readonly repairs: Counts;
   /** Entries whose global rank another entry before had already. */
   readonly ranksRepeated: number;
-  /** Lines in the part's file of rejects; 0 where there is no such file. */
-  readonly rejectsWritten: number;
 }
 
 /** What all parts that one worker reads have in common. */
@@ -160,9 +158,8 @@ export class PartScanner {
       rejects.close();
     }
     if (sink.records !== part.records) throw wrongCount(part, String(sink.records));
-    const { records, entries, pages, ranksRepeated } = sink;
-    const counts = { rejects: sink.rejects, repairs: sink.repairs };
-    return { records, entries, pages, ranksRepeated, ...counts, rejectsWritten: rejects.written };
+    const { records, entries, pages, ranksRepeated, repairs } = sink;
+    return { records, entries, pages, ranksRepeated, rejects: sink.rejects, repairs };
   }
 }
 

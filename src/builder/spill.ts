@@ -10,7 +10,6 @@ const PART_AT = 8;
 const LINE_AT = 10;
 const SIZE_AT = 15;
 
-export const PARTS_MAX = 0xffff;
 /** What all blocks of one worker take together, in bytes; one block for each partition. */
 const BLOCKS_TOTAL_BYTES = 8 << 20;
 

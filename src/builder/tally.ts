@@ -40,11 +40,6 @@ export class RejectsWriter {
     this.#part = part;
   }
 
-  /** Lines written. */
-  get written(): number {
-    return this.#written;
-  }
-
   add(line: number, finding: Finding): void {
     if (this.#written === REJECTS_PER_PART_MAX) return;
     this.#written += 1;

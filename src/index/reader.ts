@@ -45,16 +45,11 @@ export interface IndexInfo extends Metadata {
   readonly sizeBytes: number;
 }
 
-export interface OpenOptions {
-  /** Refuse an index of another vocabulary version. */
-  readonly vocabulary?: { readonly name: string; readonly version: number };
-}
-
 /** Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records. */
-export function openIndex(path: string, options: OpenOptions = {}): Index {
+export function openIndex(path: string): Index {
   const bytes = openMappedFile(path);
   try {
-    const index = openIndexBytes(bytes, options);
+    const index = openIndexBytes(bytes);
     bytes.adviseRandom();
     return index;
   } catch (error) {
@@ -64,19 +59,9 @@ export function openIndex(path: string, options: OpenOptions = {}): Index {
 }
 
 /** The same over bytes that somebody else opened. */
-export function openIndexBytes(bytes: IndexBytes, options: OpenOptions = {}): Index {
+export function openIndexBytes(bytes: IndexBytes): Index {
   const header = readHeader(bytes);
-  const tables = readTables(bytes, header);
-  const { vocabulary } = tables.metadata;
-  const expected = options.vocabulary;
-  if (expected !== undefined && (expected.name !== vocabulary.name || expected.version !== vocabulary.version)) {
-    throw new PagegateError(
-      'index_other_vocabulary',
-      `${bytes.path}: built with ${vocabulary.name} ${vocabulary.version}, expected ${expected.name} ${expected.version}.`,
-      { path: bytes.path, found: vocabulary.version, expected: expected.version },
-    );
-  }
-  return new Index(bytes, header, tables);
+  return new Index(bytes, header, readTables(bytes, header));
 }
 
 /** An open index. Not shared between threads: each opens its own, which costs milliseconds and no memory. */

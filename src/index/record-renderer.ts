@@ -166,15 +166,14 @@ export class RecordRenderer {
     return pages;
   }
 
-  filteringOrdinals(): readonly number[] {
-    const record = this.#record;
-    return Array.from(record.filtering.subarray(record.filteringStart, record.filteringStart + record.filteringCount));
-  }
-
   filteringCategories(): readonly string[] {
-    const record = this.#record;
-    if (record.filteringCount === 0) return [];
-    return this.filteringOrdinals().map((ordinal) => this.#tables.metadata.filtering.names[ordinal]!);
+    const { filtering, filteringStart, filteringCount } = this.#record;
+    if (filteringCount === 0) return [];
+    const { names } = this.#tables.metadata.filtering;
+    return Array.from(
+      filtering.subarray(filteringStart, filteringStart + filteringCount),
+      (ordinal) => names[ordinal]!,
+    );
   }
 
   domainText(): string {

@@ -38,7 +38,7 @@ import type { Partition } from './partition.ts';
 export { ByteKey, ByteMap } from './byte-map.ts';
 export type { Catalog } from './catalog.ts';
 export { type Dictionary, decodeDictionary, encodeDictionary } from './dictionary.ts';
-export { INHERITED_ORIGIN, lineOfHash, PARTITIONS, planLineCount } from './layout.ts';
+export { INHERITED_ORIGIN, planLineCount } from './layout.ts';
 export type { Metadata } from './metadata.ts';
 export { compareDomains, type Partition, PartitionBuilder } from './partition.ts';
 export { RecordEncoder } from './record-encoder.ts';

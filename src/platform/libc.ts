@@ -14,7 +14,6 @@ const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 const LOCK_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
-const LOCK_UNLOCK = 8;
 const PAGE_SIZE_BYTES = 4096;
 
 /** Advice to the kernel about how a mapping is going to be read. */
@@ -88,14 +87,9 @@ export function dropCached(fd: number, offset: number, sizeBytes: number): void 
   posixFadvise(fd, offset, sizeBytes, FADVISE_DONT_NEED);
 }
 
-/** Takes an advisory lock on an open file without waiting; false when another open file description holds it. */
+/** Takes an advisory lock on an open file without waiting, until the file is closed; false when another open file description holds it. */
 export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
   return flock(fd, (mode === 'shared' ? LOCK_SHARED : LOCK_EXCLUSIVE) | LOCK_NON_BLOCKING) === 0;
-}
-
-/** Gives up a lock taken with `lockFile`; closing the file does the same. */
-export function unlockFile(fd: number): void {
-  flock(fd, LOCK_UNLOCK);
 }
 
 /** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */

@@ -1,7 +1,7 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
 import { decodeOnce } from '../domain/canonical-url.ts';
 import { addressOf, type GuardRequest, traitsOf } from './guards.ts';
-import { matchPages, type PageMatch } from './pages.ts';
+import { matchPages } from './pages.ts';
 import type { PatternRule } from './patterns.ts';
 import type { AllowPolicy, Policy } from './policy.ts';
 import { comparableHost, type Evidence, isRead, type Request, type Verdict } from './types.ts';
@@ -113,11 +113,6 @@ export function matchingPatterns(policy: Policy, request: Request, host: string,
   if (isVerified) policy.patterns.matchBeyondPath(request.url, host, visit);
   else policy.patterns.match(request.url, host, visit);
   return found;
-}
-
-/** Layer 4, with the page that matched. */
-export function pageMatch(policy: Policy, request: Request, host: string, evidence: Evidence): PageMatch | undefined {
-  return matchPages(policy.pages, request, host, evidence);
 }
 
 /** Layer 6. */

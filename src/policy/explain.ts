@@ -1,13 +1,6 @@
 /** What every layer said about a URL, in order, and which of them decided. */
-import {
-  allowVerdict,
-  defaultVerdict,
-  evaluate,
-  hostVerdict,
-  matchingGuards,
-  matchingPatterns,
-  pageMatch,
-} from './evaluate.ts';
+import { allowVerdict, defaultVerdict, evaluate, hostVerdict, matchingGuards, matchingPatterns } from './evaluate.ts';
+import { matchPages } from './pages.ts';
 import type { Policy } from './policy.ts';
 import { comparableHost, type Evidence, type Layer, type Request, type Verdict } from './types.ts';
 
@@ -45,7 +38,7 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
   const hosts = hostVerdict(policy, request, host);
   const guards = matchingGuards(policy, request, host, evidence);
   const allow = allowVerdict(policy, request, host);
-  const page = pageMatch(policy, request, host, evidence);
+  const page = matchPages(policy.pages, request, host, evidence);
   const patterns = matchingPatterns(policy, request, host, page?.verdict.verdict === 'allow');
   const fallback = defaultVerdict(policy, request, evidence);
   const pages = [...evidence.pages()].length;

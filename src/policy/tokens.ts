@@ -63,11 +63,6 @@ export class TokenIndex {
     return this.ordinals.get(name);
   }
 
-  /** Whether a list of that name has the token. */
-  has(list: number, text: string): boolean {
-    return this.find(text, 0, text.length).includes(list);
-  }
-
   /** Lists that hold the token between `start` and `end`. */
   find(text: string, start: number, end: number): readonly number[] {
     if (end - start > MAX_TOKEN_LENGTH || end <= start) return NONE;

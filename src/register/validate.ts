@@ -48,13 +48,6 @@ interface Entry {
 
 type Report = (finding: Finding) => void;
 
-/** Validates register files; `-` is not special here, pass contents to {@link RegisterValidator.add} instead. */
-export function validateRegisterFiles(paths: readonly string[]): RegisterReport {
-  const validator = new RegisterValidator();
-  for (const path of paths) validator.add(path, readRegisterFile(path));
-  return validator.report();
-}
-
 /** Reads a file within the size limit. Throws register_unreadable. */
 export function readRegisterFile(path: string): Uint8Array {
   let fd: number | undefined;

@@ -102,10 +102,6 @@ export class Supervisor {
     return this.#restarts;
   }
 
-  get running(): number {
-    return this.#slots.filter((slot) => slot.link !== undefined).length;
-  }
-
   get pids(): readonly number[] {
     return this.#slots.flatMap((slot) => (slot.link === undefined ? [] : [slot.link.pid]));
   }

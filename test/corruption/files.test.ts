@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/reader.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
-import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { smallCatalog, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import { sampleEntries } from './support.ts';
 
@@ -101,20 +100,6 @@ describe('opening', () => {
         expect(codeOf(() => openIndex(cut))).toBe('index_corrupt');
         expect(await verifyIndex(cut)).toMatchObject({ ok: false, damages: [{ offset: 0, sizeBytes: size }] });
       }
-    });
-  });
-
-  it('refuses another vocabulary where one is expected', () => {
-    withTempDirectory((directory) => {
-      const path = join(directory, 'good.pgx');
-      writeTinyIndex(path, entries, { catalog: smallCatalog });
-      const open = (version: number): string =>
-        codeOf(() => openIndex(path, { vocabulary: { name: VOCABULARY_NAME, version } }).close());
-      expect(open(VOCABULARY_VERSION)).toBe('ok');
-      expect(open(VOCABULARY_VERSION + 1)).toBe('index_other_vocabulary');
-      expect(codeOf(() => openIndex(path, { vocabulary: { name: 'mine', version: VOCABULARY_VERSION } }))).toBe(
-        'index_other_vocabulary',
-      );
     });
   });
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { type Finding, RegisterValidator, validateRegisterFiles } from '../../src/register/validate.ts';
+import { type Finding, RegisterValidator, readRegisterFile } from '../../src/register/validate.ts';
 
 /** The fields that the specification requires, and nothing else. */
 const SMALLEST = {
@@ -281,7 +281,7 @@ describe('pagegate register validate', () => {
   });
 
   it('names a file that cannot be read', () => {
-    expect(() => validateRegisterFiles([join(dir, 'none.json')])).toThrow(PagegateError);
+    expect(() => readRegisterFile(join(dir, 'none.json'))).toThrow(PagegateError);
     const { status, stderr } = run([dir]);
     expect(status).toBe(7);
     expect(stderr).toContain('register_unreadable');

@@ -37,7 +37,7 @@ describe('the start', () => {
       log: () => {},
     });
     await expect(supervisor.start()).rejects.toThrow('worker 1');
-    expect(supervisor.running).toBe(0);
+    expect(supervisor.pids).toEqual([]);
   });
 });
 

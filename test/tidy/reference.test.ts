@@ -8,7 +8,7 @@ import { createProgram } from '../../src/cli.ts';
 import { commands } from '../../src/commands/all.ts';
 import { ERRORS, EXIT } from '../../src/errors.ts';
 import { PAGES, renewed } from '../../tools/reference/tables.ts';
-import { filesUnder, ROOT, textOf } from './tree.ts';
+import { filesUnder, ROOT, sourcesUnder, textOf } from './tree.ts';
 
 /** The text of a part of the sample drop. */
 function readPart(path: string): string {
@@ -44,6 +44,12 @@ describe('docs/errors.md', () => {
         String(entry.exit),
       ]),
     );
+  });
+
+  it('has no row for a code that nothing throws', () => {
+    const program = sourcesUnder('src').filter((path) => path !== 'src/errors.ts');
+    const text = program.map(textOf).join('\n');
+    expect(Object.keys(ERRORS).filter((code) => !text.includes(`'${code}'`))).toEqual([]);
   });
 
   it('says in every row what happened, in a sentence', () => {
