@@ -2,8 +2,10 @@
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { contains, parseAddress, parseRange, type Range } from './addresses.ts';
 import type { HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
-import { type HostReach, readPolicyHost } from './hosts.ts';
+import { type HostReach, readAllowedHost, readPolicyHost } from './hosts.ts';
+import { isBelow, withoutLastSlash } from './pages.ts';
 import type { Policy } from './policy.ts';
+import { isRead } from './types.ts';
 
 export interface PolicyFinding {
   readonly id: string;
@@ -28,7 +30,7 @@ interface PlacedHost {
   readonly id: string;
   readonly host: string;
   readonly reach: HostReach;
-  readonly denies: (isRead: boolean) => boolean;
+  readonly denies: (method: string) => boolean;
   readonly verdicts: string;
 }
 
@@ -38,7 +40,7 @@ function placed(entries: readonly HostEntry[]): PlacedHost[] {
     if (read === undefined) return [];
     const reads = entry.reads ?? entry.verdict;
     const writes = entry.writes ?? entry.verdict;
-    const denies = (isRead: boolean): boolean => (isRead ? reads : writes) === 'deny';
+    const denies = (method: string): boolean => (isRead(method) ? reads : writes) === 'deny';
     return [{ id: entry.id, ...read, denies, verdicts: `${reads} ${writes}` }];
   });
 }
@@ -73,11 +75,10 @@ function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
   const seen: { id: string; host: string; reach: HostReach; path: string; methods: ReadonlySet<string> }[] = [];
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
-    const read = readPolicyHost(/^[=*]/.test(entry.host) ? entry.host : `=${entry.host}`);
+    const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
     const methods = new Set(entry.methods.map((method) => method.toUpperCase()));
-    const reads = [...methods].map((method) => method === 'GET' || method === 'HEAD');
-    const denying = hosts.find((host) => covers(host, read) && reads.every((isRead) => host.denies(isRead)));
+    const denying = hosts.find((host) => covers(host, read) && [...methods].every((method) => host.denies(method)));
     if (denying !== undefined) {
       findings.push({
         id: entry.id,
@@ -95,7 +96,9 @@ function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
     }
     const twin = seen.find(
       (other) =>
-        covers(other, read) && isBelow(entry.path, other.path) && [...methods].every((m) => other.methods.has(m)),
+        covers(other, read) &&
+        isBelow(entry.path, withoutLastSlash(other.path)) &&
+        [...methods].every((m) => other.methods.has(m)),
     );
     if (twin !== undefined) {
       findings.push({
@@ -107,11 +110,6 @@ function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
     seen.push({ id: entry.id, ...read, path: entry.path, methods });
   }
   return findings;
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  const bare = prefix.endsWith('/') ? prefix.slice(0, -1) : prefix;
-  return path === prefix || path === bare || path.startsWith(`${bare}/`);
 }
 
 /** The guard rule that denies a host by its name or address, exceptions considered. */

@@ -1,7 +1,7 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
 import { decodeOnce } from '../domain/canonical-url.ts';
 import { addressOf, type GuardRequest, traitsOf } from './guards.ts';
-import { matchPages } from './pages.ts';
+import { isBelow, matchPages } from './pages.ts';
 import type { PatternRule } from './patterns.ts';
 import type { AllowPolicy, Policy } from './policy.ts';
 import { comparableHost, type Evidence, isRead, type Request, type Verdict } from './types.ts';
@@ -74,10 +74,6 @@ export function allowVerdict(policy: Policy, request: Request, host: string): Al
     }
   }
   return best;
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === 0x2f);
 }
 
 /**

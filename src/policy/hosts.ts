@@ -70,6 +70,11 @@ export function readPolicyHost(text: string): { readonly host: string; readonly 
   return host === undefined ? undefined : { host, reach };
 }
 
+/** The host of an allow entry: without a sign in front it is one host and no more, so that it widens nothing by accident. */
+export function readAllowedHost(text: string): ReturnType<typeof readPolicyHost> {
+  return readPolicyHost(/^[=*]/.test(text) ? text : `=${text}`);
+}
+
 /** The canonical form of a host that somebody wrote into a policy, or undefined where it is none. */
 function policyHost(text: string): string | undefined {
   const key = keyFromHost(text);

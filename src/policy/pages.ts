@@ -255,8 +255,8 @@ function isIgnored(layer: PageLayer, name: string): boolean {
   return layer.tokens.find(name, 0, name.length).includes(layer.ignoredNames);
 }
 
-/** Whether a path is another one, or below it on a segment boundary. */
-function isBelow(path: string, top: string): boolean {
+/** Whether a path is another one, which ends without a slash, or below it on a segment boundary. */
+export function isBelow(path: string, top: string): boolean {
   return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
 }
 
@@ -297,7 +297,7 @@ function isAllowed(layer: PageLayer, request: Request, page: CanonicalUrl): bool
   return telling === undefined || hasAll(request.url.query, telling);
 }
 
-function withoutLastSlash(path: string): string {
+export function withoutLastSlash(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : path;
 }
 

@@ -13,8 +13,8 @@ import {
   needsOf,
   PATTERN_CHECKS,
 } from './guards.ts';
-import { HostMap, readPolicyHost } from './hosts.ts';
-import { type PageLayer, type PageTypePolicy, pageTypeOrder } from './pages.ts';
+import { HostMap, readAllowedHost, readPolicyHost } from './hosts.ts';
+import { type PageLayer, type PageTypePolicy, pageTypeOrder, withoutLastSlash } from './pages.ts';
 import { compileCondition, PatternMatcher, type PatternRule } from './patterns.ts';
 import { TokenIndex } from './tokens.ts';
 import { comparableHost, type Layer, NO_EVIDENCE, type Verdict, type VerdictName } from './types.ts';
@@ -193,12 +193,11 @@ function compilePatterns(rules: readonly RuleEntry[], list: (name: string) => nu
 function compileAllow(entries: readonly AllowEntry[]): HostMap<AllowPolicy[]> {
   const map = new HostMap<AllowPolicy[]>();
   for (const entry of entries) {
-    // Without a sign in front an allow entry is one host and no more: it widens nothing by accident.
-    const read = readPolicyHost(/^[=*]/.test(entry.host) ? entry.host : `=${entry.host}`);
+    const read = readAllowedHost(entry.host);
     if (read === undefined) throw invalid(`The host "${entry.host}" of "${entry.id}" is not a host.`, { id: entry.id });
     if (!entry.path.startsWith('/'))
       throw invalid(`The path of "${entry.id}" must start with a slash.`, { id: entry.id });
-    const path = entry.path.endsWith('/') ? entry.path.slice(0, -1) : entry.path;
+    const path = withoutLastSlash(entry.path);
     const note = entry.note ?? 'Your own policy allows this place by name.';
     const compiled = {
       entry,

@@ -250,7 +250,11 @@ describe('policy check', () => {
     ],
     [
       'an allow entry on a host that is denied for writes only',
-      { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['GET'] }] },
+      { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['GET', 'OPTIONS'] }] },
+    ],
+    [
+      'an allow entry for the one other method that reads',
+      { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['OPTIONS'] }] },
     ],
     [
       'an allow entry on an address that is excused',
