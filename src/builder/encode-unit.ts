@@ -1,10 +1,10 @@
 /** Second half of a build, for one unit (a range of lines of the index): its partitions sorted, arranged, ready to be appended. */
-import { type Partition, PartitionBuilder } from '../index/writer.ts';
+import { PARTITIONS, type Partition, PartitionBuilder } from '../index/writer.ts';
 import { PartitionSorter } from './sort-partition.ts';
 import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledSize } from './spill.ts';
 
-/** Units of an index at most: the writer's lines fall into as many equal ranges. */
-const UNITS_MAX = 256;
+/** Units of an index at most: its lines fall into as many equal ranges. */
+const UNITS_MAX = PARTITIONS;
 
 /** How hashes, partitions, units and lines lie to each other. */
 export interface UnitPlan {

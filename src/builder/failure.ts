@@ -2,7 +2,7 @@
 import { PagegateError } from '../errors.ts';
 
 /** The disk is full, the user's share of it is, or a file may not grow any more (`ulimit -f`). */
-const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+export const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** The same error as a PagegateError where the system refused something; any other as it is. */
 export function failureOf(error: unknown): unknown {

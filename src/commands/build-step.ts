@@ -1,5 +1,6 @@
 /** The builder as a step of a refresh. */
 import type { BuildRequest } from '../refresh/refresh.ts';
+import { REJECTS_FILE } from '../refresh/store.ts';
 import { describeProgress } from './build.ts';
 import type { Progress } from './output.ts';
 
@@ -12,6 +13,6 @@ export function createBuildStep(progress: Progress, workers: number | undefined)
       ...(workers === undefined ? {} : { workers }),
       onProgress: (state) => progress.update(describeProgress(state)),
     });
-    return { ...kept, rejectsFile: rejectsFile === null ? null : 'rejects.ndjson' };
+    return { ...kept, rejectsFile: rejectsFile === null ? null : REJECTS_FILE };
   };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import type { StatePaths } from '../config/paths.ts';
+import { rfc3339 } from '../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import type { Plan } from '../ledger/plans.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
@@ -66,8 +67,7 @@ export async function withLedger<T>(
   }
 }
 
-const moment = (seconds: number | null): string | null =>
-  seconds === null ? null : new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+const moment = (seconds: number | null): string | null => (seconds === null ? null : rfc3339(seconds));
 
 /** An account as JSON: the contract's quota fields beside its record and its keys' states; never a key. */
 export function accountJson({ account, quota, cycle, keys }: AccountView): Record<string, unknown> {

@@ -9,6 +9,7 @@ import { PagegateError } from '../errors.ts';
 import { parseNetwork } from './network.ts';
 import { repeatedNames } from './repeated-names.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
+import { isPem } from './trusted-keys.ts';
 
 /** A configuration file is a page of JSON; what is larger is something else. */
 const FILE_MAX_BYTES = 1024 * 1024;
@@ -244,10 +245,7 @@ function resolvePaths(tree: Tree, base: string): Tree {
 }
 
 function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Record<string, string> {
-  const isInline = (key: string): boolean => key.trimStart().startsWith('-----BEGIN');
-  return Object.fromEntries(
-    Object.entries(keys).map(([name, key]) => [name, isInline(key) ? key : resolve(base, key)]),
-  );
+  return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, isPem(key) ? key : resolve(base, key)]));
 }
 
 /** Checks a tree and fills in the defaults of all settings where it is the last one. Throws `config_invalid`. */

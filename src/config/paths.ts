@@ -2,6 +2,10 @@
 import { join } from 'node:path';
 import type { Config } from './config.ts';
 
+/** In the index store: the link to the generation that is served, and the index in a generation's folder. */
+export const CURRENT_LINK = 'current';
+export const INDEX_FILE = 'index.pgx';
+
 export interface StatePaths {
   /** `index/`: the generations and the link `current`. */
   readonly indexDir: string;
@@ -23,8 +27,8 @@ export function statePaths(config: Config): StatePaths {
   const at = (...names: string[]): string => join(config.state_dir, ...names);
   return {
     indexDir: at('index'),
-    currentLink: at('index', 'current'),
-    indexFile: config.index.path ?? at('index', 'current', 'index.pgx'),
+    currentLink: at('index', CURRENT_LINK),
+    indexFile: config.index.path ?? at('index', CURRENT_LINK, INDEX_FILE),
     ledgerFile: at('ledger', 'ledger.sqlite'),
     ledgerKeyFile: at('keys', 'ledger.key'),
     licenseFile: at('license', 'license.json'),

@@ -10,8 +10,13 @@ export function readTrustedKeys(keys: Readonly<Record<string, string>>): Readonl
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, readTrustedKey(name, key)]));
 }
 
+/** Whether a value is the key itself, and not the path of its file. */
+export function isPem(value: string): boolean {
+  return value.trimStart().startsWith('-----BEGIN');
+}
+
 function readTrustedKey(name: string, key: string): string {
-  if (key.trimStart().startsWith('-----BEGIN')) return key;
+  if (isPem(key)) return key;
   try {
     if (statSync(key).size > KEY_FILE_MAX_BYTES) throw new Error('it is too large for a public key');
     return readFileSync(key, 'utf8');

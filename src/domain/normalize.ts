@@ -89,13 +89,14 @@ function keyFromSpelling(host: string): KeyResult {
   const isBracketed = host.startsWith('[') && host.endsWith(']');
   if (!isBracketed && /[ #/:<>?@[\\\]^|]/.test(host)) return { problem: 'forbidden_character' };
   const parsed = URL.parse(`https://${host}/`);
-  if (parsed === null) return { problem: isInternational(host) ? 'idn_invalid' : 'unparsable' };
+  if (parsed === null) return { problem: problemOfUnparsable(host) };
   if (isBracketed) return { problem: 'ip_address' };
   return keyFromCanonicalHost(parsed.hostname);
 }
 
-function isInternational(host: string): boolean {
-  return /[^\0-\x7f]|xn--/i.test(host);
+/** What is most likely wrong with a text that the URL standard's parser does not take. */
+export function problemOfUnparsable(text: string): HostProblem {
+  return /[^\0-\x7f]|xn--/i.test(text) ? 'idn_invalid' : 'unparsable';
 }
 
 /** The key of a host that the URL standard's parser has accepted and written out, or the reason why it is no key. */

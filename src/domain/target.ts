@@ -1,6 +1,6 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
 import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
-import { type HostProblem, keyFromCanonicalHost, withoutWww } from './normalize.ts';
+import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
 export const MAX_VALUE_LENGTH = 8192;
@@ -31,17 +31,14 @@ export function parseTarget(value: string): Target | { readonly problem: TargetP
     if (at >= 0 && !value.slice(0, at).includes('/')) return { problem: 'userinfo' };
   }
   const url = bare ? parseBareUrl(value) : parseUrl(value);
-  if (url === undefined || url.host === '') return { problem: value.trim() === '' ? 'empty' : unparsable(value) };
+  if (url === undefined || url.host === '')
+    return { problem: value.trim() === '' ? 'empty' : problemOfUnparsable(value) };
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
   if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };
-}
-
-function unparsable(value: string): HostProblem {
-  return /[^\0-\x7f]|xn--/i.test(value) ? 'idn_invalid' : 'unparsable';
 }
 
 /** Whether a value names its scheme. Blanks before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */

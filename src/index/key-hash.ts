@@ -38,6 +38,16 @@ export function xxh32(bytes: Uint8Array, start: number, end: number, seed: numbe
   return avalanche(hash) >>> 0;
 }
 
+/** First hash of a key's bytes: the line, and the order within it. */
+export function hashKeyA(bytes: Uint8Array, start: number, end: number): number {
+  return xxh32(bytes, start, end, SEED_A);
+}
+
+/** Second hash of a key's bytes: its low 8 bits are the fingerprint, and it breaks ties in the order. */
+export function hashKeyB(bytes: Uint8Array, start: number, end: number): number {
+  return xxh32(bytes, start, end, SEED_B);
+}
+
 function round(lane: number, input: number): number {
   const sum = (lane + Math.imul(input, PRIME_2)) | 0;
   return Math.imul((sum << 13) | (sum >>> 19), PRIME_1);
@@ -87,12 +97,12 @@ export class HashedKey {
     return this.#characterBits < 0x80;
   }
 
-  /** Chooses the line, and the order within it. */
+  /** As `hashKeyA`. */
   hashA(): number {
     return this.#hash(SEED_A) >>> 0;
   }
 
-  /** Its low 8 bits are the fingerprint; it breaks ties in the order. */
+  /** As `hashKeyB`. */
   hashB(): number {
     return this.#hash(SEED_B) >>> 0;
   }

@@ -1,13 +1,12 @@
 /** An index file in memory: checked to be one that may be trusted, then mapped read-only. */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
-import { ADVICE, dropCached, type Mapping, mapFile } from '../platform/libc.ts';
+import { ADVICE, dropCached, type Mapping, mapFile, PAGE_SIZE_BYTES } from '../platform/libc.ts';
 import type { IndexBytes } from './index-bytes.ts';
 
 const WRITABLE_BY_OTHERS = 0o022;
 /** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
-const PAGE_SIZE_BYTES = 4096;
 
 /**
  * Opens and maps a file. Throws index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt or

@@ -8,14 +8,12 @@ import { crc8 } from './checksum.ts';
 import { type Header, readHeader, type Section } from './header.ts';
 import type { IndexBytes } from './index-bytes.ts';
 import { COPY_SLACK_BYTES } from './json-bytes.ts';
-import { HashedKey, xxh32 } from './key-hash.ts';
+import { HashedKey, hashKeyA, hashKeyB } from './key-hash.ts';
 import {
   LINE,
   LINE_SIZE_BYTES,
   LINE_SIZE_WORDS,
   lineOfHash,
-  SEED_A,
-  SEED_B,
   type SectionName,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
@@ -272,7 +270,7 @@ export class Index {
   hashesOf(handle: RecordHandle): { readonly hashA: number; readonly hashB: number } {
     this.#parse(handle);
     const { domain, domainSize } = this.#decoder;
-    return { hashA: xxh32(domain, 0, domainSize, SEED_A), hashB: xxh32(domain, 0, domainSize, SEED_B) };
+    return { hashA: hashKeyA(domain, 0, domainSize), hashB: hashKeyB(domain, 0, domainSize) };
   }
 
   domainOf(handle: RecordHandle): string {

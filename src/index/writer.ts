@@ -17,7 +17,6 @@ import { PagegateError } from '../errors.ts';
 import { BlockChecksums, xxh64 } from './checksum.ts';
 import { type Dictionary, encodeDictionary } from './dictionary.ts';
 import { encodeHeader, type Section } from './header.ts';
-import { xxh32 } from './key-hash.ts';
 import {
   alignSection,
   BLOCK_CHECKSUM_SIZE_BYTES,
@@ -28,8 +27,6 @@ import {
   LINE_SIZE_BYTES,
   MAX_LINES,
   MAX_PAYLOAD_SIZE_BYTES,
-  SEED_A,
-  SEED_B,
 } from './layout.ts';
 import { readLineBase, sealLine } from './line.ts';
 import { encodeMetadata, type Metadata } from './metadata.ts';
@@ -38,7 +35,8 @@ import type { Partition } from './partition.ts';
 export { ByteKey, ByteMap } from './byte-map.ts';
 export type { Catalog } from './catalog.ts';
 export { type Dictionary, decodeDictionary, encodeDictionary } from './dictionary.ts';
-export { INHERITED_ORIGIN, planLineCount } from './layout.ts';
+export { hashKeyA, hashKeyB } from './key-hash.ts';
+export { INHERITED_ORIGIN, PARTITIONS, planLineCount } from './layout.ts';
 export type { Metadata } from './metadata.ts';
 export { compareDomains, type Partition, PartitionBuilder } from './partition.ts';
 export { RecordEncoder } from './record-encoder.ts';
@@ -46,16 +44,6 @@ export { fieldsFromEntry, NO_SHAPE, RecordFields, SHAPE_UNKNOWN } from './record
 export { DictionaryTrainer } from './train.ts';
 
 const WRITTEN_MODE = 0o444;
-
-/** First hash of a key's bytes: the line, and the order within it. */
-export function hashKeyA(bytes: Uint8Array, start: number, end: number): number {
-  return xxh32(bytes, start, end, SEED_A);
-}
-
-/** Second hash of a key's bytes: the fingerprint, and the order among equal first hashes. */
-export function hashKeyB(bytes: Uint8Array, start: number, end: number): number {
-  return xxh32(bytes, start, end, SEED_B);
-}
 
 /** Writes one index file, front to back but for the directory's place and the header, which comes last. */
 export class IndexWriter {

@@ -10,12 +10,12 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
 import { openDatabase } from './database.ts';
-import { asideName, requireLedger } from './presence.ts';
+import { asideName, keeperLockFile, requireLedger } from './presence.ts';
 import { createReader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
 
@@ -112,7 +112,7 @@ type Row = Record<string, number | string | null>;
 export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
   mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
-  const lock = openSync(join(dirname(file), 'keeper.lock'), 'a', 0o600);
+  const lock = openSync(keeperLockFile(file), 'a', 0o600);
   const temporary = `${file}.restore.tmp`;
   try {
     if (!lockFile(lock, 'exclusive'))

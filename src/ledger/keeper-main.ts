@@ -1,6 +1,6 @@
 /** The keeper's process: commits for the workers that ask, and looks after the ledger in between. */
 import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
 import { LIFE_SIGN_MS } from '../platform/silence.ts';
@@ -9,6 +9,7 @@ import { STATE } from './counters.ts';
 import { refuseNetworkFileSystem } from './database.ts';
 import type { KeeperMessage, KeeperOptions } from './keeper.ts';
 import { listenForWorkers } from './keeper-link.ts';
+import { keeperLockFile } from './presence.ts';
 
 const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
@@ -17,7 +18,7 @@ const LOCK_PATIENCE_MS = 5_000;
 
 /** Takes the lock that makes this keeper the only one; the kernel gives it back however the process ends. */
 async function takeLock(ledgerFile: string): Promise<number> {
-  const path = join(dirname(ledgerFile), 'keeper.lock');
+  const path = keeperLockFile(ledgerFile);
   const fd = openSync(path, 'a', 0o600);
   const deadline = Date.now() + LOCK_PATIENCE_MS;
   while (!lockFile(fd, 'exclusive')) {

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { createApiKey, hashApiKey } from './api-key.ts';
 import { clockProblem } from './clock.ts';
-import { awaitPublished, packWord, peekCounter, unpackWord } from './counters.ts';
+import { awaitPublished, packWord, peekCounter, SLOT_COUNT, unpackWord } from './counters.ts';
 import { openDatabase } from './database.ts';
 import { type KeyVault, openKeyVault } from './key-vault.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
@@ -51,8 +51,8 @@ export interface AccountView {
   readonly latestSeconds: number;
 }
 
-/** Accounts a ledger may hold: each has one slot in the shared counters. */
-export const MAX_ACCOUNTS = 65_535;
+/** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
+const MAX_ACCOUNTS = SLOT_COUNT - 1;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */

@@ -1,5 +1,6 @@
 /** Whether a ledger file may be made anew, or must be there because the shared counters still hold what its accounts used. */
 import { renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { type CountersOwner, countersFile, readCountersOwner } from './counters.ts';
 
@@ -71,6 +72,9 @@ export function refuseForeignLedger(
   if (owner !== undefined && owner !== 'damaged' && owner !== ledgerId)
     throw foreignLedger(ledgerFile, owner, ledgerId);
 }
+
+/** Locked by whoever may replace the ledger or carry counters into it: the keeper, or a restore. */
+export const keeperLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'keeper.lock');
 
 /** Where a replaced ledger file, or its log, is kept beside the new one. */
 export const asideName = (ledgerFile: string, nowMs: number): string =>

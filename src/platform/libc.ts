@@ -14,7 +14,7 @@ const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 const LOCK_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
-const PAGE_SIZE_BYTES = 4096;
+export const PAGE_SIZE_BYTES = 4096;
 
 /** Advice to the kernel about how a mapping is going to be read. */
 export const ADVICE = {

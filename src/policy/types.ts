@@ -1,7 +1,8 @@
 /** What goes into a verdict and what comes out. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import type { VerdictName } from '../record/vocabulary.ts';
 
-export type VerdictName = 'allow' | 'deny' | 'flag';
+export type { VerdictName };
 export type Layer = 'high_value_hosts' | 'page_type_db' | 'rules' | 'default';
 
 /** The answer for one URL and method, and the entry that gave it. */

@@ -4,12 +4,12 @@
  */
 import { readFileSync } from 'node:fs';
 
-export type VerdictClass = 'allow' | 'deny' | 'flag';
+export type VerdictName = 'allow' | 'deny' | 'flag';
 export type VocabularyScope = 'core' | 'full';
 
 export interface PageType {
   readonly name: string;
-  readonly verdict: VerdictClass;
+  readonly verdict: VerdictName;
   readonly core: boolean;
   /** Other names a drop may use for it. Case is ignored, and `-` and space mean `_`. */
   readonly aliases: readonly string[];

@@ -1,7 +1,6 @@
 /** Failures of the system while a store is changed, under the names that a person can look up. */
+import { NO_SPACE } from '../builder/failure.ts';
 import { PagegateError } from '../errors.ts';
-
-const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** What a call of the file system threw, as `build_no_space` or `store_unavailable`; anything else passes unchanged. */
 export function explainFailure(error: unknown, store: string): unknown {

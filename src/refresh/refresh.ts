@@ -4,6 +4,7 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { type CheckedDrop, checkDrop } from './drop-check.ts';
 import { writeDurable } from './durable.ts';
@@ -17,7 +18,6 @@ import {
   type Generation,
   type GenerationReport,
   generationDirectory,
-  INDEX_FILE,
   listGenerations,
   MANIFEST_FILE,
   REJECTS_FILE,

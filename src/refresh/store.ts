@@ -11,19 +11,18 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, open, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 
-export const INDEX_FILE = 'index.pgx';
 export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
-const CURRENT = 'current';
 const GENERATIONS = 'generations';
 /** Prefix of everything that is not finished. */
 const BUILDING = '.building-';
 const SWITCHING = '.current-';
-/** A generation number stays exact in every place that holds it, the index header's 32 bits included. */
+/** A generation's number has at most nine digits, so that whatever holds it holds it exactly. */
 const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
 
 /** What refresh recorded beside an index when it was built. */
@@ -53,7 +52,7 @@ export interface Generation {
   readonly report: GenerationReport | undefined;
 }
 
-export const currentLink = (store: string): string => join(store, CURRENT);
+export const currentLink = (store: string): string => join(store, CURRENT_LINK);
 export const generationDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, String(generation));
 export const buildingDirectory = (store: string, generation: number): string =>

@@ -39,10 +39,10 @@ async function checkTransport(): Promise<Finding> {
 
 async function checkMapping(): Promise<Finding> {
   const { openSync, closeSync } = await import('node:fs');
-  const { mapFile } = await import('../../platform/libc.ts');
+  const { mapFile, PAGE_SIZE_BYTES } = await import('../../platform/libc.ts');
   const fd = openSync('/proc/self/exe', 'r');
   try {
-    const mapping = mapFile(fd, 4096);
+    const mapping = mapFile(fd, PAGE_SIZE_BYTES);
     const magic = Buffer.from(mapping.buffer.slice(1, 4)).toString('latin1');
     mapping.unmap();
     return magic === 'ELF' ? ok('files can be mapped') : problem('a mapping reads wrong bytes', 'Report this defect.');
