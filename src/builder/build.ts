@@ -2,7 +2,6 @@
  * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, part by hash) → sort → write → fsync → verify
  * → rename → report. The same drop gives the same bytes, however many workers there are.
  */
-import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -10,6 +9,7 @@ import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
 import { decodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
+import { renameDurable } from '../platform/durable.ts';
 import { PROGRAM_VERSION } from '../version.ts';
 import type { BuildWorker } from './build-worker.ts';
 import { catalogOf } from './catalog.ts';
@@ -130,7 +130,7 @@ async function run(build: Build): Promise<BuildReport> {
     await nextTurn();
     signal?.throwIfAborted();
     if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
-    publish(workspace.unfinished, out);
+    renameDurable(workspace.unfinished, out);
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
@@ -259,12 +259,4 @@ async function verify({ meter, options, draft }: Build, path: string): Promise<v
   if (report.ok) return;
   const [damage] = report.damages;
   throw new PagegateError('index_corrupt', `What was just written does not verify: ${damage?.where}: ${damage?.what}.`);
-}
-
-/** The finished file gets its name, and the name reaches the disk. */
-function publish(building: string, out: string): void {
-  renameSync(building, out);
-  const folder = openSync(dirname(out), 'r');
-  fsyncSync(folder);
-  closeSync(folder);
 }

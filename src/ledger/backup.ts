@@ -1,32 +1,14 @@
 /** Backup while serving, and a restore that never gives back what was used since. */
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { renameDurable, syncPath } from '../platform/durable.ts';
 import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
 import { openDatabase } from './database.ts';
 import { asideName, keeperLockFile, requireLedger } from './presence.ts';
 import { createReader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
-
-const sync = (path: string): void => {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-};
 
 /** Copies the ledger as it is at one moment, while it is in use. Keys in it stay sealed: the key file is never part of a backup. */
 export function backupLedger(file: string, target: string): void {
@@ -37,9 +19,8 @@ export function backupLedger(file: string, target: string): void {
   try {
     closeSync(openSync(temporary, 'wx', 0o600));
     database.prepare('VACUUM INTO ?').run(temporary);
-    sync(temporary);
-    renameSync(temporary, target);
-    sync(dirname(resolve(target)));
+    syncPath(temporary);
+    renameDurable(temporary, target);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw asLedgerError(error, target);
@@ -123,10 +104,9 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
     rmSync(temporary, { force: true });
     copyFileSync(options.backup, temporary);
     const report = fill(temporary, options);
-    sync(temporary);
+    syncPath(temporary);
     const replaced = putAside(file, options.now?.() ?? Date.now());
-    renameSync(temporary, file);
-    sync(dirname(resolve(file)));
+    renameDurable(temporary, file);
     return { ...report, replaced };
   } catch (error) {
     throw asLedgerError(error, file);

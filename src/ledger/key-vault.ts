@@ -1,18 +1,9 @@
 /** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, statSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { writeDurable } from '../platform/durable.ts';
 
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
@@ -71,13 +62,7 @@ function refuseOpenMode(file: string): void {
 function createSecretFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const fd = openSync(temporary, 'wx', 0o600);
-  try {
-    writeSync(fd, `${randomBytes(32).toString('hex')}\n`);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+  writeDurable(temporary, `${randomBytes(32).toString('hex')}\n`, 0o600);
   try {
     linkSync(temporary, file);
   } catch (error) {

@@ -1,17 +1,8 @@
 /** The license in the state directory: installed whole or not at all. */
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { replaceDurable } from '../platform/durable.ts';
 import { type License, MAX_LICENSE_SIZE_BYTES, type TrustedKeys, verifyLicense } from './license.ts';
 
 /** Reads a file that claims to be a license. @throws PagegateError license_missing, bad_license */
@@ -43,22 +34,6 @@ export function installLicense(target: string, source: string, trusted: TrustedK
   const bytes = readLicenseFile(source);
   const license = verifyLicense(bytes, trusted);
   mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
-  const temporary = `${target}.${process.pid}.tmp`;
-  try {
-    const fd = openSync(temporary, 'wx', 0o644);
-    try {
-      writeSync(fd, bytes);
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
-    renameSync(temporary, target);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
-  const directory = openSync(dirname(target), 'r');
-  fsyncSync(directory);
-  closeSync(directory);
+  replaceDurable(target, bytes, 0o644);
   return license;
 }

@@ -2,8 +2,8 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { replaceDurable } from '../platform/durable.ts';
 import { readSignatureFile } from './drop-check.ts';
-import { replaceDurable } from './durable.ts';
 import { signManifest } from './signature.ts';
 import { SIGNATURE_FILE } from './store.ts';
 
@@ -33,6 +33,6 @@ export async function writeSignature(
   const existing = add ? ((await readSignatureFile(drop))?.toString('latin1') ?? '') : '';
   const kept = existing.split('\n').filter((one) => one !== '' && one !== line);
   const path = join(drop, SIGNATURE_FILE);
-  await replaceDurable(path, [...kept, line, ''].join('\n'));
+  replaceDurable(path, [...kept, line, ''].join('\n'), 0o644);
   return path;
 }

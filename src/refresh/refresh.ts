@@ -6,8 +6,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
+import { writeDurable } from '../platform/durable.ts';
 import { type CheckedDrop, checkDrop } from './drop-check.ts';
-import { writeDurable } from './durable.ts';
 import { withStoreLock } from './lock.ts';
 import { pruneGenerations } from './prune.ts';
 import type { TrustedKey } from './signature.ts';
@@ -27,6 +27,9 @@ import {
   switchCurrent,
 } from './store.ts';
 import { readWithdrawn, reinstate } from './withdrawn.ts';
+
+/** What lies in a generation never changes. */
+const KEPT_MODE = 0o444;
 
 /** What an index says about itself. */
 export interface IndexIdentity {
@@ -181,10 +184,10 @@ async function buildGeneration(
       builtAt: new Date().toISOString(),
       build,
     };
-    await writeDurable(join(directory, MANIFEST_FILE), drop.manifestBytes);
-    if (drop.signature !== undefined) await writeDurable(join(directory, SIGNATURE_FILE), drop.signature);
-    await writeDurable(join(directory, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`);
-    await commitGeneration(options.store, generation);
+    writeDurable(join(directory, MANIFEST_FILE), drop.manifestBytes, KEPT_MODE);
+    if (drop.signature !== undefined) writeDurable(join(directory, SIGNATURE_FILE), drop.signature, KEPT_MODE);
+    writeDurable(join(directory, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`, KEPT_MODE);
+    commitGeneration(options.store, generation);
     return report;
   } catch (error) {
     await rm(directory, { recursive: true, force: true });
@@ -249,7 +252,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   const report = finished ?? (await buildGeneration(next, drop, options, steps));
   steps.onStep?.('switch');
   await switchCurrent(store, report.generation);
-  await reinstate(store, manifestSha256);
+  reinstate(store, manifestSha256);
   return finish(report, 'activated', finished !== undefined);
 }
 

@@ -49,7 +49,7 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
   if (served?.generation !== generation) {
     // The mark comes first: a refresh by timer between the two steps would undo the rollback.
     if (served?.report !== undefined && served.generation > generation) {
-      await withdraw(store, {
+      withdraw(store, {
         manifestSha256: served.report.manifestSha256,
         generation: served.generation,
         revision: served.report.revision,
@@ -59,7 +59,7 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
     steps.onStep?.('switch');
     await switchCurrent(store, generation);
   }
-  await reinstate(store, manifestSha256);
+  reinstate(store, manifestSha256);
   return {
     outcome: served?.generation === generation ? 'unchanged' : 'activated',
     generation,

@@ -9,10 +9,11 @@
  * begins with a dot, so a process that is killed at any moment leaves either nothing or litter that `prune` knows.
  */
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdir, open, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
+import { renameDurable, syncPath } from '../platform/durable.ts';
 
 export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
@@ -136,27 +137,16 @@ export async function removeLitter(store: string): Promise<string[]> {
   return litter;
 }
 
-/** Makes a name (created, renamed or removed in it) durable. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Creates the store's folders where they are missing. */
 export async function createStore(store: string): Promise<void> {
   await mkdir(join(store, GENERATIONS), { recursive: true, mode: 0o755 });
 }
 
 /** Gives a finished build its number; from this moment it exists. */
-export async function commitGeneration(store: string, generation: number): Promise<void> {
+export function commitGeneration(store: string, generation: number): void {
   const building = buildingDirectory(store, generation);
-  await syncDirectory(building);
-  await rename(building, generationDirectory(store, generation));
-  await syncDirectory(join(store, GENERATIONS));
+  syncPath(building);
+  renameDurable(building, generationDirectory(store, generation));
 }
 
 /** Points `current` to a generation, atomically: a reader sees the old one or the new one, never none. */
@@ -169,6 +159,5 @@ export async function switchCurrent(store: string, generation: number): Promise<
   const next = join(store, `${SWITCHING}${process.pid}`);
   await rm(next, { force: true });
   await symlink(`${GENERATIONS}/${generation}`, next);
-  await rename(next, link);
-  await syncDirectory(store);
+  renameDurable(next, link);
 }

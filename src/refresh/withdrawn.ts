@@ -1,7 +1,7 @@
 /** Manifests whose generation an operator rolled back: a timer must not bring them again. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { replaceDurable } from './durable.ts';
+import { replaceDurable } from '../platform/durable.ts';
 
 export interface WithdrawnManifest {
   readonly manifestSha256: string;
@@ -25,19 +25,19 @@ export function readWithdrawn(store: string): WithdrawnManifest[] {
   }
 }
 
-async function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): Promise<void> {
-  await replaceDurable(fileOf(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`);
+function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): void {
+  replaceDurable(fileOf(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`, 0o644);
 }
 
 /** Marks a manifest as rolled back. */
-export async function withdraw(store: string, mark: WithdrawnManifest): Promise<void> {
+export function withdraw(store: string, mark: WithdrawnManifest): void {
   const others = readWithdrawn(store).filter((one) => one.manifestSha256 !== mark.manifestSha256);
-  await writeWithdrawn(store, [...others, mark]);
+  writeWithdrawn(store, [...others, mark]);
 }
 
 /** Takes the mark away: the operator activated the generation again. */
-export async function reinstate(store: string, manifestSha256: string): Promise<void> {
+export function reinstate(store: string, manifestSha256: string): void {
   const marks = readWithdrawn(store);
   const rest = marks.filter((one) => one.manifestSha256 !== manifestSha256);
-  if (rest.length < marks.length) await writeWithdrawn(store, rest);
+  if (rest.length < marks.length) writeWithdrawn(store, rest);
 }

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import fs, { readFileSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -16,16 +16,19 @@ function change(): void {
   if (changes === Number(n)) process.kill(process.pid, 'SIGKILL');
 }
 
-const counted = ['mkdir', 'open', 'rename', 'rm', 'symlink'] as const;
-for (const name of counted) {
-  const original = promises[name] as (...args: unknown[]) => unknown;
-  Object.assign(promises, {
-    [name]: (...args: unknown[]) => {
+/** Each call of one of these functions is a change. */
+function count<M extends object>(module: M, names: readonly (keyof M)[]): void {
+  for (const name of names) {
+    const original = module[name] as (...args: unknown[]) => unknown;
+    const counted = (...args: unknown[]): unknown => {
       change();
       return original(...args);
-    },
-  });
+    };
+    Object.assign(module, { [name]: counted });
+  }
 }
+count(promises, ['mkdir', 'open', 'rm', 'symlink']);
+count(fs, ['fsyncSync', 'renameSync', 'writeFileSync']);
 syncBuiltinESMExports();
 
 const { refresh } = await import('../../src/refresh/refresh.ts');
@@ -37,9 +40,7 @@ await refresh(
       const manifest = readFileSync(`${drop}/manifest.json`);
       const { dataset, revision } = JSON.parse(manifest.toString());
       const manifestSha256 = createHash('sha256').update(manifest).digest('hex');
-      change();
       writeFileSync(out, '{"half":');
-      change();
       writeFileSync(
         out,
         JSON.stringify({ dataset, revision, generation, manifestSha256, recordCount: 2, sizeBytes: 1 }),

@@ -15,7 +15,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   builder: ['index', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record'],
   ledger: ['platform', 'version'],
-  license: ['version'],
+  license: ['platform', 'version'],
   register: [],
   config: ['platform', 'version'],
   server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'platform', 'version'],

@@ -1,0 +1,36 @@
+/** Files that are still there, and whole, after the power failed. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Waits until a file's content is on the disk; of a directory, which names it holds. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Gives a file whose content is on the disk its name, atomically and durably; what had the name before is replaced. */
+export function renameDurable(from: string, to: string): void {
+  renameSync(from, to);
+  syncPath(dirname(to));
+}
+
+/** Writes a new file, its content on the disk; its name becomes durable when its directory is synced. */
+export function writeDurable(path: string, content: string | Uint8Array, mode: number): void {
+  writeFileSync(path, content, { flag: 'wx', mode, flush: true });
+}
+
+/** Puts a file into place, or another content into it: it appears whole or not at all. */
+export function replaceDurable(path: string, content: string | Uint8Array, mode: number): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    writeDurable(temporary, content, mode);
+    renameDurable(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}
