@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DROP_FORMAT, type DropPart, MANIFEST_FILE, type Manifest, parseManifest } from '../src/builder/manifest.ts';
+import { MANIFEST_FILE } from '../src/builder/drop-file.ts';
+import { DROP_FORMAT, type DropPart, type Manifest, parseManifest } from '../src/builder/manifest.ts';
 import { CHUNK_BYTES, unpackedChunks } from '../src/builder/unpack.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
 

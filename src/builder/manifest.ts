@@ -1,16 +1,14 @@
 /** `manifest.json` of a drop: read without trust, checked against data/schema/manifest.schema.json. */
 import { createHash } from 'node:crypto';
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import { readManifestBytes } from './drop-file.ts';
 
-export const MANIFEST_FILE = 'manifest.json';
 export const DROP_FORMAT = 'pagegate-drop/1';
-
-const MANIFEST_MAX_BYTES = 8 * 2 ** 20;
 
 /** One part of a drop. */
 export interface DropPart {
@@ -86,33 +84,10 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   return value;
 }
 
-/** Reads and parses the manifest of a drop. Throws as `parseManifest` does, and where the file cannot be read. */
+/** Reads and parses the manifest of a drop. Throws as `readManifestBytes` and `parseManifest` do. */
 export function readManifest(drop: string): ManifestFile {
-  const bytes = readRegularFile(join(drop, MANIFEST_FILE));
+  const bytes = readManifestBytes(drop);
   return { manifest: parseManifest(bytes), sha256: createHash('sha256').update(bytes).digest('hex') };
-}
-
-function readRegularFile(path: string): Buffer {
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-    if (code === 'ELOOP') throw new PagegateError('drop_file_kind', `${path} is a link.`, { file: path });
-    throw new PagegateError('manifest_missing', `Looked for ${path} (${code}).`, { file: path }, { cause });
-  }
-  try {
-    const stats = fstatSync(descriptor);
-    if (!stats.isFile()) throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
-    if (stats.size > MANIFEST_MAX_BYTES) {
-      const what = `${path} has ${stats.size} bytes, allowed are ${MANIFEST_MAX_BYTES}.`;
-      throw new PagegateError('drop_too_large', what, { file: path });
-    }
-    const bytes = Buffer.alloc(stats.size);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, bytes.length, 0));
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /** Checks names, kinds and sizes of all parts without reading them. Throws at the first that is not as the manifest says. */

@@ -1,4 +1,4 @@
-/** The side file of rejects: what the workers wrote for each part, in the order of the drop. */
+/** The side file of rejects: each worker writes those of its parts, the build gathers them in the order of the drop. */
 import {
   closeSync,
   constants,
@@ -11,10 +11,15 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs';
+import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { rejectsPath } from './scan-part.ts';
+import type { Finding } from '../record/findings.ts';
 import { writeFully } from './spill.ts';
-import { REJECTS_MAX } from './tally.ts';
+
+/** Rejects that are written out: of one part, and of a whole drop. What is beyond is only counted. */
+const REJECTS_PER_PART_MAX = 10_000;
+const REJECTS_MAX = 100_000;
+const BUFFERED_MAX_CHARACTERS = 1 << 16;
 
 /** What every line of a report has. */
 const FIELDS = ['file', 'line', 'level', 'reason', 'detail'];
@@ -49,6 +54,48 @@ function isReport(path: string): boolean {
   }
 }
 
+/** Where the rejects of a part are kept until the build ends. */
+const partRejects = (tempDir: string, part: number): string => join(tempDir, `rejects-${part}.ndjson`);
+
+/** Writes the rejects of one part as NDJSON; the file is made with the first of them. */
+export class RejectsWriter {
+  readonly #path: string;
+  readonly #part: string;
+  #descriptor = -1;
+  #buffered = '';
+  #sizeBytes = 0;
+  #written = 0;
+
+  constructor(tempDir: string, number: number, part: string) {
+    this.#path = partRejects(tempDir, number);
+    this.#part = part;
+  }
+
+  add(line: number, finding: Finding): void {
+    if (this.#written === REJECTS_PER_PART_MAX) return;
+    this.#written += 1;
+    this.#buffered += `${JSON.stringify({ file: this.#part, line, ...finding })}\n`;
+    if (this.#buffered.length > BUFFERED_MAX_CHARACTERS) this.#flush();
+  }
+
+  close(): void {
+    try {
+      if (this.#buffered !== '') this.#flush();
+    } finally {
+      if (this.#descriptor !== -1) closeSync(this.#descriptor);
+      this.#descriptor = -1;
+    }
+  }
+
+  #flush(): void {
+    if (this.#descriptor === -1) this.#descriptor = openSync(this.#path, 'wx', 0o600);
+    const bytes = Buffer.from(this.#buffered);
+    this.#buffered = '';
+    writeFully(this.#descriptor, bytes, 0, bytes.length, this.#sizeBytes);
+    this.#sizeBytes += bytes.length;
+  }
+}
+
 /** Puts the parts' rejects into one new file at `path`, as many as are kept, on the disk when this returns. Returns how many; with none there is no file. */
 export function gatherRejects(tempDir: string, partCount: number, path: string): number {
   let descriptor = -1;
@@ -56,7 +103,7 @@ export function gatherRejects(tempDir: string, partCount: number, path: string):
   let written = 0;
   try {
     for (let part = 0; part < partCount && written < REJECTS_MAX; part++) {
-      const from = rejectsPath(tempDir, part);
+      const from = partRejects(tempDir, part);
       if (!existsSync(from)) continue;
       if (descriptor === -1) descriptor = openSync(path, 'wx', 0o644);
       const lines = readFileSync(from, 'utf8')

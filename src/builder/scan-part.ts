@@ -1,5 +1,4 @@
 /** First half of a build, for one part: bytes → lines → entries → encoded records, parted by hash into the worker's temporary file. */
-import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import {
   type Catalog,
@@ -18,8 +17,9 @@ import { type LineSink, LineSplitter } from './line-splitter.ts';
 import type { DropPart } from './manifest.ts';
 import { type OnBytes, readPart } from './part-reader.ts';
 import type { RankSet } from './rank-set.ts';
+import { RejectsWriter } from './rejects.ts';
 import type { SpillWriter } from './spill.ts';
-import { type Counts, count, RejectsWriter } from './tally.ts';
+import { type Counts, count } from './tally.ts';
 
 /** What came of one part. */
 export interface PartOutcome {
@@ -41,11 +41,6 @@ export interface ScanSetup {
   readonly dictionary: Dictionary;
   readonly catalog: Catalog;
   readonly ranks: RankSet;
-}
-
-/** Where the rejects of a part are kept until the build ends. */
-export function rejectsPath(tempDir: string, part: number): string {
-  return join(tempDir, `rejects-${part}.ndjson`);
 }
 
 /** Takes lines, gives records to the spill. */
@@ -143,7 +138,7 @@ export class PartScanner {
    * has another number of lines than its manifest says.
    */
   async scan(number: number, part: DropPart, onBytes?: OnBytes): Promise<PartOutcome> {
-    const rejects = new RejectsWriter(rejectsPath(this.#setup.tempDir, number), part.name);
+    const rejects = new RejectsWriter(this.#setup.tempDir, number, part.name);
     const sink = new EntrySink(number, this.#setup, this.#encoder, this.#spill, rejects);
     const lines = new LineSplitter(sink);
     try {

@@ -1,5 +1,6 @@
 /** What commands that change the served generation put into it: the verifier, the license, the way to the running server. */
 import type { Config } from '../config/config.ts';
+import { PagegateError } from '../errors.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/health.ts';
 import type { Progress } from './output.ts';
@@ -17,7 +18,6 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
 export async function createActivationSteps(config: Config, progress: Progress): Promise<ActivationSteps> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
-  const { PagegateError } = await import('../errors.ts');
   const { openIndex } = await import('../index/reader.ts');
   const { verifyIndex } = await import('../index/verify.ts');
   const { loadLicense } = await import('../license/installed.ts');
@@ -56,7 +56,6 @@ export async function createActivationSteps(config: Config, progress: Progress):
 /** Makes a running server look at `current`; it would also find out by itself, a little later. */
 async function notifyServer(socket: string): Promise<ServerNotice> {
   const { askServer } = await import('../server/control.ts');
-  const { PagegateError } = await import('../errors.ts');
   try {
     const { workers, missing } = (await askServer(socket, 'reload')) as ReloadReply;
     const refused = workers.map(({ index }) => index).find((text) => text.startsWith('refused'));

@@ -1,5 +1,6 @@
 /** `pagegate drop`: the vendor signs a finished drop; anybody checks one without building from it. */
 import type { Command } from 'commander';
+import { PagegateError } from '../errors.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 import { readDropKeys } from './drop-keys.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
@@ -38,7 +39,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const config = await configFrom(options);
   const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
   const trustedKeys = await readDropKeys(config);
-  const checked = await checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
+  const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();
   const parts = await withInterrupt((signal) =>
     checkPartContents(dir, checked.manifest, { signal, onPart: (name) => progress.update(`reading ${name}`) }),
@@ -70,7 +71,6 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
   const { readFileSync } = await import('node:fs');
-  const { PagegateError } = await import('../errors.ts');
   const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
   const { readPrivateKey, writeSignature } = await import('../refresh/drop-signing.ts');
   let pem: string;
@@ -81,9 +81,9 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
     throw new PagegateError('signing_key_invalid', `${options.key} cannot be read (${code}).`, {}, { cause });
   }
   const key = readPrivateKey(options.key, pem);
-  const checked = await checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
+  const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   const parts = await withInterrupt((signal) => checkPartContents(dir, checked.manifest, { signal }));
-  const file = await writeSignature(dir, checked.manifestBytes, key, options.add === true);
+  const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };
   if (options.json) printJson(report);
   else printLine(`Signed: ${file} (${parts.length} parts are sound; manifest SHA-256 ${checked.manifestSha256}).`);

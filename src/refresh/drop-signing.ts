@@ -23,14 +23,9 @@ export function readPrivateKey(path: string, pem: string): KeyObject {
  * Signs the manifest bytes that were checked and writes `manifest.json.sig`; with `add`, beside the signatures that are
  * already there. Returns the file's path.
  */
-export async function writeSignature(
-  drop: string,
-  manifestBytes: Uint8Array,
-  key: KeyObject,
-  add: boolean,
-): Promise<string> {
+export function writeSignature(drop: string, manifestBytes: Uint8Array, key: KeyObject, add: boolean): string {
   const line = signManifest(manifestBytes, key).trimEnd();
-  const existing = add ? ((await readSignatureFile(drop))?.toString('latin1') ?? '') : '';
+  const existing = add ? (readSignatureFile(drop)?.toString('latin1') ?? '') : '';
   const kept = existing.split('\n').filter((one) => one !== '' && one !== line);
   const path = join(drop, SIGNATURE_FILE);
   replaceDurable(path, [...kept, line, ''].join('\n'), 0o644);

@@ -4,6 +4,7 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MANIFEST_FILE } from '../builder/drop-file.ts';
 import { INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
@@ -19,7 +20,6 @@ import {
   type GenerationReport,
   generationDirectory,
   listGenerations,
-  MANIFEST_FILE,
   REJECTS_FILE,
   REPORT_FILE,
   removeLitter,
@@ -221,7 +221,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   await createStore(store);
   await removeLitter(store);
   steps.onStep?.('check');
-  const drop = await checkDrop(options);
+  const drop = checkDrop(options);
   const { manifest, manifestSha256 } = drop;
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);

@@ -15,7 +15,6 @@ import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 
-export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';

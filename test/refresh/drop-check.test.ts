@@ -16,7 +16,7 @@ afterEach(() => bench.remove());
 const TEXT = Buffer.from('{"domain":"example.com"}\n{"domain":"example.org"}\n');
 
 const contentsOf = async (drop: string) => {
-  const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
+  const { manifest } = checkDrop({ drop, trustedKeys: bench.trusted });
   return checkPartContents(drop, manifest);
 };
 const codeOf = async (task: Promise<unknown>): Promise<string> =>
@@ -64,12 +64,13 @@ test.each([
 test('a signature can be added beside the ones that are there', async () => {
   const drop = bench.drop('d');
   const other = createBench();
-  const { manifestBytes } = await checkDrop({ drop, trustedKeys: bench.trusted });
-  await writeSignature(drop, manifestBytes, other.vendor, true);
-  expect(await checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
+  const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
+  writeSignature(drop, manifestBytes, other.vendor, true);
+  expect(checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
   const renamed = [{ name: 'next', key: other.trusted[0]!.key }];
-  expect(await checkDrop({ drop, trustedKeys: renamed })).toMatchObject({ signedBy: 'next' });
-  await writeSignature(drop, manifestBytes, other.vendor, false);
-  expect(await codeOf(checkDrop({ drop, trustedKeys: bench.trusted }))).toBe('drop_signature_invalid');
+  expect(checkDrop({ drop, trustedKeys: renamed })).toMatchObject({ signedBy: 'next' });
+  writeSignature(drop, manifestBytes, other.vendor, false);
+  const refusal = expect.objectContaining({ code: 'drop_signature_invalid' });
+  expect(() => checkDrop({ drop, trustedKeys: bench.trusted })).toThrow(refusal);
   other.remove();
 });
