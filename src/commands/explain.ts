@@ -33,15 +33,15 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const { parseTarget } = await import('../domain/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
+  const { HTTP_TOKEN } = await import('../server/query.ts');
   const target = parseTarget(input);
   if ('problem' in target)
     throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(flags.method))
-    throw new PagegateError('bad_method', '', { got: flags.method });
+  if (!HTTP_TOKEN.test(flags.method)) throw new PagegateError('bad_method', '', { got: flags.method });
   const config = await configFrom(flags);
   const file = flags.policy ?? config.policy.file ?? undefined;
   const profile = flags.profile ?? config.policy.profile ?? undefined;
-  const policy = loadPolicy({ ...(file === undefined ? {} : { file }), ...(profile === undefined ? {} : { profile }) });
+  const policy = loadPolicy({ file, profile });
   const index = await openIndexIfAny(flags);
   try {
     const evidence = await evidenceFor(index, target, config.index.subdomains);

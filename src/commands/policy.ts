@@ -45,7 +45,7 @@ export function registerPolicy(program: Command): void {
 
 async function load(file: string | undefined, profile?: string): Promise<Policy> {
   const { loadPolicy } = await import('../policy/load.ts');
-  return loadPolicy({ ...(file === undefined ? {} : { file }), ...(profile === undefined ? {} : { profile }) });
+  return loadPolicy({ file, profile });
 }
 
 async function readCases(file: string): Promise<readonly PolicyCase[]> {

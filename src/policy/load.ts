@@ -7,7 +7,6 @@ import type {
   HostEntry,
   LicenseeDocument,
   PageTypeEntry,
-  PolicyDocument,
   Profile,
   RuleEntry,
   ShippedPolicy,
@@ -26,9 +25,9 @@ export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'page-types' | 'defaul
 
 export interface PolicyOptions {
   /** The licensee's own file. */
-  readonly file?: string;
+  readonly file?: string | undefined;
   /** A profile as shipped (`strict`, `default`, `open`); stands above the one that the licensee's file names. */
-  readonly profile?: string;
+  readonly profile?: string | undefined;
 }
 
 /**
@@ -36,13 +35,8 @@ export interface PolicyOptions {
  * stop the start, or leave a running server with the policy that it has.
  */
 export function loadPolicy(options: PolicyOptions = {}): Policy {
-  return compilePolicy(loadPolicyDocument(options));
-}
-
-/** As {@link loadPolicy}, without compiling. */
-export function loadPolicyDocument(options: PolicyOptions = {}): PolicyDocument {
-  const licensee = options.file === undefined ? undefined : readLicensee(options.file);
-  return mergeLicensee(readShipped(), licensee, options.profile);
+  const licensee = options.file === undefined ? undefined : readDocument<LicenseeDocument>(options.file, 'licensee');
+  return compilePolicy(mergeLicensee(readShipped(), licensee, options.profile));
 }
 
 function readShipped(): ShippedPolicy {
@@ -61,11 +55,6 @@ function readShipped(): ShippedPolicy {
     defaults: defaults.decisions,
     profiles: defaults.profiles,
   };
-}
-
-/** Reads a licensee's file. Throws policy_missing or policy_invalid. */
-export function readLicensee(file: string): LicenseeDocument {
-  return readDocument<LicenseeDocument>(file, 'licensee');
 }
 
 /** Reads a JSON file and checks it against one of the policy's schemas. */

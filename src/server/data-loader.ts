@@ -8,9 +8,8 @@ import { PagegateError } from '../errors.ts';
 import { type Index, openIndex } from '../index/reader.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
-import type { PolicyDocument } from '../policy/documents.ts';
-import { loadPolicyDocument } from '../policy/load.ts';
-import { compilePolicy, type Policy } from '../policy/policy.ts';
+import { loadPolicy } from '../policy/load.ts';
+import type { Policy } from '../policy/policy.ts';
 import { VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import type { Log } from './log.ts';
 
@@ -64,22 +63,10 @@ export function hasSameUnicode({ info }: Index): boolean {
   return info.unicodeVersion === UNICODE_VERSION;
 }
 
-export interface LoadedPolicy {
-  readonly policy: Policy;
-  /** What it was compiled from. */
-  readonly document: PolicyDocument;
-}
-
 /** Loads the policy that the configuration names. Throws what is wrong with it. */
 export function openPolicy(config: Config): Policy {
-  return loadConfiguredPolicy(config).policy;
-}
-
-/** The same, with what it was compiled from. */
-export function loadConfiguredPolicy(config: Config): LoadedPolicy {
   const { profile, file } = config.policy;
-  const document = loadPolicyDocument({ ...(profile === null ? {} : { profile }), ...(file === null ? {} : { file }) });
-  return { policy: compilePolicy(document), document };
+  return loadPolicy({ profile: profile ?? undefined, file: file ?? undefined });
 }
 
 /** Reads an index into memory before it is served; a line of the log for each tenth. A failure closes the index. */

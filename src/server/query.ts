@@ -21,7 +21,8 @@ export interface Query {
   parameter: string;
 }
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** What a method may be written with (RFC 9110, token). */
+export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 /** Reads the part of a request target after the first `?`. Never throws. */
 export function parseQuery(raw: string): Query {
@@ -70,7 +71,7 @@ function readParameter(query: Query, piece: string): void {
   if (value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES) {
     complain(query, 'input_too_long', name);
   }
-  if (name === 'method' && !TOKEN.test(value)) complain(query, 'bad_method', name);
+  if (name === 'method' && !HTTP_TOKEN.test(value)) complain(query, 'bad_method', name);
   query[name] = value;
 }
 

@@ -12,15 +12,7 @@ import { type Acceptance, type Accepted, loadOrKeep } from './accepted.ts';
 import { BurstGuard } from './burst.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { CheckHandler } from './check.ts';
-import {
-  fileStamp,
-  hasSameUnicode,
-  type LoadedPolicy,
-  loadConfiguredPolicy,
-  openCurrentIndex,
-  openGivenIndex,
-  warm,
-} from './data-loader.ts';
+import { fileStamp, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from './data-loader.ts';
 import { DecisionLog } from './decision-log.ts';
 import { ConnectionCount, Listener } from './listener.ts';
 import { failureFields, type Log } from './log.ts';
@@ -201,11 +193,11 @@ export class Worker {
   #firstPolicy(): Policy {
     this.#stamps.policy = this.#stampOf('policy');
     const { policy: kept } = this.#accepted;
-    const keep = kept === undefined ? undefined : () => ({ policy: compilePolicy(kept), document: kept });
-    const { value, problem } = loadOrKeep(() => loadConfiguredPolicy(this.#config), keep);
+    const keep = kept === undefined ? undefined : () => compilePolicy(kept);
+    const { value, problem } = loadOrKeep(() => openPolicy(this.#config), keep);
     if (problem === undefined) this.#accept(value);
     else this.#keep('policy', problem);
-    return value.policy;
+    return value;
   }
 
   async #firstIndex(): Promise<void> {
@@ -221,8 +213,8 @@ export class Worker {
     this.#log('warn', `${part}_kept`, { reason });
   }
 
-  #accept({ policy, document }: LoadedPolicy): void {
-    for (const warning of policy.warnings) this.#log('warn', 'policy_warning', { warning });
+  #accept({ document, warnings }: Policy): void {
+    for (const warning of warnings) this.#log('warn', 'policy_warning', { warning });
     this.#onAccepted({ part: 'policy', document });
   }
 
@@ -300,9 +292,8 @@ export class Worker {
   }
 
   async #swapPolicy(): Promise<string> {
-    const loaded = loadConfiguredPolicy(this.#config);
-    this.#accept(loaded);
-    const { policy } = loaded;
+    const policy = openPolicy(this.#config);
+    this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
     if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');

@@ -48,7 +48,7 @@ export function licenseePolicy(
   profile?: string,
 ): Policy {
   return withFile(JSON.stringify({ format: 'pagegate-policy/1', ...document }), (file) =>
-    loadPolicy({ file, ...(profile === undefined ? {} : { profile }) }),
+    loadPolicy({ file, profile }),
   );
 }
 
