@@ -2,14 +2,8 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
-import {
-  accountJson,
-  actorOf,
-  type LedgerCommandOptions,
-  pathsOf,
-  withLedger,
-  withLedgerOptions,
-} from './ledger-room.ts';
+import { pathsFrom } from './config-options.ts';
+import { accountJson, actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 interface SubscribeOptions extends LedgerCommandOptions {
@@ -100,12 +94,12 @@ function registerCare(add: Add): void {
     'account backup /backup/ledger-1.sqlite',
   ).action(async (target: string, options: LedgerCommandOptions) => {
     const { backupLedger } = await import('../ledger/backup.ts');
-    const { ledgerFile } = await pathsOf(options);
+    const { ledgerFile } = await pathsFrom(options);
     backupLedger(ledgerFile, target);
     if (options.json) printJson({ backup: target });
     else
       printLine(
-        `Copied to ${target}. Keep ${(await pathsOf(options)).ledgerKeyFile} elsewhere: without it keys cannot be shown.`,
+        `Copied to ${target}. Keep ${(await pathsFrom(options)).ledgerKeyFile} elsewhere: without it keys cannot be shown.`,
       );
   });
   add(
@@ -120,7 +114,7 @@ function registerCare(add: Add): void {
   add('check', 'read the whole ledger file and report damage', 'account check').action(
     async (options: LedgerCommandOptions) => {
       const { checkLedger } = await import('../ledger/backup.ts');
-      const { ok, problems } = checkLedger((await pathsOf(options)).ledgerFile);
+      const { ok, problems } = checkLedger((await pathsFrom(options)).ledgerFile);
       if (options.json) printJson({ ok, problems });
       else for (const line of ok ? ['The ledger is sound.'] : problems) printLine(line);
       if (!ok) process.exitCode = EXIT.corrupt;
@@ -140,7 +134,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   const { restoreLedger } = await import('../ledger/backup.ts');
   const report = restoreLedger({
     backup,
-    file: (await pathsOf(options)).ledgerFile,
+    file: (await pathsFrom(options)).ledgerFile,
     actor: actorOf(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });

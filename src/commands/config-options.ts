@@ -1,6 +1,7 @@
 /** The options that say where the configuration and the state are, alike in every command that needs them. */
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
+import type { StatePaths } from '../config/paths.ts';
 
 export interface ConfigFlags {
   readonly config?: string;
@@ -22,4 +23,10 @@ export async function configFrom(flags: ConfigFlags): Promise<Config> {
     file: flags.config,
     flags: flags.stateDir === undefined ? {} : { state_dir: resolve(flags.stateDir) },
   });
+}
+
+/** Where what the program keeps lies, for these flags. */
+export async function pathsFrom(flags: ConfigFlags): Promise<StatePaths> {
+  const { statePaths } = await import('../config/paths.ts');
+  return statePaths(await configFrom(flags));
 }

@@ -1,4 +1,5 @@
 /** `pagegate diff`: what changed between two indexes. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
@@ -39,9 +40,7 @@ async function diff(
           progress.update(
             `comparing: ${counts.added} added, ${counts.removed} removed, ${counts.changed} changed so far`,
           );
-          await new Promise<void>((resolve) => {
-            setImmediate(resolve);
-          });
+          await nextTurn();
           continue;
         }
         counts[change.kind] += 1;

@@ -1,6 +1,6 @@
 /** `pagegate drain`: a running server finishes what it has begun and stops. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 import { printJson, printLine } from './output.ts';
 
 export function registerDrain(program: Command): void {
@@ -9,9 +9,8 @@ export function registerDrain(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate drain')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { statePaths } = await import('../config/paths.ts');
       const { askServer } = await import('../server/control.ts');
-      const state = await askServer(statePaths(await configFrom(flags)).socket, 'drain');
+      const state = await askServer((await pathsFrom(flags)).socket, 'drain');
       if (flags.json === true) printJson({ state });
       else printLine('The server takes no new connections, answers what is open, and stops.');
     });

@@ -1,6 +1,6 @@
 /** `pagegate generations`: what was built and what is served. */
 import { type Command, InvalidArgumentError } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 /** Reads a count or a generation number of the command line. */
@@ -18,11 +18,9 @@ export function registerGenerations(program: Command): void {
 }
 
 async function list(options: ConfigFlags & { readonly json?: true }): Promise<void> {
-  const config = await configFrom(options);
-  const { statePaths } = await import('../config/paths.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { readWithdrawn } = await import('../refresh/withdrawn.ts');
-  const store = statePaths(config).indexDir;
+  const { indexDir: store } = await pathsFrom(options);
   const withdrawn = new Set(readWithdrawn(store).map((mark) => mark.manifestSha256));
   const litter = listLitter(store);
   const rows = listGenerations(store).map(({ generation, current, report }) => ({

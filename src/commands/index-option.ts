@@ -1,6 +1,6 @@
 /** Which index a command reads: the file that is named, else the one that is served. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 
 export interface IndexFlags extends ConfigFlags {
   readonly index?: string;
@@ -12,7 +12,5 @@ export function addIndexOptions(command: Command): Command {
 }
 
 export async function indexPathFrom(flags: IndexFlags): Promise<string> {
-  if (flags.index !== undefined) return flags.index;
-  const { statePaths } = await import('../config/paths.ts');
-  return statePaths(await configFrom(flags)).indexFile;
+  return flags.index ?? (await pathsFrom(flags)).indexFile;
 }

@@ -4,7 +4,6 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import type { StatePaths } from '../config/paths.ts';
 import { rfc3339 } from '../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import type { Plan } from '../ledger/plans.ts';
@@ -31,12 +30,6 @@ export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
 
 /** Who is named in the audit table. */
 export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? userInfo().username;
-
-/** Where the ledger and its key lie. */
-export async function pathsOf(options: LedgerCommandOptions): Promise<StatePaths> {
-  const { statePaths } = await import('../config/paths.ts');
-  return statePaths(await configFrom(options));
-}
 
 /**
  * Opens the ledger for one task, and closes it whatever happens.

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { ReloadReply } from '../server/health.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 export function registerReload(program: Command): void {
@@ -13,9 +13,8 @@ export function registerReload(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { statePaths } = await import('../config/paths.ts');
       const { askServer } = await import('../server/control.ts');
-      const reply = (await askServer(statePaths(await configFrom(flags)).socket, 'reload')) as ReloadReply;
+      const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
       if (flags.json === true) printJson(reply);
       else {
         printTable([

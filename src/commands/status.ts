@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { ServerStatus } from '../server/health.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 import { printJson, printLine, printTable } from './output.ts';
 
 export function registerStatus(program: Command): void {
@@ -11,9 +11,8 @@ export function registerStatus(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate status --json')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { statePaths } = await import('../config/paths.ts');
       const { askServer } = await import('../server/control.ts');
-      const status = (await askServer(statePaths(await configFrom(flags)).socket, 'status')) as ServerStatus;
+      const status = (await askServer((await pathsFrom(flags)).socket, 'status')) as ServerStatus;
       if (flags.json === true) printJson(status);
       else printStatus(status);
       if (!status.ready) process.exitCode = EXIT.negative;

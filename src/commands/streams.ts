@@ -1,4 +1,5 @@
 /** Standard output and standard error when nobody can take what is written: a full disk, a closed pipe, a terminal that went away. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 
 /** The reader of our output has seen enough (`| head`); nothing is wrong. */
@@ -37,9 +38,7 @@ export async function writeOutBytes(bytes: Uint8Array, signal?: AbortSignal): Pr
 export async function flushOut(): Promise<void> {
   await writeOutBytes(new Uint8Array(0));
   // A stream reports a failure one turn later than its last write.
-  await new Promise<void>((resolve) => {
-    setImmediate(resolve);
-  });
+  await nextTurn();
   if (failure !== undefined) throw failure;
 }
 

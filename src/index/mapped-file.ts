@@ -1,5 +1,6 @@
 /** An index file in memory: checked to be one that may be trusted, then mapped read-only. */
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 import { ADVICE, dropCached, type Mapping, mapFile, PAGE_SIZE_BYTES } from '../platform/libc.ts';
 import type { IndexBytes } from './index-bytes.ts';
@@ -68,9 +69,7 @@ class MappedFile implements IndexBytes {
         if (!this.#mapping.advise(ADVICE.populateRead, offset, size)) touch(this.view(offset, size));
         if (offset === 0 && isHuge) isHuge = this.#mapping.hugePagesBytes() > 0;
         onStep(offset + size);
-        await new Promise<void>((resolve) => {
-          setImmediate(resolve);
-        });
+        await nextTurn();
       }
     } finally {
       // What is evicted later comes back as it is asked for, in small pages.

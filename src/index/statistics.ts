@@ -1,4 +1,5 @@
 /** What an index looks like inside: how full its lines are, and where the bytes of its records go. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LINE_SIZE_BYTES, SLOTS_PER_LINE } from './layout.ts';
 import type { Index } from './reader.ts';
 
@@ -48,9 +49,7 @@ export async function readStatistics(
     if (line % LINES_PER_TURN === 0) {
       signal?.throwIfAborted();
       onProgress(line, lineCount);
-      await new Promise<void>((resolve) => {
-        setImmediate(resolve);
-      });
+      await nextTurn();
     }
     const count = index.countOfLine(line);
     linesByRecords[count] = (linesByRecords[count] ?? 0) + 1;

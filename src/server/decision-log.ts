@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Verdict } from '../policy/types.ts';
@@ -25,7 +26,7 @@ export interface DecisionLogOptions {
   readonly maxSizeBytes: number;
   readonly keepFiles: number;
   readonly queueLines: number;
-  /** Told when writing fails, and when it works again. */
+  /** Told when writing fails. */
   readonly onFailure?: (error: unknown) => void;
 }
 
@@ -80,7 +81,7 @@ export class DecisionLog {
 
   async #drain(): Promise<void> {
     // Lines of one turn belong into one write.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH_LINES);
       if (performance.now() - this.#failedAt < RETRY_MS) {
