@@ -9,7 +9,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { killWithUs } from '../platform/orphans.ts';
-import { SilenceWatch } from '../platform/silence.ts';
+import { PATIENCE_MS, patienceFactor, SilenceWatch, STABLE_MS } from '../platform/silence.ts';
 import type { Durability } from './meter.ts';
 
 export interface KeeperOptions {
@@ -53,12 +53,8 @@ export interface KeeperEvents {
 }
 
 const RESTART_MS = 100;
-const PATIENCE_MS = 10_000;
 /** Until its first word, a keeper may have to play in a write-ahead log. */
 const START_PATIENCE_MS = 60_000;
-const PATIENCE_DOUBLINGS = 4;
-/** A keeper that lived this long is given the first patience again. */
-const STABLE_MS = 60_000;
 const CLOSE_MS = 5_000;
 /** How long a killed keeper may take to be gone. */
 const DEATH_MS = 1_000;
@@ -95,9 +91,9 @@ class KeeperProcess implements Keeper {
       });
       this.#child = child;
       this.#howKilled = undefined;
-      const doubled = 2 ** Math.min(this.#silences, PATIENCE_DOUBLINGS);
+      const factor = patienceFactor(this.#silences);
       const watch = new SilenceWatch({
-        patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS) * doubled,
+        patienceMs: Math.max(this.#patienceMs, START_PATIENCE_MS) * factor,
         onSilence: (silentMs) => {
           this.#silences += 1;
           this.#kill(`showed no life for ${silentMs / 1_000} s`);
@@ -120,7 +116,7 @@ class KeeperProcess implements Keeper {
           reject(error);
           return;
         }
-        watch.patienceMs = this.#patienceMs * doubled;
+        watch.patienceMs = this.#patienceMs * factor;
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
         resolve();
       });

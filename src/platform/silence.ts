@@ -3,6 +3,20 @@
 /** How often a watched process shows life, or is asked for it, in milliseconds. */
 export const LIFE_SIGN_MS = 1_000;
 
+/** How long a watched process may show none before it is ended and started again, unless told otherwise. */
+export const PATIENCE_MS = 10_000;
+
+/** A process that lived this long is given the first patience again. */
+export const STABLE_MS = 60_000;
+
+const PATIENCE_DOUBLINGS = 4;
+
+/**
+ * How many times the patience the next process is given: doubled by each silence in a row, 16 at most. What is slow must not become slower
+ * by new starts.
+ */
+export const patienceFactor = (silences: number): number => 2 ** Math.min(silences, PATIENCE_DOUBLINGS);
+
 export interface SilenceOptions {
   /** How long a silence may be, in milliseconds; it is noticed up to one life sign later. */
   readonly patienceMs: number;

@@ -1,6 +1,6 @@
 /** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
 import { PagegateError } from '../errors.ts';
-import { SilenceWatch } from '../platform/silence.ts';
+import { PATIENCE_MS, patienceFactor, SilenceWatch, STABLE_MS } from '../platform/silence.ts';
 import { failureFields, type Log } from './log.ts';
 import { addSnapshots, type MetricsSnapshot } from './metrics.ts';
 import type { Answers, Question, WorkerLink } from './worker-link.ts';
@@ -10,15 +10,11 @@ const ASK_TIMEOUT_MS = 2_000;
 const RELOAD_TIMEOUT_MS = 120_000;
 /** A worker that has not answered for so long is not asked by others: they need not wait for it. */
 const SILENT_MS = 3_000;
-const PATIENCE_MS = 10_000;
-const PATIENCE_DOUBLINGS = 4;
 /** What a worker may take beyond the drain time before it is killed. */
 const DRAIN_GRACE_MS = 2_000;
 const END_MS = 1_000;
 const BACK_OFF_FIRST_MS = 100;
 const BACK_OFF_MOST_MS = 30_000;
-/** A worker that lived this long starts the back-off anew, and is given the first patience again. */
-const STABLE_MS = 60_000;
 
 export interface SupervisorOptions {
   readonly workers: number;
@@ -187,7 +183,7 @@ export class Supervisor {
     const { log, patienceMs = PATIENCE_MS } = this.#options;
     let isAsked = false;
     const watch = new SilenceWatch({
-      patienceMs: patienceMs * 2 ** Math.min(slot.silences, PATIENCE_DOUBLINGS),
+      patienceMs: patienceMs * patienceFactor(slot.silences),
       onTick: () => {
         if (isAsked) return;
         isAsked = true;
@@ -225,6 +221,7 @@ export class Supervisor {
     slot.last = undefined;
     if (!wasSilent) slot.why = `ended (${how}) and is being replaced`;
     if (this.#starts.signal.aborted) return;
+    // One that lived so long starts the back-off anew, too.
     if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
     this.#options.log('error', 'worker_died', { worker: number, pid: link.pid, how });
     this.#replace(number);
