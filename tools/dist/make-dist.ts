@@ -1,6 +1,6 @@
 /**
  * `make dist`: a tarball with the runtime, the dependencies and the program, that runs on an offline host after unpacking;
- * it is tried so at the end. * The same checkout gives the same bytes. Needs GNU tar.
+ * it is tried so at the end. The same checkout gives the same bytes. Needs GNU tar.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
