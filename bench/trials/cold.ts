@@ -5,14 +5,15 @@
 import { readFileSync } from 'node:fs';
 import { openMappedFile } from '../../src/index/mapped-file.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
-import { datasetOf, randomBelow } from '../data.ts';
+import { Random } from '../../tools/fuzz/random.ts';
+import { datasetOf } from '../data.ts';
 import { median } from '../workload.ts';
 
 const [recordsText = '', path = '', advice = '', countText = ''] = process.argv.slice(2);
 const records = Number(recordsText);
 const dataset = datasetOf(records);
-const below = randomBelow(7);
-const keys = Array.from({ length: Number(countText) }, () => dataset.nameOf(below(records)));
+const random = new Random(7);
+const keys = Array.from({ length: Number(countText) }, () => dataset.nameOf(random.below(records)));
 
 function bytesRead(): number {
   return Number(/^read_bytes: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);

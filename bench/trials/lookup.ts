@@ -3,7 +3,8 @@ import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
 import { ADVICE, mapFile } from '../../src/platform/libc.ts';
-import { datasetOf, randomBelow } from '../data.ts';
+import { Random } from '../../tools/fuzz/random.ts';
+import { datasetOf } from '../data.ts';
 import { openPeer, type PeerName, renderPacked } from '../peers.ts';
 import { median } from '../workload.ts';
 
@@ -104,13 +105,13 @@ function time(keys: readonly string[], task: (key: string) => number, expected: 
 const [name = '', recordsText = '', dir = ''] = process.argv.slice(2);
 const records = Number(recordsText);
 const dataset = datasetOf(records);
-const below = randomBelow(42);
+const random = new Random(42);
 const keysOfRounds = Array.from({ length: ROUNDS }, () => {
-  const names = (): string[] => Array.from({ length: KEYS }, () => dataset.nameOf(below(records)));
+  const names = (): string[] => Array.from({ length: KEYS }, () => dataset.nameOf(random.below(records)));
   const hits = names();
-  const misses = Array.from({ length: KEYS }, () => dataset.absentNameOf(below(records)));
+  const misses = Array.from({ length: KEYS }, () => dataset.absentNameOf(random.below(records)));
   // A Zipf-like hot set: key k is asked for in proportion to 1 / k.
-  const hot = Array.from({ length: KEYS }, () => hits[Math.floor(HOT_KEYS ** (below(2 ** 30) / 2 ** 30)) - 1]!);
+  const hot = Array.from({ length: KEYS }, () => hits[Math.floor(HOT_KEYS ** (random.below(2 ** 30) / 2 ** 30)) - 1]!);
   return { hits, misses, hot, answered: names() };
 });
 const subject = await subjectOf(name, records, dir);

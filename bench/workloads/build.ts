@@ -1,8 +1,8 @@
 /** `npm run bench -- build`: a drop becomes an index; beside it JSON.parse alone, and peers that write as many records. */
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildReport } from '../../src/builder/report.ts';
-import { node, SEED, trial } from '../data.ts';
+import { ensureDrop, node, trial } from '../data.ts';
 import { partsOf } from '../lines.ts';
 import { ensurePeers, loadSeconds, type PeerName } from '../peers.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
@@ -27,19 +27,6 @@ interface Parsed {
   readonly bytes: number;
 }
 
-/** A drop with duplicates and bad lines in it. */
-function ensureDirtyDrop({ dir, log }: BenchOptions, records: number): string {
-  const drop = join(dir, `dirty-drop-${records}`);
-  if (existsSync(drop)) return drop;
-  log(`generating ${records.toLocaleString('en-US')} records`);
-  const unfinished = `${drop}.unfinished`;
-  rmSync(unfinished, { recursive: true, force: true });
-  const args = ['--records', String(records), '--seed', String(SEED), '--dirt', String(DIRT), '--out', unfinished];
-  node('tools/dataset/generate.ts', args);
-  renameSync(unfinished, drop);
-  return drop;
-}
-
 /** The middle of several values, by what `of` says. */
 const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
   const value = median(items.map(of));
@@ -55,7 +42,7 @@ interface Measured {
 }
 
 function measure(options: BenchOptions, records: number): Measured {
-  const drop = ensureDirtyDrop(options, records);
+  const drop = ensureDrop({ ...options, records }, DIRT);
   const all = partsOf(drop);
   const parsed = records > PARSED_WHOLE_MAX_RECORDS ? all.filter((_, i) => i % 4 === 0) : all;
   const out = join(options.dir, `built-${records}.pgx`);

@@ -3,7 +3,7 @@
  * interleaved; the load generator is a process of its own. The generator is a JavaScript program too and may be the slower side:
  * CPU time of the server for each request, which does not depend on it, stands beside the rate.
  */
-import { readFileSync } from 'node:fs';
+import { memoryMb } from '../../tools/chaos/leftovers.ts';
 import { BenchInstallation, cpuUsOf, ForkedServer, LoadGenerator } from '../forked.ts';
 import { HTTP_MODES, type HttpMode } from '../http/server.ts';
 import { type BenchReport, median, type Workload } from '../workload.ts';
@@ -92,14 +92,6 @@ function summarize(mode: HttpMode, connections: number, own: readonly Sample[], 
     p50Us: of((sample) => sample.p50Us),
     p99Us: of((sample) => sample.p99Us),
   };
-}
-
-/** Memory of processes in megabytes, what they share counted once among those that share it. */
-function memoryMb(pids: readonly number[]): number {
-  const sizes = pids.map((pid) =>
-    Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0),
-  );
-  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1_024);
 }
 
 interface WorkersRow {

@@ -6,6 +6,7 @@ import { constants, createZstdCompress } from 'node:zlib';
 import { openIndex } from '../../src/index/reader.ts';
 import { readStatistics } from '../../src/index/statistics.ts';
 import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
+import { partsOf } from '../lines.ts';
 import { ensurePeers, PEERS, peerSize } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 import { PEERS_MAX_RECORDS } from './lookup.ts';
@@ -16,12 +17,12 @@ const BEST_MAX_RECORDS = 1_000_000;
 /** Bytes of a drop's parts, each compressed on its own as a drop is delivered. */
 async function compressedSize(drop: string, level: number): Promise<number> {
   let size = 0;
-  for (const name of readdirSync(drop).filter((file) => file.endsWith('.ndjson'))) {
+  for (const path of partsOf(drop)) {
     const compress = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: level } });
     const count = async (chunks: AsyncIterable<Buffer>): Promise<void> => {
       for await (const chunk of chunks) size += chunk.length;
     };
-    await pipeline(createReadStream(join(drop, name), { highWaterMark: 1 << 20 }), compress, count);
+    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), compress, count);
   }
   return size;
 }

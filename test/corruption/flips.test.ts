@@ -4,17 +4,9 @@ import { PagegateError } from '../../src/errors.ts';
 import { HEADER_SIZE_BYTES, SECTIONS } from '../../src/index/layout.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
+import { Random } from '../../tools/fuzz/random.ts';
 import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
-import {
-  expectations,
-  lookUp,
-  type Outcome,
-  randomFrom,
-  sampleEntries,
-  sectionsOf,
-  sharedBytes,
-  tryOpen,
-} from './support.ts';
+import { expectations, lookUp, type Outcome, sampleEntries, sectionsOf, sharedBytes, tryOpen } from './support.ts';
 
 const RANDOM_FLIPS = 10_000;
 
@@ -65,15 +57,14 @@ describe('random damage', () => {
   const out = new Uint8Array(64 * 1024);
 
   it(`is seen by verify: ${RANDOM_FLIPS.toLocaleString('en-US')} flips of one to four bits`, async () => {
-    const random = randomFrom(1);
-    const below = (n: number): number => Math.floor(random() * n);
+    const random = new Random(1);
     for (let i = 0; i < RANDOM_FLIPS; i++) {
-      const flips = Array.from({ length: 1 + below(4) }, () => below(bytes.length * 8));
+      const flips = Array.from({ length: 1 + random.below(4) }, () => random.below(bytes.length * 8));
       const distinct = new Set(flips);
       for (const bit of distinct) bytes[bit >> 3]! ^= 1 << (bit & 7);
       if (!(await isSeenByVerify(bytes))) expect.fail(`verify does not see the bits ${[...distinct].join(', ')}`);
       const index = tryOpen(bytes);
-      if (typeof index !== 'string') lookUp(index, keys[below(keys.length)]!, '', out);
+      if (typeof index !== 'string') lookUp(index, keys[random.below(keys.length)]!, '', out);
       for (const bit of distinct) bytes[bit >> 3]! ^= 1 << (bit & 7);
     }
     expect(await isSeenByVerify(bytes)).toBe(false);
@@ -81,17 +72,16 @@ describe('random damage', () => {
 
   it('of a byte or of a stretch is seen by the look-up that meets it, but for one in some hundreds', () => {
     const index = openIndexBytes(sharedBytes(bytes));
-    const random = randomFrom(2);
-    const below = (n: number): number => Math.floor(random() * n);
+    const random = new Random(2);
     const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };
     for (let i = 0; i < RANDOM_FLIPS; i++) {
-      const key = keys[below(keys.length)]!;
+      const key = keys[random.below(keys.length)]!;
       const handle = index.find(key);
-      const offset = payload.offset + Math.floor(handle / 256) + below(40);
+      const offset = payload.offset + Math.floor(handle / 256) + random.below(40);
       const before = bytes.slice(offset, offset + 8);
-      const size = 1 + below(8);
-      for (let j = 0; j < size; j++) bytes[offset + j] = below(256);
-      const other = keys[below(keys.length)]!;
+      const size = 1 + random.below(8);
+      for (let j = 0; j < size; j++) bytes[offset + j] = random.below(256);
+      const other = keys[random.below(keys.length)]!;
       // A handle is parsed once; a look-up of another key in between makes the next one read again.
       lookUp(index, other, expected.get(other)!, out);
       counts[lookUp(index, key, expected.get(key)!, out)] += 1;
@@ -104,15 +94,14 @@ describe('random damage', () => {
 
   it('of a line is seen by the look-up that meets it', () => {
     const index = openIndexBytes(sharedBytes(bytes));
-    const random = randomFrom(3);
-    const below = (n: number): number => Math.floor(random() * n);
+    const random = new Random(3);
     const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };
     for (let i = 0; i < 2000; i++) {
-      const at = directory.offset + below(directory.size - 8);
+      const at = directory.offset + random.below(directory.size - 8);
       const before = bytes.slice(at, at + 8);
-      for (let j = 0; j < 8; j++) bytes[at + j] = below(256);
+      for (let j = 0; j < 8; j++) bytes[at + j] = random.below(256);
       for (let j = 0; j < 20; j++) {
-        const key = keys[below(keys.length)]!;
+        const key = keys[random.below(keys.length)]!;
         counts[lookUp(index, key, expected.get(key)!, out)] += 1;
       }
       bytes.set(before, at);

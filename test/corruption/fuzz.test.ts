@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { HEADER, type SectionName } from '../../src/index/layout.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
+import { Random } from '../../tools/fuzz/random.ts';
 import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
   expectations,
   lookUp,
-  randomFrom,
   sampleEntries,
   sealHeader,
   sealSection,
@@ -22,12 +22,12 @@ const keys = [...expectations(original).keys()];
 const out = new Uint8Array(64 * 1024);
 
 /** Overwrites a few bytes of a range, with random ones or ones that are special in MessagePack and in small integers. */
-function scribble(bytes: Uint8Array, start: number, end: number, random: () => number): void {
+function scribble(bytes: Uint8Array, start: number, end: number, random: Random): void {
   const special = [0x00, 0x7f, 0x80, 0x90, 0xa0, 0xc0, 0xc1, 0xc4, 0xc7, 0xd4, 0xdd, 0xdf, 0xff];
-  const count = 1 + Math.floor(random() * 4);
+  const count = 1 + random.below(4);
   for (let i = 0; i < count; i++) {
-    const value = random() < 0.5 ? special[Math.floor(random() * special.length)]! : Math.floor(random() * 256);
-    bytes[start + Math.floor(random() * (end - start))] = value;
+    const value = random.chance(50) ? random.pick(special) : random.below(256);
+    bytes[start + random.below(end - start)] = value;
   }
 }
 
@@ -46,7 +46,7 @@ describe('a sealed forgery', () => {
   it.each<SectionName | 'header'>(['header', 'dictionary', 'metadata', 'blocks'])(
     'of the %s is refused or harmless',
     async (name) => {
-      const random = randomFrom(name.length);
+      const random = new Random(name.length);
       const outcomes = new Map<string, number>();
       const range = name === 'header' ? { offset: 8, size: HEADER.checksum.offset - 8 } : sectionsOf(original)[name];
       for (let i = 0; i < ROUNDS; i++) {

@@ -52,17 +52,6 @@ export function sealLineOf(bytes: Uint8Array, line: number, base: number): void 
   sealLine(bytes, sectionsOf(bytes).directory.offset + line * LINE_SIZE_BYTES, line, base);
 }
 
-/** A random generator with a seed (mulberry32): numbers in [0, 1). */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), state | 1);
-    value ^= value + Math.imul(value ^ (value >>> 7), value | 61);
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Entries that use every part of the format, over the small catalog. */
 export function sampleEntries(count: number): Entry[] {
   const names = ['alpha', 'beta-shop', 'gamma.news', 'delta_x', 'xn--bcher-kva', 'e'];

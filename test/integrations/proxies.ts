@@ -1,7 +1,8 @@
 /** Starts Debian's Squid and nginx with the shipped configurations, changed only where a test on loopback must. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync } from 'node:fs';
-import { freePort, NODE, put, TOOLS, untilListening, type World } from './world.ts';
+import { freePort } from '../../tools/free-port.ts';
+import { NODE, put, TOOLS, untilListening, type World } from './world.ts';
 
 /** Squid with its helper; returns the port. Names are found at an address of loopback. */
 export async function startSquid(

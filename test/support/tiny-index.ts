@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { catalogOf } from '../../src/builder/catalog.ts';
 import { UNICODE_VERSION } from '../../src/domain/normalize.ts';
 import {
   type Catalog,
@@ -18,32 +19,13 @@ import {
   RecordFields,
 } from '../../src/index/writer.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import {
-  FILTERING_TAXONOMY_VERSION,
-  filteringCategories,
-  IAB_TAXONOMY_VERSION,
-  iabPaths,
-} from '../../src/record/taxonomy.ts';
-import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 
 /** The catalog of the shipped data. */
-export const shippedCatalog: Catalog = {
-  vocabulary: {
-    name: VOCABULARY_NAME,
-    version: VOCABULARY_VERSION,
-    pageTypes: pageTypes('full').map(({ name }) => name),
-  },
-  iab: { version: IAB_TAXONOMY_VERSION, names: iabPaths },
-  filtering: { version: FILTERING_TAXONOMY_VERSION, names: filteringCategories },
-};
+export const shippedCatalog = catalogOf('full');
 
 /** A catalog so small that every bit of an index built with it can be tried. */
 export const smallCatalog: Catalog = {
-  vocabulary: {
-    name: VOCABULARY_NAME,
-    version: VOCABULARY_VERSION,
-    pageTypes: pageTypes('core').map(({ name }) => name),
-  },
+  vocabulary: catalogOf('core').vocabulary,
   iab: { version: 'iab-test', names: ['A', 'A > B', 'C "quoted"'] },
   filtering: { version: 'filtering-test', names: ['News', 'Games', 'Malware'] },
 };

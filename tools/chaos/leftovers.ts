@@ -32,6 +32,12 @@ export function childrenOf(pid: number): number[] {
 /** The command line of a process; empty once it has ended. */
 export const commandOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 
+/** Memory of processes in megabytes; what several of them share is counted once. One that has ended has none. */
+export function memoryMb(pids: readonly number[]): number {
+  const sizesKb = pids.map((pid) => Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0));
+  return Math.round(sizesKb.reduce((sum, size) => sum + size, 0) / 1_024);
+}
+
 /** Kills what is left of the run and removes its directories. Waits without the event loop, for which there is no time any more. */
 function cleanUp(): void {
   const isOurs = (pid: number): boolean =>

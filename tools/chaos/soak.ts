@@ -3,7 +3,7 @@
  * rotated and workers are killed. Every answer is checked; memory and latency are sampled.
  */
 import { once } from 'node:events';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
@@ -11,7 +11,7 @@ import { createDeployment, type Deployment } from '../../test/refresh/deployment
 import { createCertificate } from '../../test/support/certificate.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { type Crowd, openCrowd, readKey } from './crowd.ts';
-import { childrenOf, leaveNothing } from './leftovers.ts';
+import { childrenOf, leaveNothing, memoryMb } from './leftovers.ts';
 import type { ServerProcess } from './server-process.ts';
 
 const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]';
@@ -69,18 +69,6 @@ async function certificateName(port: number): Promise<string> {
   } finally {
     socket.destroy();
   }
-}
-
-function memoryMb(pid: number): number {
-  let kb = 0;
-  for (const member of processTree(pid)) {
-    try {
-      kb += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${member}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
-    } catch {
-      // A process that ended between the listing and the reading has no memory any more.
-    }
-  }
-  return kb / 1024;
 }
 
 function percentile(sorted: readonly number[], share: number): number {
@@ -149,7 +137,7 @@ class Soak {
     const latencies = this.#crowd.takeLatencies().sort((a, b) => a - b);
     this.samples.push({
       seconds: Math.round(seconds),
-      memoryMb: Math.round(memoryMb(this.#server.pid)),
+      memoryMb: memoryMb(processTree(this.#server.pid)),
       requestsPerSecond: Math.round(latencies.length / intervalSeconds),
       p50Ms: Number(percentile(latencies, 0.5).toFixed(2)),
       p99Ms: Number(percentile(latencies, 0.99).toFixed(2)),

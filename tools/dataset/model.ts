@@ -1,5 +1,6 @@
 /** The learned model (model.json) and what was assumed beside it (assumed.json), read and unpacked. */
 import { readFileSync } from 'node:fs';
+import { SCALE } from './learn-tokens.ts';
 import { makeWheel, type Wheel } from './wheel.ts';
 
 type Counts = readonly (readonly [string, number])[];
@@ -72,8 +73,6 @@ export interface Follow {
   readonly base: Uint16Array;
   readonly width: Uint16Array;
 }
-
-const SCALE = 512;
 
 /** Reads the packed rows: for each context, the share of each symbol in 512ths. Throws where a row does not add up. */
 function readRows(symbols: number): number[][] {

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
-import { makeCompatible } from '../glibc/install.ts';
+import { compatibleName, makeCompatible } from '../glibc/install.ts';
 import { selectFiles } from './select.ts';
 import { tryTarball } from './try-dist.ts';
 
@@ -52,7 +52,7 @@ async function fill(folder: string, cpu: string): Promise<string[]> {
   const binary = `uws_linux_${cpu}_137.node`;
   const outcome = makeCompatible(join(folder, 'node_modules/uWebSockets.js'), OLDEST_GLIBC, binary);
   if (outcome.status === 'failed') throw new Error(outcome.message);
-  const extra = `node_modules/uWebSockets.js/${binary.replace('.node', '.glibc-compat.node')}`;
+  const extra = `node_modules/uWebSockets.js/${compatibleName(binary)}`;
   await chmod(join(folder, extra), 0o644);
   await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
   await symlink(`../node-linux-${cpu}/bin/node`, join(folder, 'node_modules/.bin/node'));

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { glibcVersion } from '../../src/server/uws.ts';
 import { ElfError, relaxGlibcNeed } from './elf.ts';
 
 /** SHA-256 of the binaries of uWebSockets.js 20.57.0 for Node 24, as its package ships them. */
@@ -76,16 +77,10 @@ export function makeCompatible(
   }
 }
 
-/** The host's glibc version as Node reports it. */
-export function hostGlibc(): string | undefined {
-  const report = process.report.getReport() as unknown as { header?: { glibcVersionRuntime?: string } };
-  return report.header?.glibcVersionRuntime;
-}
-
 if (import.meta.main) {
   const fileName = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
   const directory = new URL('../../node_modules/uWebSockets.js', import.meta.url).pathname;
-  const outcome = makeCompatible(directory, hostGlibc(), fileName);
+  const outcome = makeCompatible(directory, glibcVersion(), fileName);
   const stream = outcome.status === 'failed' ? process.stderr : process.stdout;
   stream.write(`uWebSockets.js: ${outcome.message}\n`);
   process.exitCode = outcome.status === 'failed' ? 1 : 0;
