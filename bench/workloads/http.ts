@@ -54,7 +54,7 @@ class Subject extends ForkedServer<HttpMode> {
 }
 
 /** Measures all modes in turn, again and again, so that a slow minute of the machine falls on all of them. */
-export async function measureHttp(options: HttpOptions): Promise<HttpRow[]> {
+async function measureHttp(options: HttpOptions): Promise<HttpRow[]> {
   const load = new LoadGenerator();
   const subjects = options.modes.map((mode) => new Subject(mode));
   const rows: HttpRow[] = [];

@@ -93,7 +93,7 @@ class Subject extends ForkedServer<Mode> {
 }
 
 /** Measures all modes in turn, again and again, so that a slow minute of the machine falls on all of them. */
-export async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]> {
+async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]> {
   const load = new LoadGenerator();
   pin(load.pid, 1);
   const subjects = options.modes.map((mode) => new Subject(mode));

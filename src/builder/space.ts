@@ -16,7 +16,7 @@ const UNPACKED_FACTOR = 8;
 const SLACK_BYTES = 4 << 20;
 
 /** What a build will take, in bytes: the temporary files, and the index about the same again. About twice what ordinary data takes. */
-export function estimateTempBytes(manifest: Manifest): number {
+function estimateTempBytes(manifest: Manifest): number {
   let sizeBytes = SLACK_BYTES;
   for (const { name, bytes, records } of manifest.files) {
     const text = bytes * (isPacked(name) ? UNPACKED_FACTOR : 1);

@@ -126,7 +126,7 @@ export const MAX_URL_SIZE_BYTES = 2048;
 export const MAX_ANSWER_SIZE_BYTES: number = 2 ** 20;
 
 const LENGTH_EXACT_CODES = 192;
-export const MIN_RECORD_SIZE_BYTES = 8;
+const MIN_RECORD_SIZE_BYTES = 8;
 
 /** Stored size of a record, by its length code: exact up to 199 bytes, then in steps of a ninth. */
 export const SIZE_OF_LENGTH_CODE: Uint32Array = (() => {

@@ -7,7 +7,7 @@ const PREFIX = 'pg_';
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 /** Characters of a whole key. */
-export const API_KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH;
+const API_KEY_LENGTH = PREFIX.length + RANDOM_LENGTH + CHECKSUM_LENGTH;
 const SHAPE = /^pg_[0-9A-Za-z]{38}$/;
 
 /** CRC-32 of the part before it, as 6 base62 digits (62^6 exceeds 2^32). It catches typing, it is no secret. */

@@ -56,7 +56,7 @@ const MAX_ACCOUNTS = SLOT_COUNT - 1;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
-export const MAX_OVERLAP_SECONDS = 30 * 86_400;
+const MAX_OVERLAP_SECONDS = 30 * 86_400;
 
 export class Ledger {
   readonly database: Database;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 
 /** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
-export const MAX_PLAN_LOOKUPS = 1_000_000_000_000;
+const MAX_PLAN_LOOKUPS = 1_000_000_000_000;
 
 /** One row of the catalogue. */
 export interface Plan {

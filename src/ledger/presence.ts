@@ -19,7 +19,7 @@ export function lostLedger(ledgerFile: string, owner: CountersOwner): PagegateEr
 }
 
 /** The failure of a ledger file that is not the one which the counters beside it belong to. */
-export function foreignLedger(ledgerFile: string, owner: CountersOwner, got: string): PagegateError {
+function foreignLedger(ledgerFile: string, owner: CountersOwner, got: string): PagegateError {
   const counters = countersFile(ledgerFile);
   return new PagegateError(
     'ledger_unavailable',

@@ -29,7 +29,7 @@ export interface CaseResult {
 }
 
 /** The evidence that a case describes; its pages are spelled as a build would have stored them. */
-export function caseEvidence(item: PolicyCase): Evidence {
+function caseEvidence(item: PolicyCase): Evidence {
   const pages = Object.entries(item.page_types ?? {}).map(([type, url]) => ({ type, url: parseUrl(url)?.href ?? url }));
   return {
     found: item.found ?? false,

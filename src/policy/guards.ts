@@ -28,7 +28,7 @@ export interface GuardRule {
 }
 
 /** What a request must have for a guard to be worth asking; most requests have few of these. */
-export const TRAIT = {
+const TRAIT = {
   always: 1,
   spelling: 2,
   address: 4,

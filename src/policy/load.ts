@@ -90,7 +90,7 @@ function message(error: unknown): string {
 const validators = new Map<PolicySchema, ReturnType<Validator['compile']>>();
 
 /** Checks a value against one of the policy's schemas. Throws policy_invalid with the first complaints. */
-export function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
+function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   let validate = validators.get(schema);
   if (validate === undefined) {
     const validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });

@@ -73,7 +73,7 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
  * one, no parameters of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end
  * of the path (the root is empty).
  */
-export function foldPath(decodedPath: string): string {
+function foldPath(decodedPath: string): string {
   let path = decodedPath.toLowerCase();
   if (hasFoldedEnds(path)) path = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment).join('/');
   if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');

@@ -6,7 +6,7 @@ const UPPER = LOWER.toUpperCase();
 const DIGITS = '0123456789';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
-export const ALPHABETS: Readonly<Record<string, string>> = {
+const ALPHABETS: Readonly<Record<string, string>> = {
   upper_digit: UPPER + DIGITS,
   alphanumeric: LOWER + UPPER + DIGITS,
   word: `${LOWER + UPPER + DIGITS}_`,

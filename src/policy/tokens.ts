@@ -21,7 +21,7 @@ const HASH_PRIME = 0x01000193;
 const NONE: readonly number[] = Object.freeze([]);
 
 /** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
-export function squeeze(text: string): string {
+function squeeze(text: string): string {
   const folded = text.normalize('NFKD').toLowerCase();
   const lead = folded[0] === '.' || folded[0] === '_' ? folded[0] : '';
   return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');

@@ -24,7 +24,7 @@ import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { Served } from './served.ts';
 import type { HttpRequest, HttpResponse } from './uws.ts';
 
-export const CHECK_PATH = '/api/check';
+const CHECK_PATH = '/api/check';
 const PARAMETER_ECHO_MAX_LENGTH = 64;
 const HINTS: Partial<Record<ErrorCode, string>> = {
   unknown_parameter: 'Known are url, domain, method and api_key.',

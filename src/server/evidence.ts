@@ -100,7 +100,7 @@ export class RecordEvidence implements Evidence {
 }
 
 /** The pages in the head of an answer that may matter; undefined where a URL is not written as it is. */
-export function pagesInHead(head: string, mayMatter: PageFilter): PageEvidence[] | undefined {
+function pagesInHead(head: string, mayMatter: PageFilter): PageEvidence[] | undefined {
   if (head.includes('\\')) return undefined;
   const pages: PageEvidence[] = [];
   let at = head.indexOf(PAGES) + PAGES.length;

@@ -1,7 +1,7 @@
 /** Counters and latency histograms of one worker, how they are added up over workers, and the Prometheus text of the sum. */
 
 /** Upper bounds of the latency buckets, in seconds. */
-export const LATENCY_BOUNDS_SECONDS = [
+const LATENCY_BOUNDS_SECONDS = [
   0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
   0.5, 1, 5,
 ] as const;
@@ -19,7 +19,7 @@ export interface MetricsSnapshot {
   readonly histograms: Readonly<Record<string, HistogramSnapshot>>;
 }
 
-export class Histogram {
+class Histogram {
   readonly #counts = new Array<number>(LATENCY_BOUNDS_SECONDS.length + 1).fill(0);
   #sum = 0;
 

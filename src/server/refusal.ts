@@ -24,7 +24,7 @@ export const CONTENT_HEADERS = 'application/json\r\ncache-control: no-store';
 const plain = new Map<ErrorCode, Buffer>();
 
 /** The body of a refusal. */
-export function refusalBody(code: ErrorCode, options: RefusalOptions = {}): Buffer {
+function refusalBody(code: ErrorCode, options: RefusalOptions = {}): Buffer {
   if (options.fields === undefined && options.hint === undefined) {
     let bytes = plain.get(code);
     if (bytes === undefined) {

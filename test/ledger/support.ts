@@ -8,7 +8,7 @@ import { Ledger } from '../../src/ledger/ledger.ts';
 import { type AccountRef, type ChargeOutcome, type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
 
 /** 2026-01-01T00:00:00Z, in milliseconds. */
-export const START_MS = Date.UTC(2026, 0, 1);
+const START_MS = Date.UTC(2026, 0, 1);
 export const DAY_MS = 86_400_000;
 
 export class TestRoom {

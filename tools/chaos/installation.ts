@@ -153,7 +153,7 @@ const request = (key: string): string =>
   `GET /api/check?url=site.example.com HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`;
 
 /** One request on a connection of its own; returns the status. */
-export async function askOnce(port: number, key: string): Promise<number> {
+async function askOnce(port: number, key: string): Promise<number> {
   const client = new Client(port, key);
   await client.run(1);
   const [status] = client.statuses.keys();

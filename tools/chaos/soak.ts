@@ -178,7 +178,7 @@ async function disturb(soak: Soak, until: number, onSample: (sample: Sample) => 
   }
 }
 
-export async function runSoak(
+async function runSoak(
   options: { readonly minutes: number; readonly workers: number; readonly clients: number },
   onSample: (sample: Sample) => void,
 ): Promise<SoakReport> {

@@ -63,7 +63,7 @@ async function fill(folder: string, cpu: string): Promise<string[]> {
 }
 
 /** What is in the tarball beside the program: name, version, license, and where its license text is. */
-export function thirdParty(folder: string, files: readonly string[]): string {
+function thirdParty(folder: string, files: readonly string[]): string {
   const rows = files
     .filter((file) => /^node_modules\/(?:@[^/]+\/)?[^/@]+\/package\.json$/.test(file))
     .map((file) => {

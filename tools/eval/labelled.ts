@@ -24,7 +24,7 @@ export interface Labelled {
 }
 
 /** Which half a URL is in: by a hash of its registrable domain, so that no site is in both. */
-export function halfOf(key: string): 'develop' | 'report' {
+function halfOf(key: string): 'develop' | 'report' {
   const owner = registrableDomain(key) ?? key;
   return (createHash('sha256').update(owner).digest()[0]! & 1) === 0 ? 'develop' : 'report';
 }

@@ -19,7 +19,7 @@ export const GOAL_TYPES = ['login', 'oauth_authorize', 'change_password'];
 /** Reading matter: to be left alone. */
 export const READING_TYPES = ['docs', 'blog', 'legal', 'careers', 'about', 'contact', 'pricing', 'status'];
 
-export const GOALS = { min_denied: 0.9, max_reading_denied: 0.01, max_reading_flagged: 0.03 } as const;
+const GOALS = { min_denied: 0.9, max_reading_denied: 0.01, max_reading_flagged: 0.03 } as const;
 /** Fewer pages of a type than these are too few to hold a goal against: one miss more or less would decide. */
 export const MIN_COUNT = 50;
 

@@ -7,7 +7,7 @@ import { Random } from './random.ts';
 import { mutate, randomUrl, respell } from './urls.ts';
 
 /** Rules about the spelling itself: the one way in which a spelling may be judged harder than the URL that it stands for. */
-export const SPELLING_RULES: ReadonlySet<string> = new Set([
+const SPELLING_RULES: ReadonlySet<string> = new Set([
   'control_characters',
   'backslash',
   'host_escape',

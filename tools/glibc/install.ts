@@ -9,7 +9,7 @@ import { glibcVersion } from '../../src/server/uws.ts';
 import { ElfError, relaxGlibcNeed } from './elf.ts';
 
 /** SHA-256 of the binaries of uWebSockets.js 20.57.0 for Node 24, as its package ships them. */
-export const KNOWN_BINARIES: Readonly<Record<string, string>> = {
+const KNOWN_BINARIES: Readonly<Record<string, string>> = {
   'uws_linux_x64_137.node': '98128405dba2fb608448e921a979530f70c946a2cc9889c15f2fa70c2d00ab05',
   'uws_linux_arm64_137.node': '88618b30ddf6b2b62310db89f40a701616676352aac5e0f6184dd8ef876199ce',
 };

@@ -30,7 +30,7 @@ function table(rows: readonly (readonly string[])[]): string {
 }
 
 /** Every error code: its HTTP status, its exit code, when it happens and what to do. */
-export function errorTable(): string {
+function errorTable(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, exit, message }]) => [
     `\`${code}\``,
     status === undefined ? '' : String(status),
@@ -41,7 +41,7 @@ export function errorTable(): string {
 }
 
 /** Every exit code. */
-export function exitTable(): string {
+function exitTable(): string {
   const rows = Object.entries(EXIT).map(([name, code]) => [
     String(code),
     name,
@@ -57,7 +57,7 @@ function leaves(command: Command, path: readonly string[] = []): { path: string;
 }
 
 /** Every command with its arguments, its options and what it does. */
-export async function commandTable(): Promise<string> {
+async function commandTable(): Promise<string> {
   const rows = leaves(await createProgram()).map(({ path, command }) => {
     const call = [
       path,

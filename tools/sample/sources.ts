@@ -14,7 +14,7 @@ export interface Fact {
   readonly rank?: number;
 }
 
-export function readText(root: string, path: string): string {
+function readText(root: string, path: string): string {
   const bytes = readFileSync(join(root, path));
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8');
 }
@@ -39,7 +39,7 @@ function whole(categories: Categories, source: string): CategoryRule {
   return categories[source]?.['*'] ?? {};
 }
 
-export function* governmentFacts(root: string, categories: Categories): Generator<Fact> {
+function* governmentFacts(root: string, categories: Categories): Generator<Fact> {
   for (const [source, file] of [
     ['dotgov', 'dotgov-current-full.csv.gz'],
     ['dotgov-other', 'dotgov-other-websites.csv.gz'],
@@ -49,7 +49,7 @@ export function* governmentFacts(root: string, categories: Categories): Generato
   }
 }
 
-export function* universityFacts(root: string, categories: Categories): Generator<Fact> {
+function* universityFacts(root: string, categories: Categories): Generator<Fact> {
   const category = whole(categories, 'universities');
   const list = JSON.parse(readText(root, 'categories/world-universities.json.gz')) as { domains: string[] }[];
   for (const { domains } of list) {
@@ -57,7 +57,7 @@ export function* universityFacts(root: string, categories: Categories): Generato
   }
 }
 
-export function* disposableFacts(root: string, categories: Categories): Generator<Fact> {
+function* disposableFacts(root: string, categories: Categories): Generator<Fact> {
   const category = whole(categories, 'disposable');
   for (const domain of readLines(root, 'categories/disposable-email-domains.txt.gz')) {
     yield { source: 'disposable', domain, category };
@@ -107,7 +107,7 @@ export function* smallwebFacts(root: string, mapping: Mapping): Generator<Fact> 
   }
 }
 
-export function* siteCategoryFacts(root: string, categories: Categories): Generator<Fact> {
+function* siteCategoryFacts(root: string, categories: Categories): Generator<Fact> {
   for (const [source, path, separator] of [
     ['whotracksme', 'categories/whotracksme-site-categories.csv.gz', ','],
     ['blocklistproject', 'categories/blocklistproject-domains.tsv.gz', '\t'],
@@ -168,7 +168,7 @@ export function* domainListFacts(root: string, categories: Categories): Generato
 }
 
 /** Moz' 500 domains by links from other domains: for them the rank, where no list by traffic has one. */
-export function* mozFacts(root: string): Generator<Fact> {
+function* mozFacts(root: string): Generator<Fact> {
   const list = JSON.parse(readText(root, 'ranked/moz-top500.json.gz')) as { rank: number; rootDomain: string }[];
   for (const { rank, rootDomain } of list) yield { source: 'moz', domain: rootDomain, rank };
 }

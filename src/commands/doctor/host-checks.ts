@@ -114,7 +114,7 @@ const FORGETFUL: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** The nearest folder that is there already. */
-export function existingParent(path: string): string {
+function existingParent(path: string): string {
   let at = path;
   while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at);
   return at;

@@ -30,7 +30,7 @@ async function decide(request: IncomingMessage, asker: Asker): Promise<Decision>
 }
 
 /** The adapter as a server that does not listen yet. */
-export function createAdapter(asker: Asker): Server {
+function createAdapter(asker: Asker): Server {
   return createServer({ maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: 10_000 }, (request, response) => {
     // nginx forwards no body (proxy_pass_request_body off); whoever sends one is not nginx.
     request.resume();
