@@ -128,13 +128,14 @@ export async function ensurePeers(
   }
 }
 
-/** Written when a store is complete. */
+/** Written beside a store when it is complete. */
+const LOADED_FILE = 'loaded.json';
+
 interface Loaded {
   readonly seconds: number;
 }
 
-const loadedPath = (dir: string, name: PeerName, count: number): string =>
-  join(pathOf(dir, name, count), 'loaded.json');
+const loadedPath = (dir: string, name: PeerName, count: number): string => join(pathOf(dir, name, count), LOADED_FILE);
 
 /** How long a filled store took to write its records, which were parsed, packed and sorted before; in seconds. */
 export function loadSeconds(dir: string, name: PeerName, count: number): number {
@@ -233,6 +234,6 @@ export async function openPeer(dir: string, name: PeerName, count: number): Prom
 export function peerSize(dir: string, name: PeerName, count: number): number {
   const path = pathOf(dir, name, count);
   return readdirSync(path)
-    .filter((file) => file !== 'loaded')
+    .filter((file) => file !== LOADED_FILE)
     .reduce((sum, file) => sum + statSync(join(path, file)).size, 0);
 }
