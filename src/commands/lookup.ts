@@ -20,7 +20,7 @@ export function registerLookup(program: Command): void {
 }
 
 async function lookup(inputs: readonly string[], options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
+  const { NOT_FOUND, openIndex } = await import('../index/reader.ts');
   const { parseTarget } = await import('../domain/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {
@@ -28,8 +28,8 @@ async function lookup(inputs: readonly string[], options: IndexFlags & { readonl
       const target = parseTarget(input);
       if ('problem' in target)
         throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });
-      const handle = target.classifiable ? index.find(target.key) : -1;
-      return { input, domain: target.key, record: handle < 0 ? undefined : index.decode(handle) };
+      const handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
+      return { input, domain: target.key, record: handle === NOT_FOUND ? undefined : index.decode(handle) };
     });
     if (options.json) printJson(results.map(({ domain, record }) => toJson(domain, record)));
     else for (const result of results) print(result);
