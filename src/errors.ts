@@ -258,7 +258,7 @@ export const ERRORS = table({
     exit: EXIT.refused,
     message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
   },
-  drop_kind: { exit: EXIT.refused, message: 'Only full drops can be refreshed from; ask the vendor for a full drop.' },
+  drop_kind: { exit: EXIT.refused, message: 'An index is built from a full drop only; ask the vendor for one.' },
   store_unavailable: {
     exit: EXIT.environment,
     message: 'The index store cannot be read or written; give this user the state directory, or repair the disk.',

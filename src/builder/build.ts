@@ -15,7 +15,7 @@ import type { BuildWorker } from './build-worker.ts';
 import { catalogOf } from './catalog.ts';
 import { planUnits } from './encode-unit.ts';
 import { failureOf } from './failure.ts';
-import { checkParts, type Manifest, readManifest } from './manifest.ts';
+import { assertFull, checkParts, type Manifest, readManifest } from './manifest.ts';
 import { type BuildOptions, REJECTS_SUFFIX, WORKERS_MAX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { RankSet } from './rank-set.ts';
@@ -65,7 +65,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
 
 async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
-  if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is a ${manifest.kind} drop.`);
+  assertFull(manifest);
   checkParts(options.drop, manifest);
   const targets = prepareTargets(options);
   const { out, rejects, tempParent } = targets;

@@ -84,6 +84,11 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   return value;
 }
 
+/** Throws `drop_kind` for a drop that holds changes only. */
+export function assertFull({ kind }: Manifest): void {
+  if (kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${kind}".`);
+}
+
 /** Reads and parses the manifest of a drop. Throws as `readManifestBytes` and `parseManifest` do. */
 export function readManifest(drop: string): ManifestFile {
   const bytes = readManifestBytes(drop);

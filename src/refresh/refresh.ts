@@ -5,6 +5,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST_FILE } from '../builder/drop-file.ts';
+import { assertFull } from '../builder/manifest.ts';
 import { INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
@@ -242,7 +243,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     prunedGenerations: await pruneGenerations(store, options.keep),
     durationMs: Math.round(performance.now() - startedMs),
   });
-  if (manifest.kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${manifest.kind}".`);
+  assertFull(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   if (served?.report?.manifestSha256 !== manifestSha256) {
     checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
