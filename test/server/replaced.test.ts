@@ -125,7 +125,9 @@ describe('after the death of all workers', () => {
     expect((await answers(4)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     writeFileSync(file('policy.json'), policy('Our second note.'));
     await expect
-      .poll(async () => (await answers(8)).every(({ body }) => body.matched.note === 'Our second note.'))
+      .poll(async () => (await answers(8)).every(({ body }) => body.matched.note === 'Our second note.'), {
+        timeout: 10_000,
+      })
       .toBe(true);
     expect((await answers(1))[0]!.body.language).toBe('de');
   });
