@@ -2,9 +2,6 @@
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import type { OnProgress } from './progress.ts';
 
-/** Threads of a build, at most: more are of no use to anybody, and each takes its memory. */
-export const WORKERS_MAX = 256;
-
 /** Behind the index's name: where rejects go by default. */
 export const REJECTS_SUFFIX = '.rejects.ndjson';
 

@@ -1,15 +1,13 @@
 /** The main module of a worker thread: takes calls from worker-pool.ts, one at a time. */
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
+import { type Answer, answerCalls } from '../platform/threads.ts';
 import { type EncodePlan, LocalWorker, type WorkerSetup } from './build-worker.ts';
-import type { WorkerCall, WorkerReply } from './worker-pool.ts';
-import { packFailure, READY } from './worker-pool.ts';
+import { failureOf } from './failure.ts';
+import type { WorkerCall } from './worker-pool.ts';
 
-const port = parentPort;
-if (port === null) throw new Error('this module runs in a worker thread');
 const worker = new LocalWorker(workerData as WorkerSetup);
 
-/** Runs a call; what can be handed over without a copy is in `transfer`. */
-async function answer(call: WorkerCall): Promise<{ value: unknown; transfer: ArrayBuffer[] }> {
+async function answer(call: WorkerCall): Promise<Answer> {
   switch (call.method) {
     case 'train':
       return { value: await worker.train(), transfer: [] };
@@ -28,10 +26,8 @@ async function answer(call: WorkerCall): Promise<{ value: unknown; transfer: Arr
   }
 }
 
-port.on('message', (call: WorkerCall) => {
-  answer(call).then(
-    ({ value, transfer }) => port.postMessage({ value } satisfies WorkerReply, transfer),
-    (error: unknown) => port.postMessage({ failure: packFailure(error) } satisfies WorkerReply),
-  );
-});
-port.postMessage(READY);
+answerCalls((call: WorkerCall) =>
+  answer(call).catch((error: unknown) => {
+    throw failureOf(error);
+  }),
+);

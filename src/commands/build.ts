@@ -1,9 +1,10 @@
 /** `pagegate build`: a drop becomes an index file. */
 import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildPlan } from '../builder/build.ts';
-import { REJECTS_SUFFIX, WORKERS_MAX } from '../builder/options.ts';
+import { REJECTS_SUFFIX } from '../builder/options.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
+import { WORKERS_MAX } from '../platform/threads.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
 
 interface BuildFlags {
@@ -41,7 +42,7 @@ function wholeNumber(text: string): number {
   return Number(text);
 }
 
-function threadCount(text: string): number {
+export function threadCount(text: string): number {
   const count = wholeNumber(text);
   if (count > WORKERS_MAX) throw new InvalidArgumentError(`At most ${WORKERS_MAX} are possible.`);
   return count;

@@ -1,25 +1,38 @@
 /** `pagegate verify`: reads every byte of an index. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
+import { WORKERS_MAX } from '../platform/threads.ts';
+import { threadCount } from './build.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
 
 export function registerVerify(program: Command): void {
   addIndexOptions(program.command('verify').description('read every byte of an index and name what is damaged'))
     .argument('[file]', 'index file (else --index, else the one that is served)')
+    .option(
+      '--workers <n>',
+      `threads, at most ${WORKERS_MAX} (default: one for each core, fewer where there is little to read)`,
+      threadCount,
+    )
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate verify var/index/current/index.pgx')
     .action(verify);
 }
 
-async function verify(file: string | undefined, options: IndexFlags & { readonly json?: true }): Promise<void> {
+interface VerifyFlags extends IndexFlags {
+  readonly workers?: number;
+  readonly json?: true;
+}
+
+async function verify(file: string | undefined, options: VerifyFlags): Promise<void> {
   const { verifyIndex } = await import('../index/verify.ts');
   const path = file ?? (await indexPathFrom(options));
   const progress = createProgress();
   const onProgress = (done: number, total: number): void => {
     progress.update(`verifying ${path}: ${((100 * done) / Math.max(1, total)).toFixed(0)} %`);
   };
-  const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal })).finally(() =>
+  const workers = options.workers === undefined ? {} : { workers: options.workers };
+  const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal, ...workers })).finally(() =>
     progress.done(),
   );
   if (options.json) printJson(report);

@@ -16,11 +16,15 @@ export interface IndexBytes {
 /** The same interface over bytes in memory, for tests and fuzzers. */
 export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes {
   // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
-  const aligned = Uint8Array.from(bytes);
+  return bytesOfBuffer(Uint8Array.from(bytes).buffer, path);
+}
+
+/** The same over a buffer that somebody else looks after. */
+export function bytesOfBuffer(buffer: ArrayBuffer, path: string): IndexBytes {
   return {
     path,
-    sizeBytes: aligned.length,
-    view: (offset, sizeBytes) => new Uint8Array(aligned.buffer, offset, sizeBytes),
+    sizeBytes: buffer.byteLength,
+    view: (offset, sizeBytes) => new Uint8Array(buffer, offset, sizeBytes),
     adviseRandom: () => {},
     warm: async () => {},
     close: () => {},

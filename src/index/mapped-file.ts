@@ -9,11 +9,16 @@ const WRITABLE_BY_OTHERS = 0o022;
 /** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
 
+/** A mapped file; other threads of this process reach it by its address, see `viewMapped`. */
+export interface MappedIndex extends IndexBytes {
+  readonly address: bigint;
+}
+
 /**
  * Opens and maps a file. Throws index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt or
  * mapping_failed.
  */
-export function openMappedFile(path: string): IndexBytes {
+export function openMappedFile(path: string): MappedIndex {
   const fd = openRegular(path);
   try {
     const stats = fstatSync(fd);
@@ -30,8 +35,9 @@ export function openMappedFile(path: string): IndexBytes {
   }
 }
 
-class MappedFile implements IndexBytes {
+class MappedFile implements MappedIndex {
   readonly path: string;
+  readonly address: bigint;
   readonly sizeBytes: number;
   readonly #fd: number;
   readonly #mapping: Mapping;
@@ -40,6 +46,7 @@ class MappedFile implements IndexBytes {
   constructor(path: string, fd: number, mapping: Mapping) {
     this.path = path;
     this.#fd = fd;
+    this.address = mapping.address;
     this.sizeBytes = mapping.sizeBytes;
     this.#mapping = mapping;
   }

@@ -48,6 +48,8 @@ const MFD_NOEXEC_SEAL = 8;
 
 /** A mapped range of a file. */
 export interface Mapping {
+  /** Where it lies in this process, for other threads. */
+  readonly address: bigint;
   /** The bytes themselves; detached (of length 0) after `unmap`. */
   readonly buffer: ArrayBuffer;
   readonly sizeBytes: number;
@@ -106,15 +108,20 @@ export function memoryFile(text: string): { readonly path: string; close(): void
   return { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
 }
 
+/** What another thread of this process has mapped; that thread must not unmap it before this one has ended. */
+export function viewMapped(address: bigint, sizeBytes: number): ArrayBuffer {
+  return koffi.view(address, sizeBytes) as ArrayBuffer;
+}
+
 class LibcMapping implements Mapping {
+  readonly address: bigint;
   readonly sizeBytes: number;
-  readonly #address: bigint;
   #buffer: ArrayBuffer | undefined;
 
   constructor(address: bigint, sizeBytes: number) {
-    this.#address = address;
+    this.address = address;
     this.sizeBytes = sizeBytes;
-    this.#buffer = koffi.view(address, sizeBytes) as ArrayBuffer;
+    this.#buffer = viewMapped(address, sizeBytes);
   }
 
   get buffer(): ArrayBuffer {
@@ -126,12 +133,12 @@ class LibcMapping implements Mapping {
     if (this.#buffer === undefined || sizeBytes <= 0) return false;
     const start = Math.floor(offset / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
     const end = Math.min(offset + sizeBytes, this.sizeBytes);
-    return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
+    return end > start && madvise(this.address + BigInt(start), end - start, advice) === 0;
   }
 
   hugePagesBytes(): number {
     if (this.#buffer === undefined) return 0;
-    const start = this.#address;
+    const start = this.address;
     const end = start + BigInt(this.sizeBytes);
     return mappedRanges()
       .filter((range) => range.start >= start && range.start < end)
@@ -140,14 +147,14 @@ class LibcMapping implements Mapping {
 
   sync(): void {
     if (this.#buffer === undefined) return;
-    if (msync(this.#address, this.sizeBytes, MS_SYNC) !== 0) throw systemFailure('msync', 'cannot write the mapping');
+    if (msync(this.address, this.sizeBytes, MS_SYNC) !== 0) throw systemFailure('msync', 'cannot write the mapping');
   }
 
   unmap(): void {
     if (this.#buffer === undefined) return;
     this.#buffer.transfer();
     this.#buffer = undefined;
-    munmap(this.#address, this.sizeBytes);
+    munmap(this.address, this.sizeBytes);
   }
 }
 

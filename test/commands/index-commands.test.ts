@@ -72,6 +72,8 @@ describe('verify and inspect', () => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
       expect(run('verify', path)).toMatchObject({ status: 0, stdout: expect.stringContaining('intact, 3 records') });
+      expect(run('verify', path, '--workers', '2').stdout).toBe(run('verify', path, '--workers', '0').stdout);
+      expect(run('verify', path, '--workers', '257')).toMatchObject({ status: 2, stdout: '' });
       const text = run('inspect', path);
       expect(text.status).toBe(0);
       expect(text.stdout).toMatch(/records +3\n/);

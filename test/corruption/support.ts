@@ -1,14 +1,25 @@
 /** Damaging an index on purpose: fields are changed and then, where asked, the checksums above them made to fit again. */
-
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { xxh64 } from '../../src/index/checksum.ts';
 import { decodeHeader, type RawHeader } from '../../src/index/header.ts';
 import type { IndexBytes } from '../../src/index/index-bytes.ts';
-import { HEADER, LINE_SIZE_BYTES, SECTION_ENTRY, SECTIONS, type SectionName } from '../../src/index/layout.ts';
+import {
+  BLOCK_CHECKSUM_SIZE_BYTES,
+  BLOCK_SIZE_BYTES,
+  HEADER,
+  LINE_SIZE_BYTES,
+  SECTION_ENTRY,
+  SECTIONS,
+  type SectionName,
+} from '../../src/index/layout.ts';
 import { sealLine } from '../../src/index/line.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, smallCatalog } from '../support/tiny-index.ts';
+import { entryOf, smallCatalog, withTempDirectory } from '../support/tiny-index.ts';
 
 /** Bytes that a test goes on changing while an index over them is open. */
 export function sharedBytes(bytes: Uint8Array): IndexBytes {
@@ -45,6 +56,20 @@ export function sealSection(bytes: Uint8Array, name: SectionName): void {
   const checksum = xxh64(bytes.subarray(offset, offset + size));
   viewOf(bytes).setBigUint64(entryOffset(name) + SECTION_ENTRY.checksum.offset, checksum, true);
   sealHeader(bytes);
+}
+
+/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to lines and records. */
+export function sealBlocks(bytes: Uint8Array): void {
+  const { directory, payload, blocks } = sectionsOf(bytes);
+  let at = blocks.offset;
+  for (const { offset, size } of [directory, payload]) {
+    for (let start = 0; start < size; start += BLOCK_SIZE_BYTES) {
+      const block = bytes.subarray(offset + start, offset + Math.min(size, start + BLOCK_SIZE_BYTES));
+      viewOf(bytes).setBigUint64(at, xxh64(block), true);
+      at += BLOCK_CHECKSUM_SIZE_BYTES;
+    }
+  }
+  sealSection(bytes, 'blocks');
 }
 
 /** Makes a line's check fit its bytes. */
@@ -116,4 +141,20 @@ export function tryOpen(bytes: Uint8Array): Index | string {
     if (error instanceof PagegateError) return error.code;
     throw error;
   }
+}
+
+/** Expects of `verify` the same report, or the same error, whatever the number of threads; what the caller's thread alone says. */
+export async function expectSameReport(bytes: Uint8Array, threads = [0, 1, 2, 3]): Promise<unknown> {
+  const outcome = (report: Promise<VerifyReport>): Promise<unknown> =>
+    report.catch((error: unknown) => {
+      if (error instanceof PagegateError) return { code: error.code, message: error.message, details: error.details };
+      throw error;
+    });
+  return await withTempDirectory(async (directory) => {
+    const path = join(directory, 'index.pgx');
+    writeFileSync(path, bytes, { mode: 0o444 });
+    const alone = await outcome(verifyIndexBytes({ ...sharedBytes(bytes), path }));
+    for (const workers of threads) expect(await outcome(verifyIndex(path, { workers }))).toEqual(alone);
+    return alone;
+  });
 }

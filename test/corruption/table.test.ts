@@ -16,9 +16,11 @@ import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
   entryOffset,
   expectations,
+  expectSameReport,
   lookUp,
   type Outcome,
   sampleEntries,
+  sealBlocks,
   sealHeader,
   sealLineOf,
   sealSection,
@@ -385,4 +387,16 @@ describe('a bad file', () => {
       expect(offset + sizeBytes).toBeLessThanOrEqual(bytes.length);
     }
   });
+
+  it('is reported in the same way by any number of threads, also where all checksums fit', async () => {
+    for (const { damage, open } of rows) {
+      const copy = good.slice();
+      const changed = damage(copy, viewOf(copy));
+      await expectSameReport(changed instanceof Uint8Array ? changed : copy);
+      if (open !== 'ok') continue;
+      sealBlocks(copy);
+      // The one line is one thread's, however many are asked for.
+      await expectSameReport(copy, [0, 2]);
+    }
+  }, 180_000);
 });
