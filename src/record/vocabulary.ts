@@ -29,6 +29,11 @@ export const VOCABULARY_NAME: string = file.name;
 /** Grows with every change of a name, an alias' meaning or the order. The index carries the one it was built with. */
 export const VOCABULARY_VERSION: number = file.version;
 
+/** Whether this program's page types are those that an index or a drop was made with. */
+export function isOwnVocabulary({ name, version }: { readonly name: string; readonly version: number }): boolean {
+  return name === VOCABULARY_NAME && version === VOCABULARY_VERSION;
+}
+
 const full: readonly PageType[] = Object.freeze([...file.types]);
 const core: readonly PageType[] = Object.freeze(full.filter((type) => type.core));
 const ordinals = new Map(full.map((type, ordinal) => [type.name, ordinal]));

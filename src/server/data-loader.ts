@@ -10,7 +10,7 @@ import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
 import { loadPolicy } from '../policy/load.ts';
 import type { Policy } from '../policy/policy.ts';
-import { VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import { isOwnVocabulary, VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import type { Log } from './log.ts';
 
 /** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
@@ -45,11 +45,12 @@ function openChecked(path: string, check: (index: Index) => void = () => {}): In
 }
 
 function checkVocabulary({ info }: Index, path: string): void {
-  if (info.vocabulary.version === VOCABULARY_VERSION) return;
+  if (isOwnVocabulary(info.vocabulary)) return;
+  const { name, version } = info.vocabulary;
   throw new PagegateError(
     'index_refused',
-    `${path} was built with page-type vocabulary ${info.vocabulary.version}, this program has ${VOCABULARY_VERSION}; build it again.`,
-    { path, expected: VOCABULARY_VERSION, got: info.vocabulary.version },
+    `${path} was built with page-type vocabulary ${name} ${version}, this program has ${VOCABULARY_NAME} ${VOCABULARY_VERSION}; build it again.`,
+    { path, expected: VOCABULARY_VERSION, got: version },
   );
 }
 

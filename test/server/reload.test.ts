@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
 /** Generation n says so in the record's language, so that a mixed answer shows. */
@@ -92,7 +93,8 @@ describe('hot swap', () => {
     const wrong: [number, object][] = [
       [41, { dataset: 'other' }],
       [42, { created: '2100-01-01T00:00:00Z' }],
-      [43, { vocabulary: { name: 'page-types', version: 99, pageTypes: ['login', 'signup', 'docs'] } }],
+      [43, { vocabulary: { name: VOCABULARY_NAME, version: 99, pageTypes: ['login', 'signup', 'docs'] } }],
+      [44, { vocabulary: { name: 'mine', version: VOCABULARY_VERSION, pageTypes: ['login', 'signup', 'docs'] } }],
     ];
     for (const [generation, metadata] of wrong) {
       server.publish(generation, [{ domain: 'x.com' }], metadata);

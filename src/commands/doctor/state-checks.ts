@@ -91,11 +91,12 @@ async function checkIndex(config: Config): Promise<Finding> {
 
 async function checkUnicode(config: Config): Promise<Finding> {
   const { UNICODE_VERSION } = await import('../../domain/normalize.ts');
-  const { VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
+  const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
   const info = await servedIndex(config);
   if (info === undefined) return skipped('no index');
-  if (info.vocabulary.version !== VOCABULARY_VERSION) {
-    const found = `the index has page-type vocabulary ${info.vocabulary.version}, the program ${VOCABULARY_VERSION}`;
+  if (!isOwnVocabulary(info.vocabulary)) {
+    const { name, version } = info.vocabulary;
+    const found = `the index has page-type vocabulary ${name} ${version}, the program ${VOCABULARY_VERSION}`;
     return problem(found, 'Build the index again from its drop with this program: pagegate refresh DROP --rebuild');
   }
   const found = `the index was normalized with Unicode ${info.unicodeVersion}, the program has ${UNICODE_VERSION}`;
