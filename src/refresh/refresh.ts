@@ -11,6 +11,7 @@ import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
 import { type CheckedDrop, checkDrop } from './drop-check.ts';
 import { withStoreLock } from './lock.ts';
+import { nextNumber, noteNumber } from './numbering.ts';
 import { pruneGenerations } from './prune.ts';
 import type { TrustedKey } from './signature.ts';
 import {
@@ -188,6 +189,7 @@ async function buildGeneration(
     writeDurable(join(directory, MANIFEST_FILE), drop.manifestBytes, KEPT_MODE);
     if (drop.signature !== undefined) writeDurable(join(directory, SIGNATURE_FILE), drop.signature, KEPT_MODE);
     writeDurable(join(directory, REPORT_FILE), `${JSON.stringify(report, null, 2)}\n`, KEPT_MODE);
+    noteNumber(options.store, generation);
     commitGeneration(options.store, generation);
     return report;
   } catch (error) {
@@ -249,7 +251,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
   } else if (options.rebuild !== true) return finish(served.report, 'unchanged', true);
   const finished = options.rebuild === true ? undefined : await findFinished(drop, generations, options, steps);
-  const next = 1 + Math.max(0, ...generations.map((one) => one.generation));
+  const next = nextNumber(store, generations);
   const report = finished ?? (await buildGeneration(next, drop, options, steps));
   steps.onStep?.('switch');
   await switchCurrent(store, report.generation);

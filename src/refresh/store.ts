@@ -3,6 +3,7 @@
  *
  *     <store>/generations/<n>/{index.pgx, manifest.json, manifest.json.sig, report.json, rejects.ndjson}
  *     <store>/current            → generations/<n>
+ *     <store>/last-number        the highest number that a generation has had
  *     <store>/withdrawn.json     manifests that were rolled back; a refresh does not bring them again by itself
  *
  * Invariant: a directory with a number for a name is complete and never changes. What is under construction has a name that
@@ -14,6 +15,7 @@ import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
+import { explainFailure } from './failure.ts';
 
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
@@ -23,7 +25,7 @@ const GENERATIONS = 'generations';
 const BUILDING = '.building-';
 const SWITCHING = '.current-';
 /** A generation's number has at most nine digits, so that whatever holds it holds it exactly. */
-const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
+export const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
 
 /** What refresh recorded beside an index when it was built. */
 export interface GenerationReport {
@@ -66,7 +68,8 @@ export function currentGeneration(store: string): number | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
-    throw new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link.`, { code: code ?? null });
+    if (code !== 'EINVAL') throw explainFailure(error, store);
+    throw new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link.`, { code });
   }
   const [folder, name, ...rest] = target.split('/');
   if (folder !== GENERATIONS || name === undefined || rest.length > 0 || !GENERATION_NAME.test(name)) {
@@ -90,7 +93,7 @@ function entries(directory: string): string[] {
     return readdirSync(directory);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
+    throw explainFailure(error, directory);
   }
 }
 

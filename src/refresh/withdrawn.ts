@@ -15,11 +15,17 @@ export interface WithdrawnManifest {
 const MARKS_MAX = 64;
 const fileOf = (store: string): string => join(store, 'withdrawn.json');
 
+function isMark(value: unknown): value is WithdrawnManifest {
+  if (typeof value !== 'object' || value === null) return false;
+  const { manifestSha256, generation } = value as Partial<WithdrawnManifest>;
+  return typeof manifestSha256 === 'string' && Number.isSafeInteger(generation);
+}
+
 /** The marks, oldest first; none where the file is missing or unreadable. */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
   try {
     const value: unknown = JSON.parse(readFileSync(fileOf(store), 'utf8'));
-    return Array.isArray(value) ? (value as WithdrawnManifest[]) : [];
+    return Array.isArray(value) ? value.filter(isMark) : [];
   } catch {
     return [];
   }

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSyn
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
+import { pruneGenerations } from '../../src/refresh/prune.ts';
 import { type RefreshOptions, type RefreshSteps, refresh } from '../../src/refresh/refresh.ts';
 import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
@@ -359,6 +360,21 @@ describe('a rollback', () => {
     await rollback({ store: bench.store }, fakeSteps());
     expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ generation: 2 });
     expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ outcome: 'unchanged' });
+  });
+
+  test('never gives the number of a removed generation to another one', async () => {
+    for (const revision of [1, 2]) await refresh(bench.options(bench.drop(`n${revision}`, { revision })), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    await pruneGenerations(bench.store, 1);
+    writeFileSync(join(bench.store, 'withdrawn.json'), '[null, 1, {}]');
+    const report = await refresh(bench.options(bench.drop('n3', { revision: 3 })), fakeSteps());
+    expect(report).toMatchObject({ generation: 3, previousGeneration: 1 });
+    // A store that an earlier version made has the generations and the marks alone.
+    await rollback({ store: bench.store }, fakeSteps());
+    await pruneGenerations(bench.store, 1);
+    rmSync(join(bench.store, 'last-number'));
+    const next = await refresh(bench.options(bench.drop('n4', { revision: 4 })), fakeSteps());
+    expect(next).toMatchObject({ generation: 4, previousGeneration: 1 });
   });
 
   test('with --rollback an older or withdrawn drop is accepted', async () => {
