@@ -71,6 +71,11 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   if (!/^.{10}T/i.test(value.created)) {
     throw new PagegateError('manifest_invalid', '/created: between date and time must be a T.', { place: '/created' });
   }
+  // It also takes zones without a colon, and a second 60 that no calendar here can reckon with.
+  if (!/(?:Z|[+-]\d{2}:\d{2})$/i.test(value.created) || Number.isNaN(Date.parse(value.created))) {
+    const what = `/created: expected a time like 2026-11-21T00:00:00Z, got "${value.created}".`;
+    throw new PagegateError('manifest_invalid', what, { place: '/created' });
+  }
   const seen = new Set<string>();
   for (const { name } of value.files) {
     if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });

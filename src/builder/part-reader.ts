@@ -1,6 +1,6 @@
 /** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
 import { createHash } from 'node:crypto';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import type { DropPart } from './manifest.ts';
@@ -22,8 +22,12 @@ class PartSource {
   readonly #onBytes: OnBytes | undefined;
 
   constructor(path: string, onBytes: OnBytes | undefined) {
-    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // A pipe that was put there since the check must not be waited for.
+    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     this.#onBytes = onBytes;
+    if (fstatSync(this.#descriptor).isFile()) return;
+    this.close();
+    throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
   }
 
   /** The next bytes, valid until the call after; undefined at the end, and once it is closed. */

@@ -13,6 +13,7 @@ import { parseEntry } from '../record/entry.ts';
 import type { Finding } from '../record/findings.ts';
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import { FastScanner } from './fast-scanner.ts';
+import { checkCount, checkCountSoFar } from './line-counter.ts';
 import { type LineSink, LineSplitter } from './line-splitter.ts';
 import type { DropPart } from './manifest.ts';
 import { type OnBytes, readPart } from './part-reader.ts';
@@ -145,20 +146,15 @@ export class PartScanner {
       for await (const chunk of readPart(this.#setup.drop, part, onBytes)) {
         if (this.#isStopped) throw new PagegateError('interrupted');
         lines.push(chunk);
-        if (sink.records > part.records) throw wrongCount(part, `at least ${sink.records}`);
+        checkCountSoFar(part, sink.records);
       }
       if (this.#isStopped) throw new PagegateError('interrupted');
       lines.end();
     } finally {
       rejects.close();
     }
-    if (sink.records !== part.records) throw wrongCount(part, String(sink.records));
+    checkCount(part, sink.records);
     const { records, entries, pages, ranksRepeated, repairs } = sink;
     return { records, entries, pages, ranksRepeated, rejects: sink.rejects, repairs };
   }
-}
-
-function wrongCount(part: DropPart, got: string): PagegateError {
-  const what = `${part.name}: the manifest says ${part.records} lines, the file has ${got}.`;
-  return new PagegateError('drop_part_records', what, { part: part.name, expected: part.records, got });
 }

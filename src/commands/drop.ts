@@ -71,6 +71,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
   const { readFileSync } = await import('node:fs');
+  const { assertFull } = await import('../builder/manifest.ts');
   const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
   const { readPrivateKey, writeSignature } = await import('../refresh/drop-signing.ts');
   let pem: string;
@@ -82,6 +83,8 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   }
   const key = readPrivateKey(options.key, pem);
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
+  // What no licensee can take is not signed.
+  assertFull(checked.manifest);
   const parts = await withInterrupt((signal) => checkPartContents(dir, checked.manifest, { signal }));
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };

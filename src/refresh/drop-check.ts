@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { readDropFile, readManifestBytes } from '../builder/drop-file.ts';
+import { LineCounter } from '../builder/line-counter.ts';
 import { checkParts, type Manifest, parseManifest } from '../builder/manifest.ts';
 import { readPart } from '../builder/part-reader.ts';
 import { PagegateError } from '../errors.ts';
@@ -55,7 +56,7 @@ export interface PartReport {
   readonly unpackedSizeBytes: number;
 }
 
-/** Reads every part to its end: its checksum, and that it unpacks within its cap. Throws at the first that is wrong. */
+/** Reads every part to its end: its checksum, that it unpacks within its cap, and how many lines it has. Throws at the first that is wrong. */
 export async function checkPartContents(
   drop: string,
   manifest: Manifest,
@@ -65,10 +66,13 @@ export async function checkPartContents(
   for (const part of manifest.files) {
     options.onPart?.(part.name);
     let unpackedSizeBytes = 0;
+    const lines = new LineCounter(part);
     for await (const chunk of readPart(drop, part)) {
       options.signal?.throwIfAborted();
       unpackedSizeBytes += chunk.length;
+      lines.push(chunk);
     }
+    lines.end();
     reports.push({ name: part.name, sizeBytes: part.bytes, unpackedSizeBytes });
   }
   return reports;

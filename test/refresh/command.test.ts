@@ -1,6 +1,7 @@
 /** The real program with the real builder, verifier and license: what an operator meets. */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -29,6 +30,28 @@ const servedPage = (): string | undefined => {
     index.close();
   }
 };
+
+test('a drop that no licensee could take is not signed', () => {
+  const drop = place.drop('delta', { revision: 6 });
+  const file = join(drop, 'manifest.json');
+  const manifest = JSON.parse(readFileSync(file, 'utf8'));
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const key = join(drop, 'key.pem');
+  writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  rmSync(join(drop, 'manifest.json.sig'));
+  const sign = (changed: object) => {
+    chmodSync(file, 0o644);
+    writeFileSync(file, JSON.stringify({ ...manifest, ...changed }));
+    return /\[(\w+)\]/.exec(
+      spawnSync(PAGEGATE, ['drop', 'sign', drop, '--key', key], { encoding: 'utf8' }).stderr,
+    )?.[1];
+  };
+  const [first, ...others] = manifest.files;
+  expect(sign({ kind: 'delta' })).toBe('drop_kind');
+  expect(sign({ files: [{ ...first, records: first.records + 1 }, ...others] })).toBe('drop_part_records');
+  expect(existsSync(join(drop, 'manifest.json.sig'))).toBe(false);
+  expect(sign({})).toBeUndefined();
+});
 
 describe('a refusal leaves what is served as it was', () => {
   const flip = (part: Buffer): Buffer => {

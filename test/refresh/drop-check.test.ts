@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -74,3 +75,32 @@ test('a signature can be added beside the ones that are there', async () => {
   expect(() => checkDrop({ drop, trustedKeys: bench.trusted })).toThrow(refusal);
   other.remove();
 });
+
+test.each([1, 3])(
+  'a part with another number of lines than the manifest says is refused: 2 instead of %i',
+  async (records) => {
+    const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
+    const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
+    manifest.files[0].records = records;
+    expect(await codeOf(contentsOf(bench.resign(drop, manifest)))).toBe('drop_part_records');
+  },
+);
+
+test('a pipe in the place of a part that was checked is refused, not waited for', async () => {
+  const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
+  const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
+  rmSync(join(drop, 'a.ndjson'));
+  execFileSync('mkfifo', [join(drop, 'a.ndjson')]);
+  expect(await codeOf(checkPartContents(drop, manifest))).toBe('drop_file_kind');
+});
+
+test.each(['2016-12-31T23:59:60Z', '2026-11-21T00:00:00+05', '2026-11-21T00:00:00+0530'])(
+  'a time of creation that nobody can reckon with is refused: %s',
+  (created) => {
+    const drop = bench.drop('d');
+    const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
+    const changed = bench.resign(drop, { ...manifest, created });
+    const refusal = expect.objectContaining({ code: 'manifest_invalid' });
+    expect(() => checkDrop({ drop: changed, trustedKeys: bench.trusted })).toThrow(refusal);
+  },
+);
