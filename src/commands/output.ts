@@ -61,7 +61,7 @@ export function reportFailure(error: unknown, asJson: boolean): number {
   if (asJson) {
     process.stderr.write(`${jsonText({ error: error.code, message: error.message, ...error.details })}\n`);
   } else {
-    process.stderr.write(`pagegate: ${printableLines(error.message)} [${error.code}]\n`);
+    process.stderr.write(`pagegate: ${printable(error.message)} [${error.code}]\n`);
   }
   return error.exitCode;
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { printable, printableLines, reportFailure } from '../../src/commands/output.ts';
+import { PagegateError } from '../../src/errors.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
 
 const CLI = join(import.meta.dirname, '../../src/cli.ts');
@@ -90,6 +91,18 @@ describe('a defect of the program', () => {
     expect(JSON.parse(written[0]!)).toEqual({ error: 'internal', message: expect.stringContaining('no such thing') });
     expect(written[1]).toMatch(/^pagegate: TypeError: no such thing\n +at /);
   });
+});
+
+it('a failure is one line, also where what it quotes has line ends', () => {
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    expect(reportFailure(new PagegateError('drop_vocabulary', 'Got a\npagegate: all is well.'), false)).toBe(6);
+    expect(write.mock.calls).toEqual([
+      [expect.stringMatching(/^[^\n]*Got a\\x0apagegate: all is well\. \[drop_vocabulary\]\n$/)],
+    ]);
+  } finally {
+    write.mockRestore();
+  }
 });
 
 describe('a command line that is not understood, with --json', () => {
