@@ -286,6 +286,10 @@ export const ERRORS = table({
     exit: EXIT.bad_input,
     message: 'The configuration is not valid; docs/configuration.md lists every setting.',
   },
+  state_unavailable: {
+    exit: EXIT.environment,
+    message: 'The state directory cannot be read or written; give it to this user, or repair the disk.',
+  },
   transport_unavailable: {
     exit: EXIT.environment,
     message: 'The HTTP transport (uWebSockets.js) cannot be loaded on this host; run "pagegate doctor".',
@@ -307,6 +311,10 @@ export const ERRORS = table({
     message: 'The index is not activated; what was served before goes on being served.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
+  server_forbidden: {
+    exit: EXIT.refused,
+    message: 'This user may not open the socket of the server; run the command as its user, or as one of its group.',
+  },
   server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
   server_refused: { exit: EXIT.refused, message: 'The running server did not do it.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
@@ -315,6 +323,10 @@ export const ERRORS = table({
   account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
   account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
   account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
+  backup_failed: {
+    exit: EXIT.environment,
+    message: 'The backup cannot be written; check the path and the free space. Nothing half-done was left behind.',
+  },
   backup_exists: { exit: EXIT.refused, message: 'A backup never replaces a file; choose another name.' },
   bad_account_name: {
     exit: EXIT.bad_input,
@@ -370,8 +382,16 @@ export const ERRORS = table({
 
   // license
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
+  key_pair_not_written: {
+    exit: EXIT.environment,
+    message: 'The key pair is not written; choose a folder that can be written, and names that no file has yet.',
+  },
   bad_license_key: { exit: EXIT.bad_input, message: 'The file does not hold a usable Ed25519 key in PEM form.' },
   license_missing: { exit: EXIT.refused, message: 'No license is installed; see pagegate license install.' },
+  license_unreadable: {
+    exit: EXIT.environment,
+    message: 'The license file cannot be read; check the path, and give this user the file and the folders above it.',
+  },
   license_not_entitled: { exit: EXIT.refused, message: 'The license does not cover this index; it is not activated.' },
   license_untrusted: { exit: EXIT.refused, message: 'The license is signed by a key that is not trusted here.' },
 
@@ -451,4 +471,12 @@ export class PagegateError extends Error {
   get exitCode(): ExitCode {
     return ERRORS[this.code].exit;
   }
+}
+
+/** What a call of the system threw, under a name that a person can look up; anything else passes unchanged. */
+export function fromSystem(code: ErrorCode, path: string, error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof PagegateError) return error;
+  const { code: reason, message } = error as NodeJS.ErrnoException;
+  if (reason === undefined) return error;
+  return new PagegateError(code, `${path}: ${message}.`, { path, reason }, { cause: error });
 }

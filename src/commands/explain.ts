@@ -1,5 +1,5 @@
 /** `pagegate explain`: the verdict for a URL, layer by layer, without a server, a key or a charge. */
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Target } from '../domain/target.ts';
@@ -55,10 +55,19 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   }
 }
 
+function isMissing(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** The index that is named or served; none where none is served yet. */
 async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
   const path = await indexPathFrom(flags);
-  if (flags.index === undefined && !existsSync(path)) return undefined;
+  // Only where it is not there: one that cannot be read is a failure, not a domain that nobody has classified.
+  if (flags.index === undefined && isMissing(path)) return undefined;
   const { openIndex } = await import('../index/reader.ts');
   return openIndex(path);
 }

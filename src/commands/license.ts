@@ -1,6 +1,6 @@
 /** `pagegate license`: issue (vendor side), install, verify and show the license that governs the data. */
 import type { Command } from 'commander';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 import { printable, printJson, printLine } from './output.ts';
@@ -112,18 +112,24 @@ async function settings(options: TrustOptions): Promise<Settings> {
 }
 
 async function keygen(options: { readonly out: string }): Promise<void> {
-  const { writeFileSync } = await import('node:fs');
+  const { rmSync, writeFileSync } = await import('node:fs');
   const { createLicenseKey } = await import('../license/license.ts');
   const { privateKey, publicKey } = createLicenseKey();
   const write = (file: string, content: string, mode: number): void => {
     try {
       writeFileSync(file, content, { flag: 'wx', mode });
     } catch (cause) {
-      throw new PagegateError('usage', `${file} cannot be created: ${(cause as Error).message}.`, {}, { cause });
+      throw fromSystem('key_pair_not_written', file, cause);
     }
   };
-  write(`${options.out}.private.pem`, privateKey, 0o600);
+  // The public one first: no private key is made for a name that is taken.
   write(`${options.out}.public.pem`, publicKey, 0o644);
+  try {
+    write(`${options.out}.private.pem`, privateKey, 0o600);
+  } catch (error) {
+    rmSync(`${options.out}.public.pem`, { force: true });
+    throw error;
+  }
   printLine(`${options.out}.private.pem  keep it offline; whoever has it can issue licenses`);
   printLine(`${options.out}.public.pem   goes into license.trusted_keys of every licensee`);
 }

@@ -1,7 +1,7 @@
 /** Backup while serving, and a restore that never gives back what was used since. */
 import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 import { lockFile } from '../platform/libc.ts';
 import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
@@ -22,11 +22,17 @@ export function backupLedger(file: string, target: string): void {
     syncPath(temporary);
     renameDurable(temporary, target);
   } catch (error) {
-    rmSync(temporary, { force: true });
-    throw asLedgerError(error, target);
+    if (existsSync(temporary)) rmSync(temporary, { force: true });
+    throw fromSystem('backup_failed', target, asBackupError(error, target));
   } finally {
     database.close();
   }
+}
+
+/** What ended a backup: the place that it goes to, or else the ledger. */
+function asBackupError(error: unknown, target: string): unknown {
+  if ((error as NodeJS.ErrnoException).code !== 'SQLITE_FULL') return asLedgerError(error, target);
+  return new PagegateError('backup_failed', `${target}: the disk is full.`, { path: target }, { cause: error });
 }
 
 /** What a full look at a ledger file found. */
@@ -92,8 +98,7 @@ type Row = Record<string, number | string | null>;
  */
 export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
-  const lock = openSync(keeperLockFile(file), 'a', 0o600);
+  const lock = openKeeperLock(file);
   const temporary = `${file}.restore.tmp`;
   try {
     if (!lockFile(lock, 'exclusive'))
@@ -109,10 +114,20 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
     renameDurable(temporary, file);
     return { ...report, replaced };
   } catch (error) {
-    throw asLedgerError(error, file);
+    throw fromSystem('ledger_unavailable', file, asLedgerError(error, file));
   } finally {
     for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
     closeSync(lock);
+  }
+}
+
+/** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
+function openKeeperLock(file: string): number {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
+    return openSync(keeperLockFile(file), 'a', 0o600);
+  } catch (error) {
+    throw fromSystem('ledger_unavailable', file, error);
   }
 }
 

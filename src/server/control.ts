@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { failureFields } from './log.ts';
 
 export type ControlCommand = 'reload' | 'drain' | 'status';
@@ -27,7 +27,11 @@ export async function listenControl(path: string, handlers: ControlHandlers): Pr
       path,
     });
   }
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  } catch (error) {
+    throw fromSystem('listen_failed', path, error);
+  }
   await removeStale(path);
   const server = createServer((socket) => serve(socket, handlers));
   server.maxConnections = CONNECTIONS_MAX;
@@ -107,7 +111,12 @@ async function respond(socket: Socket, line: string, handlers: ControlHandlers):
 
 const REPLY_MAX_BYTES = 4 * 1024 * 1024;
 
-/** Sends a command to the server on this socket. Throws `server_not_running`, or what the server answers. */
+const isDenied = (error: NodeJS.ErrnoException): boolean => error.code === 'EACCES' || error.code === 'EPERM';
+
+/**
+ * Sends a command to the server on this socket. Throws `server_not_running`, `server_forbidden` where this user cannot know whether
+ * there is one, or what the server answers.
+ */
 export async function askServer(path: string, command: ControlCommand, timeoutMs = 150_000): Promise<unknown> {
   const text = await new Promise<string>((resolve, reject) => {
     let received = '';
@@ -117,7 +126,10 @@ export async function askServer(path: string, command: ControlCommand, timeoutMs
     };
     const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command })}\n`));
     socket.setTimeout(timeoutMs, () => fail('no answer in time'));
-    socket.on('error', (cause) => fail(cause.message, cause));
+    socket.on('error', (cause) => {
+      if (isDenied(cause)) reject(fromSystem('server_forbidden', path, cause));
+      else fail(cause.message, cause);
+    });
     socket.on('data', (chunk) => {
       received += chunk.toString('utf8');
       if (received.length > REPLY_MAX_BYTES) fail('the answer is too long');

@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { startKeeper } from '../ledger/keeper.ts';
 import { mapShared } from '../platform/libc.ts';
 import { type Acceptance, AcceptedParts } from './accepted.ts';
@@ -116,7 +116,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const { log } = options;
   const accepted = new AcceptedParts(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);
-  mkdirSync(statePaths(config).runDir, { recursive: true, mode: 0o750 });
+  createRunDir(statePaths(config).runDir);
   const port = await findPort(config.server.host, config.server.port);
   const keeper = await startKeeper(
     { file: statePaths(config).ledgerFile, durability: config.ledger.durability },
@@ -127,7 +127,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     },
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
-  const burstFile = options.inProcess === true ? undefined : createBurstFile(config);
+  let burstFile: string | undefined;
   const onAccepted = (acceptance: Acceptance): void => accepted.take(acceptance);
   const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
     if (burstFile === undefined) return startLocal(config, port, log, onAccepted);
@@ -139,6 +139,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
   let server: RunningServer | undefined;
   try {
+    if (options.inProcess !== true) burstFile = createBurstFile(config);
     await supervisor.start();
     const parts: Parts = {
       config,
@@ -228,15 +229,27 @@ function workerCount(config: Config): number {
   return config.server.workers === 'auto' ? availableParallelism() : config.server.workers;
 }
 
+function createRunDir(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o750 });
+  } catch (error) {
+    throw fromSystem('state_unavailable', path, error);
+  }
+}
+
 /** A fresh table: counts of an earlier server are not taken over, and what a killed one left behind goes. */
 function createBurstFile(config: Config): string {
   const { runDir } = statePaths(config);
-  for (const name of readdirSync(runDir)) if (name.startsWith('burst-')) rmSync(join(runDir, name), { force: true });
-  const path = join(runDir, `burst-${process.pid}`);
-  const mapping = mapShared(path, burstTableSizeBytes(config.burst));
-  initializeBurstTable(mapping.buffer);
-  mapping.unmap();
-  return path;
+  try {
+    for (const name of readdirSync(runDir)) if (name.startsWith('burst-')) rmSync(join(runDir, name), { force: true });
+    const path = join(runDir, `burst-${process.pid}`);
+    const mapping = mapShared(path, burstTableSizeBytes(config.burst));
+    initializeBurstTable(mapping.buffer);
+    mapping.unmap();
+    return path;
+  } catch (error) {
+    throw fromSystem('state_unavailable', runDir, error);
+  }
 }
 
 async function startLocal(

@@ -172,6 +172,6 @@ describe('an installed license', () => {
     expectCode(() => installLicense(target, source, trusted), 'license_untrusted');
     expect(readFileSync(target, 'utf8')).toBe(issued);
     expect(loadLicense(target, trusted).licenseId).toBe('L-1');
-    expectCode(() => installLicense(target, join(dir, 'none'), trusted), 'license_missing');
+    expectCode(() => installLicense(target, join(dir, 'none'), trusted), 'license_unreadable');
   });
 });
