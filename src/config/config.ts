@@ -119,13 +119,13 @@ function readConfigFile(path: string): Tree {
   try {
     const { size } = statSync(path);
     if (size > FILE_MAX_BYTES) throw new Error(`it has ${size} bytes, at most ${FILE_MAX_BYTES} are read`);
-    text = readFileSync(path, 'utf8');
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new PagegateError('config_unreadable', `${path}: ${why}.`, { path }, { cause });
   }
   try {
-    const tree: unknown = JSON.parse(text);
+    const tree: unknown = JSON.parse(text, refuseNul(path));
     if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('it is not a JSON object');
     refuseRepeatedNames(text, path);
     return tree as Tree;
@@ -135,6 +135,14 @@ function readConfigFile(path: string): Tree {
     throw new PagegateError('config_invalid', `${path} is not a JSON object: ${why}.`, { path }, { cause });
   }
 }
+
+/** Refuses the one character that no path can have: what the system says of it names no setting. */
+const refuseNul =
+  (path: string) =>
+  (name: string, value: unknown): unknown => {
+    if (typeof value !== 'string' || !value.includes('\0')) return value;
+    throw new PagegateError('config_invalid', `In the file ${path}: "${name}" has a NUL character.`, { path, name });
+  };
 
 /** Of two values for one setting nobody can say which was meant. */
 function refuseRepeatedNames(text: string, path: string): void {

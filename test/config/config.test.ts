@@ -149,6 +149,14 @@ describe('what is refused, with its place', () => {
     expect(error.message).toContain('none.json');
   });
 
+  it('a file with a NUL character in a value, or one that is not UTF-8', () => {
+    const nul = failure(() => loadConfig({ file: file('{"state_dir":"a\\u0000b"}'), env: {} }));
+    expect([nul.code, nul.message]).toEqual(['config_invalid', expect.stringContaining('"state_dir"')]);
+    const path = join(dir, 'latin1.json');
+    writeFileSync(path, Buffer.from('{"state_dir":"\xe4"}', 'latin1'));
+    expect(failure(() => loadConfig({ file: path, env: {} })).code).toBe('config_unreadable');
+  });
+
   it('a file that is too large', () => {
     expect(failure(() => loadConfig({ file: file(' '.repeat(1024 * 1024 + 1)), env: {} })).code).toBe(
       'config_unreadable',
