@@ -1,5 +1,5 @@
 /** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
-import { existsSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -25,7 +25,16 @@ export function withLedgerOptions(command: Command): Command {
 export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
   const { loadPlans } = await import('../ledger/plans.ts');
   const own = join(config.state_dir, 'plans.json');
-  return existsSync(own) ? loadPlans(own) : loadPlans();
+  return isThere(own) ? loadPlans(own) : loadPlans();
+}
+
+/** Also where it cannot be looked at, or is a link to nothing: another catalogue than the operator's own must not take its place. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 /** Who is named in the audit table. */

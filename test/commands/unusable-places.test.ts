@@ -103,6 +103,12 @@ describe('the store and the index', () => {
   });
 });
 
+it('a plan catalogue that cannot be read is not taken for none', () => {
+  mkdirSync(at('state'));
+  symlinkSync('none.json', at('state/plans.json'));
+  expect(run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });
+});
+
 describe('a backup', () => {
   it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])('that cannot be written to %s says so', (name) => {
     expect(run('account', 'create', 'acme')).toMatchObject({ status: 0 });
