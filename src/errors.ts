@@ -411,7 +411,8 @@ export const ERRORS = table({
   },
   build_no_space: {
     exit: EXIT.environment,
-    message: 'There is not enough free space for the build; free some, or choose another place with --temp.',
+    message:
+      'There is not enough free space for the build; free some, as with pagegate prune, or let pagegate build take another place (--temp).',
   },
   build_path: {
     exit: EXIT.bad_input,
