@@ -4,7 +4,15 @@ import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 import { lockFile } from '../platform/libc.ts';
-import { countersFile, packWord, peekCounter, readCountersOwner, unpackWord } from './counters.ts';
+import {
+  countersFile,
+  openCounters,
+  packWord,
+  peekCounter,
+  readCountersOwner,
+  SLOT_COUNT,
+  unpackWord,
+} from './counters.ts';
 import { openDatabase } from './database.ts';
 import { asideName, keeperLockFile, requireLedger } from './presence.ts';
 import { createReader } from './records.ts';
@@ -211,6 +219,7 @@ function fill(
     const result = fresh
       .transaction(() => {
         const raised = raiseMeters(fresh, old, file, ledgerId);
+        keepNumbers(fresh, old, file, ledgerId);
         // What has expired since stays expired, whatever the clock says by then.
         if (old !== undefined) {
           const latest = createReader(old).lastSeenSeconds();
@@ -285,6 +294,35 @@ function copyUsage(fresh: Database, old: Database): void {
   );
   for (const row of old.prepare<[], Row>('SELECT account_id AS id, day, lookups FROM usage_days').iterate()) {
     insert.run(row['id'], row['day'], row['lookups'], row['id']);
+  }
+}
+
+/**
+ * Numbers that were given out since are not given out again: an account's usage lies in the counters under its number, so a new one
+ * would begin with what another has used.
+ */
+function keepNumbers(fresh: Database, old: Database | undefined, file: string, ledgerId: string): void {
+  const add = fresh.prepare(
+    'INSERT INTO sqlite_sequence (name, seq) SELECT @name, 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @name)',
+  );
+  const raise = fresh.prepare('UPDATE sqlite_sequence SET seq = max(seq, @seq) WHERE name = @name');
+  const given = old?.prepare<[], { name: string; seq: number }>('SELECT name, seq FROM sqlite_sequence').all() ?? [];
+  for (const one of [...given, { name: 'accounts', seq: highestCounted(file, ledgerId) }]) {
+    add.run({ name: one.name });
+    raise.run(one);
+  }
+}
+
+/** The highest number of an account that the shared counters have seen; 0 where they are missing, short, or of another ledger. */
+function highestCounted(file: string, ledgerId: string): number {
+  if (peekCounter(file, ledgerId, SLOT_COUNT - 1) === undefined) return 0;
+  const counters = openCounters(file, { create: false });
+  try {
+    let id = SLOT_COUNT - 1;
+    while (id > 0 && counters.word(id) === 0n) id -= 1;
+    return id;
+  } finally {
+    counters.close();
   }
 }
 

@@ -97,8 +97,8 @@ export class Ledger {
     if (!ACCOUNT_NAME.test(name)) throw new PagegateError('bad_account_name', `Got "${name.slice(0, 80)}".`);
     return this.#change('account.create', name, () => {
       if (this.read.accountByName(name) !== undefined) throw new PagegateError('account_exists', `Got "${name}".`);
-      const count = Number(this.database.prepare('SELECT count(*) FROM accounts').pluck().get());
-      if (count >= MAX_ACCOUNTS) throw new PagegateError('too_many_accounts', `The ledger holds ${count}.`);
+      const latest = this.database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'accounts'").pluck().get();
+      if (Number(latest ?? 0) >= MAX_ACCOUNTS) throw new PagegateError('too_many_accounts', `The latest is ${latest}.`);
       const insert = this.database.prepare("INSERT INTO accounts (name, state, created_at) VALUES (?, 'created', ?)");
       const id = insert.run(name, this.#seconds()).lastInsertRowid;
       this.database.prepare('INSERT INTO meters (account_id) VALUES (?)').run(id);

@@ -1,10 +1,12 @@
 /** The ledger file over its life: earlier versions, backup, restore, check. */
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -16,10 +18,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
 import { readAudit } from '../../src/ledger/audit.ts';
 import { backupLedger, checkLedger, restoreLedger } from '../../src/ledger/backup.ts';
-import { countersFile } from '../../src/ledger/counters.ts';
+import { countersFile, openCounters, packWord } from '../../src/ledger/counters.ts';
 import { APPLICATION_ID, openDatabase } from '../../src/ledger/database.ts';
 import { LEDGER_VERSION, MIGRATIONS, migrate } from '../../src/ledger/migrations.ts';
-import { accountOf, chargeOnce, TestRoom } from './support.ts';
+import { usageByDay } from '../../src/ledger/usage.ts';
+import { accountOf, chargeOnce, DAY_MS, TestRoom } from './support.ts';
 
 let room: TestRoom;
 beforeEach(() => {
@@ -173,9 +176,100 @@ describe('backup and restore', () => {
     if (lost === 'the ledger') writeFileSync(room.file, 'damaged'.repeat(1000));
     else rmSync(countersFile(room.file));
     for (const end of ['-wal', '-shm']) if (lost === 'the ledger') rmSync(`${room.file}${end}`, { force: true });
-    expect(restore().knownFrom).toEqual(knownFrom);
+    expect(restore()).toMatchObject({ knownFrom, raised: [{ account: 'acme', lookups: 5 }] });
     expect(room.ledger().view('acme').quota.quota_used).toBe(15);
   });
+
+  it('takes nothing back where the counters are older than the backup', async () => {
+    await prepare();
+    await room.close();
+    const counters = openCounters(room.file, { create: false });
+    counters.replace(1, packWord(0, 3), 3);
+    counters.close();
+    rmSync(room.file);
+    expect(restore()).toMatchObject({ knownFrom: ['counters'], raised: [] });
+    expect(room.ledger().view('acme').quota.quota_used).toBe(10);
+  });
+
+  it('keeps the usage by day since, of the accounts that it knows', async () => {
+    const key = await prepare();
+    const later = room.ledger();
+    later.createAccount('later');
+    const others = later.subscribe('later', 'pro', 'INV-2').issued!.key;
+    const committer = room.committer();
+    committer.open();
+    const meter = await room.meter(committer);
+    for (let day = 0; day < 2; day += 1) {
+      room.nowMs += DAY_MS;
+      for (const one of [key, others]) await chargeOnce(meter, accountOf(meter, one));
+    }
+    restore();
+    expect(usageByDay(room.ledger(), undefined, 3, room.nowMs)).toEqual([
+      { account: 'acme', day: '2026-01-01', lookups: 15 },
+      { account: 'acme', day: '2026-01-02', lookups: 1 },
+      { account: 'acme', day: '2026-01-03', lookups: 1 },
+    ]);
+    expect(checkLedger(room.file).ok).toBe(true);
+  });
+
+  it('keeps accounts suspended and closed, and keys at their earlier end', async () => {
+    const ledger = room.ledger();
+    for (const name of ['closed', 'rotated', 'suspended']) {
+      ledger.createAccount(name);
+      ledger.subscribe(name, 'pro', `INV-${name}`);
+    }
+    ledger.rotateKey('rotated', 7200);
+    backupLedger(room.file, backup());
+    ledger.setActive('suspended', false);
+    ledger.closeAccount('closed');
+    ledger.rotateKey('rotated', 3600);
+    expect(restore()).toMatchObject({ keptStricter: 4, keptKeys: 1 });
+    const restored = room.ledger();
+    expect(restored.list().map(({ account }) => account.state)).toEqual(['closed', 'active', 'suspended']);
+    const hour = room.nowMs / 1000 + 3600;
+    expect(restored.view('rotated').keys.map(({ expiresAt }) => expiresAt)).toEqual([hour, hour, null]);
+  });
+
+  it('does not open again what the backup has closed, nor give a key a later end', async () => {
+    const ledger = room.ledger();
+    ledger.createAccount('acme');
+    ledger.subscribe('acme', 'pro', 'INV-1');
+    ledger.setActive('acme', false);
+    ledger.rotateKey('acme', 7200);
+    await room.close();
+    copyFileSync(room.file, `${room.file}.earlier`);
+    const later = room.ledger();
+    later.rotateKey('acme');
+    later.closeAccount('acme');
+    backupLedger(room.file, backup());
+    await room.close();
+    renameSync(`${room.file}.earlier`, room.file);
+    expect(restore()).toMatchObject({ keptStricter: 0, keptKeys: 0 });
+    const restored = room.ledger().view('acme');
+    expect(restored.account.state).toBe('closed');
+    expect(restored.keys[0]!.expiresAt).toBe(room.nowMs / 1000);
+  });
+
+  it.each(['the replaced ledger', 'the counters'])(
+    'lets no new account begin with the usage of one that %s knows',
+    async (from) => {
+      await prepare();
+      const ledger = room.ledger();
+      ledger.createAccount('later');
+      const { key } = ledger.subscribe('later', 'pro', 'INV-2').issued!;
+      const committer = room.committer();
+      committer.open();
+      const meter = await room.meter(committer);
+      await chargeOnce(meter, accountOf(meter, key));
+      await room.close();
+      if (from === 'the counters') rmSync(room.file);
+      restore();
+      const restored = room.ledger();
+      restored.createAccount('new');
+      restored.subscribe('new', 'pro', 'INV-3');
+      expect(restored.view('new').quota.quota_used).toBe(0);
+    },
+  );
 
   it('without both is refused, unless the operator gives the difference away', async () => {
     await prepare();

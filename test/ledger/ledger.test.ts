@@ -101,6 +101,13 @@ describe('accounts', () => {
     expectCode(() => ledger.view('nobody'), 'account_not_found');
   });
 
+  it('are refused beyond the number of slots in the shared counters', () => {
+    ledger.createAccount('first');
+    ledger.database.exec("UPDATE sqlite_sequence SET seq = 65534 WHERE name = 'accounts'");
+    expect(ledger.createAccount('last').id).toBe(65_535);
+    expectCode(() => ledger.createAccount('beyond'), 'too_many_accounts');
+  });
+
   it('refuse a change under a clock that leapt ahead, until an operator confirms it', () => {
     ledger.createAccount('acme');
     ledger.acceptClock();
