@@ -289,12 +289,11 @@ function raiseMeters(
 
 function copyUsage(fresh: Database, old: Database): void {
   const insert = fresh.prepare(
-    `INSERT INTO usage_days SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM accounts WHERE id = ?)
+    `INSERT INTO usage_days SELECT @id, @day, @lookups WHERE EXISTS (SELECT 1 FROM accounts WHERE id = @id AND name = @name)
      ON CONFLICT DO UPDATE SET lookups = max(lookups, excluded.lookups)`,
   );
-  for (const row of old.prepare<[], Row>('SELECT account_id AS id, day, lookups FROM usage_days').iterate()) {
-    insert.run(row['id'], row['day'], row['lookups'], row['id']);
-  }
+  const all = 'SELECT id, name, day, lookups FROM usage_days JOIN accounts ON id = account_id';
+  for (const row of old.prepare<[], Row>(all).iterate()) insert.run(row);
 }
 
 /**

@@ -95,6 +95,15 @@ describe('the file', () => {
   });
 });
 
+describe('a key without its account', () => {
+  it('is found by a check', () => {
+    const { database } = room.ledger();
+    database.pragma('foreign_keys = OFF');
+    database.exec("INSERT INTO api_keys (account_id, hash, vault_id, created_at) VALUES (7, 'x', 'y', 0)");
+    expect(checkLedger(room.file)).toEqual({ ok: false, problems: ['api_keys, row 1: its account is missing'] });
+  });
+});
+
 describe('backup and restore', () => {
   const backup = (): string => join(room.dir, 'backup.sqlite');
   const restore = (more = {}) =>
@@ -250,6 +259,32 @@ describe('backup and restore', () => {
     expect(restored.keys[0]!.expiresAt).toBe(room.nowMs / 1000);
   });
 
+  it('takes nothing over from an account that has only the number of one in the backup', async () => {
+    room.ledger().createAccount('acme');
+    await room.close();
+    copyFileSync(room.file, `${room.file}.earlier`);
+    const ledger = room.ledger();
+    ledger.createAccount('one');
+    ledger.subscribe('one', 'pro', 'INV-1');
+    backupLedger(room.file, backup());
+    await room.close();
+    renameSync(`${room.file}.earlier`, room.file);
+    const present = room.ledger();
+    present.createAccount('two');
+    present.subscribe('two', 'pro', 'INV-2');
+    present.rotateKey('two');
+    present.database.exec(
+      'UPDATE meters SET used = 9, total = 9 WHERE account_id = 2; INSERT INTO usage_days VALUES (2, 20453, 9)',
+    );
+    present.setActive('two', false);
+    await room.close();
+    expect(restore()).toMatchObject({ raised: [], keptKeys: 0, keptStricter: 0, missing: ['two'] });
+    const restored = room.ledger();
+    expect(restored.view('one')).toMatchObject({ account: { id: 2, state: 'active' }, quota: { quota_used: 0 } });
+    expect(restored.view('one').keys).toHaveLength(1);
+    expect(usageByDay(restored, 'one', 400, room.nowMs)).toEqual([]);
+  });
+
   it.each(['the replaced ledger', 'the counters'])(
     'lets no new account begin with the usage of one that %s knows',
     async (from) => {
@@ -286,6 +321,7 @@ describe('backup and restore', () => {
     ['text', () => 'junk'.repeat(3000)],
     ['nothing', () => ''],
     ['a damaged backup', (bytes: Buffer) => bytes.fill(0xff, 4096, 12_288)],
+    ['a backup without its schema', (bytes: Buffer) => bytes.fill(0xff, 100, 4096)],
     ['a ledger of another program', (bytes: Buffer) => bytes.fill(0, 68, 72)],
   ])('refuses %s in place of a backup, and leaves the ledger', async (_what, make) => {
     await prepare();
@@ -308,6 +344,9 @@ describe('backup and restore', () => {
     } finally {
       await other.remove();
     }
+    expectCode(() => restore(), 'restore_refused');
+    await room.close();
+    rmSync(countersFile(room.file));
     expectCode(() => restore(), 'restore_refused');
     expect(room.ledger().view('acme').quota.quota_used).toBe(15);
     expect(readdirSync(dirname(room.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);

@@ -252,6 +252,17 @@ describe('the shared counters', () => {
     expect(packWord(3, 5) > packWord(3, 4)).toBe(true);
   });
 
+  it('take a charge back in its own cycle only, and never below nothing', () => {
+    const counters = openCounters(room.file, { create: true });
+    const charged = counters.charge(1, packWord(0, 0), packWord(0, 5));
+    counters.charge(1, packWord(1, 0), packWord(1, 5));
+    counters.uncharge(1, charged);
+    expect([counters.word(1), counters.total(1)]).toEqual([packWord(1, 1), 1]);
+    for (let i = 0; i < 2; i += 1) counters.uncharge(1, packWord(1, 1));
+    expect(counters.word(1)).toBe(packWord(1, 0));
+    counters.close();
+  });
+
   it('find what a killed worker charged without marking it', async () => {
     const meter = await start(5);
     await charge(meter);
