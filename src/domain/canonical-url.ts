@@ -87,7 +87,7 @@ export class CanonicalUrl {
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, ftp: 21 };
 
-/** For each ASCII code: 1 = stands for itself in path, query and fragment; 2 = slash, 3 = dot, 4 = `?`, 5 = `#`, 6 = `%`, 0 = look closer. */
+/** For each ASCII code: 1 = stands for itself in path, query and fragment; 2 = slash, 3 = dot, 4 = `?`, 5 = `#`, 0 = look closer. */
 const PLAIN = new Uint8Array(128);
 for (const char of 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~!$&()*+,;=:@') {
   PLAIN[char.charCodeAt(0)] = 1;
@@ -96,7 +96,6 @@ PLAIN['/'.charCodeAt(0)] = 2;
 PLAIN['.'.charCodeAt(0)] = 3;
 PLAIN['?'.charCodeAt(0)] = 4;
 PLAIN['#'.charCodeAt(0)] = 5;
-PLAIN['%'.charCodeAt(0)] = 6;
 
 /** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
@@ -122,7 +121,7 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
   for (let at = hostEnd, before = 0; at < value.length; at++) {
     const code = value.charCodeAt(at);
     const kind = code < 128 ? PLAIN[code]! : 0;
-    if (kind === 0 || kind === 6) return undefined;
+    if (kind === 0) return undefined;
     if (queryAt < 0 && fragmentAt < 0) {
       if (kind === 3 && before === 2) return undefined;
       if (kind === 4) queryAt = at;
@@ -163,7 +162,7 @@ export function isPlainPath(text: string, start: number, end: number): boolean {
     const code = text.charCodeAt(at);
     const kind = code < 128 ? PLAIN[code]! : 0;
     if (kind === 4 || kind === 5) return true;
-    if (kind === 0 || kind === 6 || (kind === 3 && before === 2)) return false;
+    if (kind === 0 || (kind === 3 && before === 2)) return false;
     before = kind;
   }
   return true;

@@ -479,6 +479,7 @@ describe('pattern rules', () => {
     [`/?q=${'word+'.repeat(300)}`, 'bulk_query'],
     [`/?q=${'aGVsbG8gd29ybGQ0'.repeat(12)}`, 'bulk_query'],
     [`/${'aGVsbG8gd29ybGQ0'.repeat(12)}`, 'bulk_query'],
+    [`/?q=${'aGVs-8gd29_GQ0'.repeat(14)}`, 'bulk_query'],
     [`/${'a-title-in-many-words-'.repeat(9)}`, '-'],
     ['/f?X-Amz-Signature=0123456789abcdef0123456789abcdef', 'signed_url'],
     ['/f?sig=1', '-'],
