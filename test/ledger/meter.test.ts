@@ -220,6 +220,17 @@ describe('a ledger that cannot be written', () => {
     expect(await charge(meter)).toEqual({ charged: true, remaining: 3 });
   });
 
+  it('locked: what a commit could not write is in the next one', async () => {
+    await charge(await start(5, 'relaxed'));
+    const other = openDatabase(room.file);
+    other.exec('BEGIN IMMEDIATE');
+    expect(committer.commit()).toBe(false);
+    other.exec('ROLLBACK');
+    other.close();
+    expect(committer.commit()).toBe(true);
+    expect(ledger.read.meterage(1)).toEqual({ cycle: 0, used: 1 });
+  });
+
   it('damaged: says so and charges nothing, until a sound file is there', async () => {
     const meter = await start(5);
     await charge(meter);

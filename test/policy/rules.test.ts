@@ -91,6 +91,8 @@ describe('guard rules', () => {
     ['https://example.org/?url=gopher://10.0.0.1:6379/_x', 'nested_internal'],
     ['https://example.org/proxy/http://metadata.google.internal/x', 'nested_internal'],
     ['https://example.org/proxy/http:/10.0.0.1/', 'nested_internal'],
+    ['https://example.org/proxy/http%3A//10.0.0.1/', 'nested_internal'],
+    ['https://example.org/proxy/http%3a%2f%2f10.0.0.1/', 'nested_internal'],
     ['https://example.org/?url=javascript:alert(1)', 'nested_internal'],
     ['https://example.org/?url=%20Java%0ascript%3Aalert(1)', 'nested_internal'],
     ['https://example.org/?a=1&next=data:text/html,x', 'nested_internal'],
