@@ -191,6 +191,11 @@ const REQUEST: readonly Row[] = [
     answer: bad('conflicting_input'),
   },
   {
+    name: 'contract request: domain cannot be parsed beside a url that can',
+    query: 'domain=https://&url=https://stripe.com/',
+    answer: bad('bad_input'),
+  },
+  {
     name: 'contract request: a subdomain is a different domain',
     query: 'domain=stripe.com&url=https://docs.stripe.com/',
     answer: bad('conflicting_input'),

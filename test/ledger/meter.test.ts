@@ -165,6 +165,24 @@ describe('accounts seen by a worker', () => {
     ]);
   });
 
+  it('stay refused after a restart by what the counters have seen, unless nobody can have seen it', async () => {
+    await start(9);
+    const startSeconds = room.nowMs / 1000;
+    ledger.rotateKey('acme', 3630);
+    room.nowMs += 3_600_000;
+    committer.tick();
+    room.nowMs += 50_000;
+    committer.tick();
+    room.nowMs -= 7_200_000;
+    const reopen = (): number => (committer.open() ? committer.counters.lastSeenSeconds - startSeconds : -1);
+    expect(reopen()).toBe(3650);
+    expect((await room.meter(committer)).authenticate(key).kind).toBe('unknown');
+    committer.counters.lastSeenSeconds = startSeconds + 3720;
+    expect(reopen()).toBe(3720);
+    committer.counters.lastSeenSeconds = startSeconds + 3721;
+    expect(reopen()).toBe(3600);
+  });
+
   it('are not asked for with a key whose checksum is wrong', async () => {
     const meter = await start(1);
     await meter.flush();
