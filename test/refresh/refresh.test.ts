@@ -1,5 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
@@ -7,6 +16,7 @@ import { pruneGenerations } from '../../src/refresh/prune.ts';
 import { type RefreshOptions, type RefreshSteps, refresh } from '../../src/refresh/refresh.ts';
 import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
+import { readWithdrawn } from '../../src/refresh/withdrawn.ts';
 import { type Bench, createBench, fakeSteps, PART, sha256 } from './support.ts';
 
 let bench: Bench;
@@ -101,6 +111,40 @@ describe('a refresh', () => {
     writeFileSync(join(bench.store, 'generations/2/index.pgx'), 'not an index');
     expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({ outcome: 'activated', reused: false });
     expect(JSON.parse(readFileSync(join(bench.store, 'current/index.pgx'), 'utf8'))).toMatchObject({ revision: 2 });
+    expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 3]);
+  });
+
+  test('that is interrupted while it verifies keeps the finished generation', async () => {
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    const drop = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(drop), fakeSteps());
+    rmSync(join(bench.store, 'current'));
+    symlinkSync('generations/1', join(bench.store, 'current'));
+    const controller = new AbortController();
+    const steps = fakeSteps({
+      verify: async (_file, signal) => {
+        controller.abort(new PagegateError('interrupted'));
+        signal?.throwIfAborted();
+        throw new Error('not interrupted');
+      },
+    });
+    expect(await codeOf(refresh(bench.options(drop, { signal: controller.signal }), steps))).toBe('interrupted');
+    expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 2]);
+  });
+
+  test('removes what an earlier one left unfinished', async () => {
+    mkdirSync(join(bench.store, 'generations/.building-7'), { recursive: true });
+    writeFileSync(join(bench.store, 'withdrawn.json.tmp'), '');
+    symlinkSync('generations/7', join(bench.store, '.current-7'));
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    expect(readdirSync(bench.store).sort()).toEqual(['current', 'generations', 'lock']);
+    expect(readdirSync(join(bench.store, 'generations'))).toEqual(['1']);
+  });
+
+  test('accepts another dataset only on purpose, of any revision', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 5 })), fakeSteps());
+    const other = bench.options(bench.drop('b', { revision: 1, dataset: 'other' }), { otherDataset: true });
+    expect(await refresh(other, fakeSteps())).toMatchObject({ dataset: 'other', generation: 2 });
   });
 
   test('accepts an unsigned drop only on purpose', async () => {
@@ -381,6 +425,13 @@ describe('a rollback', () => {
     const older = bench.drop('a', { revision: 1 });
     await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
     expect(await refresh(bench.options(older, { rollback: true }), fakeSteps())).toMatchObject({ revision: 1 });
+    await rollback({ store: bench.store, to: 1 }, fakeSteps());
+    await refresh(bench.options(bench.drop('c', { revision: 3 })), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    const withdrawn = bench.options(bench.drop('c', { revision: 3 }));
+    expect(await codeOf(refresh(withdrawn, fakeSteps()))).toBe('drop_withdrawn');
+    await refresh({ ...withdrawn, rollback: true }, fakeSteps());
+    expect(readWithdrawn(bench.store)).toEqual([]);
   });
 
   test('is refused where nothing older is kept, and for a number that is not kept', async () => {
