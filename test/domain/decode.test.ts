@@ -24,6 +24,7 @@ describe('decoding once', () => {
     ['%uD83D%uDE00', '😀'],
     ['%uD83D', '\ufffd'],
     ['%uD83D%u0041', '\ufffdA'],
+    ['%uD83D-uDE00', '\ufffd-uDE00'],
     ['%uDE00%uD83D', '\ufffd\ufffd'],
     ['%u00e9%c3%a9', 'éé'],
     ['%u006', '%u006'],

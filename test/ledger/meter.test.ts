@@ -215,6 +215,18 @@ describe('usage by day', () => {
     expect(() => usageByDay(ledger, 'acme', 401)).toThrow(expect.objectContaining({ code: 'usage' }));
     expect(() => usageByDay(ledger, 'nobody', 1)).toThrow(expect.objectContaining({ code: 'account_not_found' }));
   });
+
+  it('never goes back, whatever the clock and the counters do', async () => {
+    const meter = await start(9);
+    await charge(meter);
+    await charge(meter);
+    room.nowMs -= DAY_MS;
+    await charge(meter);
+    expect(usageByDay(ledger, 'acme', 9, room.nowMs)).toEqual([{ account: 'acme', day: '2026-01-01', lookups: 3 }]);
+    committer.counters.replace(1, packWord(1, 1), 1);
+    expect(committer.commit(true)).toBe(true);
+    expect(usageByDay(ledger, 'acme', 9, room.nowMs)).toEqual([{ account: 'acme', day: '2026-01-01', lookups: 3 }]);
+  });
 });
 
 describe('a ledger that cannot be written', () => {
@@ -370,6 +382,10 @@ describe('the shared counters', () => {
     expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(1);
     committer.commit(true);
     expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(2);
+    committer.counters.charge(1, packWord(0, 0), packWord(0, 5));
+    committer.counters.takeDirty();
+    committer.open();
+    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(3);
   });
 
   it('of another ledger are neither believed nor forgotten', async () => {

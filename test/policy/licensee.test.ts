@@ -144,6 +144,7 @@ describe('a policy is refused', () => {
     ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
     ['an allow entry without methods', { allow: [{ id: 'a', host: 'x.org', path: '/', methods: [] }] }, '"a"'],
     ['a range that is none', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
+    ['an address that is none', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
     [
       'a list that does not exist',
       { add: { rules: [{ id: 'r', kind: 'pattern', verdict: 'deny', when: [{ segment: 'nolist' }], note: NOTE }] } },
