@@ -34,6 +34,8 @@ describe('decoding once', () => {
     ['%25u006c', '%u006c'],
     ['%c1%acogin', 'login'],
     ['%C0%AE%c0%ae%c0%af', '../'],
+    ['/%c0%ae%c1%ac/', '/.l/'],
+    ['%f4%90%80%80%c0%af', '\ufffd'.repeat(6)],
     ['%e0%81%ac', 'l'],
     ['%e0%83%a9', 'é'],
     ['%f0%80%80%af', '/'],

@@ -33,6 +33,14 @@ const expectCode = (task: () => unknown, code: ErrorCode): void => {
 /** The envelope with one field replaced. */
 const altered = (change: Record<string, unknown>): string => JSON.stringify({ ...JSON.parse(issued), ...change });
 const payload = (): Buffer => Buffer.from(JSON.parse(issued).payload, 'base64');
+/** A payload that the vendor has signed, whatever it says. */
+const signed = (bytes: Buffer): string =>
+  altered({
+    payload: bytes.toString('base64'),
+    signature: sign(null, bytes, vendor.privateKey).toString('base64'),
+  });
+const signedWith = (change: Record<string, unknown>): string =>
+  signed(Buffer.from(JSON.stringify({ ...JSON.parse(payload().toString()), ...change })));
 
 describe('a license', () => {
   it('is verified and read', () => {
@@ -102,16 +110,30 @@ describe('a license', () => {
   });
 
   it('signed with a day of issue that does not exist is refused', () => {
-    const at = (issuedAt: string): string => {
-      const bytes = Buffer.from(JSON.stringify({ ...JSON.parse(payload().toString()), issued: issuedAt }));
-      return altered({
-        payload: bytes.toString('base64'),
-        signature: sign(null, bytes, vendor.privateKey).toString('base64'),
-      });
-    };
+    const at = (issuedAt: string): string => signedWith({ issued: issuedAt });
     // The day that counts is the one written, whatever its offset makes of it in UTC.
     expect(verifyLicense(at('2026-01-01T00:30:00+02:00'), trusted).issued).toBe('2026-01-01T00:30:00+02:00');
     expectCode(() => verifyLicense(at('2026-02-30T00:30:00Z'), trusted), 'bad_license');
+    expectCode(() => verifyLicense(at('2026-02-20T25:30:00Z'), trusted), 'bad_license');
+  });
+
+  it.each([
+    ['two entitlements', signedWith({ entitlement: { frozen: [SHA], refreshes_until: '2026-06-30' } })],
+    ['no entitlement', signedWith({ entitlement: {} })],
+    ['more drops than there can be', signedWith({ entitlement: { frozen: new Array(10_001).fill(SHA) } })],
+    ['another format', signedWith({ format: 'pagegate-license/2' })],
+    ['a further field', signedWith({ seats: 5 })],
+    ['no licensee', signedWith({ licensee: '' })],
+    ['bytes that are no UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
+  ])('that the vendor has signed is refused all the same with %s', (_what, text) => {
+    expectCode(() => verifyLicense(text, trusted), 'bad_license');
+  });
+
+  it('names its key by a name that a configuration can hold', () => {
+    for (const name of ['', 'a b', '-a', 'a'.repeat(65)]) {
+      expectCode(() => issueLicense(terms, vendor.privateKey, name), 'bad_license');
+      expectCode(() => verifyLicense(altered({ key: name }), { [name]: vendor.publicKey }), 'bad_license');
+    }
   });
 
   it('needs Ed25519 keys, and a private key is never trusted as a public one', async () => {

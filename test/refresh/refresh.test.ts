@@ -15,7 +15,7 @@ import { PagegateError } from '../../src/errors.ts';
 import { pruneGenerations } from '../../src/refresh/prune.ts';
 import { type RefreshOptions, type RefreshSteps, refresh } from '../../src/refresh/refresh.ts';
 import { rollback } from '../../src/refresh/rollback.ts';
-import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
+import { currentGeneration, listGenerations, listLitter, switchCurrent } from '../../src/refresh/store.ts';
 import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn.ts';
 import { type Bench, createBench, fakeSteps, PART, sha256 } from './support.ts';
 
@@ -357,6 +357,34 @@ test('an index that was put there by hand still counts: an older drop is refused
   const older = bench.options(bench.drop('older', { revision: 4 }));
   expect(await codeOf(refresh(older, fakeSteps()))).toBe('drop_older_revision');
   expect((await refresh(bench.options(bench.drop('newer', { revision: 6 })), fakeSteps())).generation).toBe(2);
+});
+
+test.each(['generations/1/..', 'generations/01', 'generations', 'other/1', '../generations/1', '/generations/1'])(
+  'a store whose current one is %s is damaged',
+  (target) => {
+    mkdirSync(bench.store);
+    symlinkSync(target, join(bench.store, 'current'));
+    expect(() => currentGeneration(bench.store)).toThrow(expect.objectContaining({ code: 'store_damaged' }));
+  },
+);
+
+test('a store whose current one is a folder is damaged, and nothing is put in its place', async () => {
+  mkdirSync(join(bench.store, 'current'), { recursive: true });
+  expect(await codeOf(switchCurrent(bench.store, 1))).toBe('store_damaged');
+  expect(await codeOf(refresh(bench.options(bench.drop('a')), fakeSteps()))).toBe('store_damaged');
+});
+
+test('generations come in the order of their numbers', () => {
+  for (const name of ['10', '9', '0', '01', '1234567890', 'x']) {
+    mkdirSync(join(bench.store, 'generations', name), { recursive: true });
+  }
+  expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([9, 10]);
+});
+
+test('a report of another format is none', async () => {
+  await refresh(bench.options(bench.drop('a')), fakeSteps());
+  writeFileSync(join(bench.store, 'generations/1/report.json'), '{"format":"pagegate-generation/2"}');
+  expect(listGenerations(bench.store)[0]!.report).toBeUndefined();
 });
 
 test('a store that cannot be written has a name for it', async () => {
