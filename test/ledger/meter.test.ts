@@ -100,6 +100,14 @@ describe.each(['full', 'relaxed'] as const)('with durability %s', (durability) =
 });
 
 describe('accounts seen by a worker', () => {
+  it('go on in the next cycle when another worker has opened it', async () => {
+    const meter = await start(5);
+    await charge(meter);
+    committer.counters.replace(1, packWord(1, 1), 2);
+    expect(await charge(meter)).toEqual({ charged: true, remaining: 3 });
+    expect(committer.counters.word(1)).toBe(packWord(1, 2));
+  });
+
   it('follow an upgrade, a suspension, a rotation and a closure', async () => {
     const meter = await start(1);
     await charge(meter);
@@ -223,9 +231,15 @@ describe('usage by day', () => {
     room.nowMs -= DAY_MS;
     await charge(meter);
     expect(usageByDay(ledger, 'acme', 9, room.nowMs)).toEqual([{ account: 'acme', day: '2026-01-01', lookups: 3 }]);
-    committer.counters.replace(1, packWord(1, 1), 1);
-    expect(committer.commit(true)).toBe(true);
-    expect(usageByDay(ledger, 'acme', 9, room.nowMs)).toEqual([{ account: 'acme', day: '2026-01-01', lookups: 3 }]);
+    const saved = (): unknown => ledger.database.prepare('SELECT cycle, used, total, day_used FROM meters').raw().get();
+    for (const [word, total, expected] of [
+      [packWord(0, 2), 4, [0, 3, 4, 4]],
+      [packWord(1, 1), 1, [1, 1, 4, 4]],
+    ] as const) {
+      committer.counters.replace(1, word, total);
+      expect(committer.commit(true)).toBe(true);
+      expect(saved()).toEqual(expected);
+    }
   });
 });
 
@@ -384,7 +398,9 @@ describe('the shared counters', () => {
     expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(2);
     committer.counters.charge(1, packWord(0, 0), packWord(0, 5));
     committer.counters.takeDirty();
+    ledger.createAccount('beta');
     committer.open();
+    expect(committer.counters.revision).toBe(ledger.read.revision());
     expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(3);
   });
 
