@@ -11,6 +11,7 @@ import {
   type SectionName,
   SIZE_OF_LENGTH_CODE,
 } from '../../src/index/layout.ts';
+import type { Index } from '../../src/index/reader.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
@@ -299,6 +300,15 @@ const rows: readonly Row[] = [
     lookUp: 'record_corrupt',
   },
   {
+    name: 'record: unknown symbol in the domain',
+    damage: inRecord((record) => {
+      record[1] = 0xff;
+    }),
+    open: 'ok',
+    verify: /payload/,
+    lookUp: 'record_corrupt',
+  },
+  {
     name: 'record: page rank above 10',
     damage: inRecord((record) => {
       record[afterDomain] = 0xfe;
@@ -399,4 +409,16 @@ describe('a bad file', () => {
       await expectSameReport(copy, [0, 2]);
     }
   }, 180_000);
+});
+
+it('a record that is damaged does not show in the one that was read before it', () => {
+  const bytes = good.slice();
+  inRecord((record) => {
+    record[afterDomain + 6] = 200;
+  })(bytes);
+  const index = tryOpen(bytes) as Index;
+  const [damaged, sound] = index.handlesOfLine(0) as [number, number];
+  const before = index.decode(sound);
+  expect(() => index.decode(damaged)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
+  expect(index.decode(sound)).toEqual(before);
 });

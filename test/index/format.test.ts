@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { decodeDictionary } from '../../src/index/dictionary.ts';
-import { decodeHeader } from '../../src/index/header.ts';
+import { blocksSize, decodeHeader, type RawHeader, validateHeader } from '../../src/index/header.ts';
 import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import { HashedKey } from '../../src/index/key-hash.ts';
 import {
+  alignSection,
   BLOCK_SIZE_BYTES,
   type Field,
   FORMAT_MAJOR,
@@ -14,9 +15,11 @@ import {
   HEADER_SIZE_BYTES,
   LINE,
   LINE_CHECK,
+  LINE_SIZE_BYTES,
   MAGIC,
   MAX_ANSWER_SIZE_BYTES,
   MAX_LINES,
+  MAX_PAYLOAD_SIZE_BYTES,
   MAX_RECORDS_PER_LINE,
   ORDINAL_WIDE,
   RECORDS_PER_LINE,
@@ -157,5 +160,42 @@ describe('the golden file', () => {
       globalRank: 1000,
     });
     expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
+  });
+});
+
+describe('a header that agrees with itself', () => {
+  /** The header of a file of these sizes, everything else as it has to be. */
+  function headerOf(lineCount: number, payloadSize: number, blocks?: number): () => unknown {
+    const raw = decodeHeader(golden);
+    const sizes: Partial<Record<string, number>> = {
+      directory: lineCount * LINE_SIZE_BYTES,
+      payload: payloadSize,
+      blocks: blocks ?? blocksSize(lineCount * LINE_SIZE_BYTES, payloadSize),
+    };
+    let end = HEADER_SIZE_BYTES;
+    const sections = Object.fromEntries(
+      SECTIONS.map((name) => {
+        const section = {
+          ...raw.sections[name],
+          offset: alignSection(end),
+          size: sizes[name] ?? raw.sections[name].size,
+        };
+        end = section.offset + section.size;
+        return [name, section];
+      }),
+    ) as RawHeader['sections'];
+    return () => validateHeader({ ...raw, recordCount: 0, lineCount, sections, fileSizeBytes: end }, 'x', end);
+  }
+
+  it('has lines, payload and blocks within the limits of the format', () => {
+    for (const [lines, payload] of [
+      [1, 0],
+      [MAX_LINES, MAX_PAYLOAD_SIZE_BYTES],
+    ] as const)
+      expect(headerOf(lines, payload)()).toMatchObject({ lineCount: lines });
+    expect(headerOf(0, 0)).toThrow(/there are 0 lines/);
+    expect(headerOf(MAX_LINES + 1, 0)).toThrow(/there are \d+ lines/);
+    expect(headerOf(1, MAX_PAYLOAD_SIZE_BYTES + 1)).toThrow(/the payload has/);
+    expect(headerOf(1, 100, 0)).toThrow(/the size of the blocks/);
   });
 });

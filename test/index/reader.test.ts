@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bytesInMemory } from '../../src/index/index-bytes.ts';
+import { HashedKey } from '../../src/index/key-hash.ts';
 import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
@@ -55,6 +56,36 @@ describe('an index', () => {
       const latin1 = String.fromCharCode(key.charCodeAt(i) | 0x80);
       expect(index.find(key.slice(0, i) + latin1 + key.slice(i + 1))).toBe(NOT_FOUND);
     }
+  });
+
+  it('is not deceived by a key that goes on where the record of the same fingerprint ends, nor by one that ends before', () => {
+    const fingerprint = (key: string): number => {
+      const hashed = new HashedKey();
+      hashed.set(key);
+      return hashed.hashB() & 0xff;
+    };
+    const hosts = Array.from({ length: 20_000 }, (_, i) => `stripe.com.${i}`);
+    const longer = hosts.find((host) => fingerprint(host) === fingerprint('stripe.com'))!;
+    for (const [kept, asked] of [
+      ['stripe.com', longer],
+      [longer, 'stripe.com'],
+    ] as const) {
+      const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(kept)], { lineCount: 1 })));
+      expect(index.find(kept)).not.toBe(NOT_FOUND);
+      expect(index.find(asked)).toBe(NOT_FOUND);
+    }
+  });
+
+  it('finds a name of the greatest length', () => {
+    const longest = `${'a23456789.'.repeat(25)}com`;
+    const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(longest)])));
+    expect(index.domainOf(index.find(longest))).toBe(longest);
+  });
+
+  it('knows no record where none can be', () => {
+    const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe])));
+    for (const handle of [Number.NaN, 2 ** 52, 1024 * 256])
+      expect(() => index.decode(handle)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
   });
 
   it('renders the same record as JSON bytes', () => {
