@@ -104,9 +104,21 @@ describe("the licensee's file", () => {
     });
   });
 
+  it('takes a category by its name and by its id', () => {
+    const policy = licenseePolicy({ override: { rules: { category_flag: { categories: ['spam', 'Gambling'] } } } });
+    for (const category of ['Spam', 'Gambling'])
+      expect(judge('https://example.org/', { categories: [category] }, 'GET', policy)).toBe('flag rules/category_flag');
+    expect(judge('https://example.org/', { categories: ['News'] }, 'GET', policy)).toMatch(/^allow/);
+  });
+
   it('excuses addresses of its own networks, and nothing that hides one', () => {
     const policy = licenseePolicy({
-      address_exceptions: [{ cidr: '10.1.0.0/16' }, { cidr: 'fd12::/16' }, { cidr: '127.0.0.1' }],
+      address_exceptions: [
+        { cidr: '10.1.0.0/16' },
+        { cidr: 'fd12::/16' },
+        { cidr: '127.0.0.1' },
+        { cidr: '::ffff:0:0/96' },
+      ],
       allow: [{ id: 'intern', host: '10.1.2.3', path: '/api/', methods: ['POST'] }],
     });
     const known = { found: false };

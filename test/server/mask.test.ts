@@ -42,9 +42,19 @@ describe('a path', () => {
     ['/x,token-SECRETZ1', '/x,***'],
     ['/x%2Ctoken-SECRETZ1', '/***'],
     ['/x/token-SECRETZ1', '/x/***'],
+    ['/x/token-SECRETWORD', '/x/***'],
+    ['/card-5500-0055-5555-5559', '/***'],
     ['/a%2Falice%40example.com', '/***'],
     ['/bob%253B1234', '/***'],
   ])('masks %s as %s', (path, expected) => expect(maskPath(path)).toBe(expected));
+
+  it.each(
+    'token secret password passwd passphrase pwd apikey api-key session sessid jwt bearer credential signature'.split(
+      ' ',
+    ),
+  )('masks what %s announces', (word) => {
+    expect(maskPath(`/${word}-hunter2/${word}-policies/x`)).toBe(`/***/${word}-policies/x`);
+  });
 
   it('that is encoded more often than anybody needs is masked', () => {
     let segment = 'abc';
@@ -79,6 +89,7 @@ describe('a host', () => {
     [`${KEY}.com`, '***.com'],
     ['f47ac10b-58cc-4372-a567-0e02b2c3d479.plain.com', '***.plain.com'],
     ['kqzwvtybnmplrxsd.plain.com', '***.plain.com'],
+    ['somenicewords7of9.plain.com', '***.plain.com'],
   ])('masks %s as %s', (host, expected) => expect(maskHost(host, '', false)).toBe(expected));
 
   it('that is in the index stays, what stands before it does not', () => {
