@@ -1,7 +1,7 @@
 /** Bits that change by themselves: all of a small index, many at random of a larger one. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { HEADER_SIZE_BYTES, SECTIONS } from '../../src/index/layout.ts';
+import { HEADER_SIZE_BYTES, SECTIONS, SLOTS_PER_LINE } from '../../src/index/layout.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { Random } from '../../tools/fuzz/random.ts';
@@ -46,6 +46,29 @@ describe('a single bit', () => {
     expect(counts['record_corrupt']).toBeGreaterThan(0);
     expect(counts['index_corrupt']).toBeGreaterThan(HEADER_SIZE_BYTES);
     expect(await isSeenByVerify(bytes)).toBe(false);
+  });
+});
+
+describe('a single bit of what a line has no room for', () => {
+  it('never makes an answer wrong or a record missing', async () => {
+    const extra = 4;
+    const bytes = tinyIndexBytes(sampleEntries(SLOTS_PER_LINE + extra), { catalog: smallCatalog, lineCount: 1 });
+    const expected = expectations(bytes);
+    const out = new Uint8Array(64 * 1024);
+    const { offset } = sectionsOf(bytes).payload;
+    const counts: Partial<Record<Outcome, number>> = {};
+    for (let bit = offset * 8; bit < (offset + 2 * extra + 1) * 8; bit++) {
+      bytes[bit >> 3]! ^= 1 << (bit & 7);
+      const index = openIndexBytes(sharedBytes(bytes));
+      for (const [key, entry] of expected) {
+        const outcome = lookUp(index, key, entry, out);
+        counts[outcome] = (counts[outcome] ?? 0) + 1;
+      }
+      expect(() => index.handlesOfLine(0)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
+      if (!(await isSeenByVerify(bytes))) expect.fail(`verify does not see bit ${bit}`);
+      bytes[bit >> 3]! ^= 1 << (bit & 7);
+    }
+    expect(Object.keys(counts).sort()).toEqual(['record_corrupt', 'right']);
   });
 });
 

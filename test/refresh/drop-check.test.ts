@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -60,6 +60,15 @@ test.each([
 ])('a part that unpacks to far more than its records need is refused: %s', async (name, bytes) => {
   expect(bytes.length).toBeLessThan(10_000);
   expect(await codeOf(contentsOf(bench.drop('d', { parts: { [name]: bytes } })))).toBe('drop_too_large');
+});
+
+test('a manifest that is a folder, or larger than one can be, is refused before it is read', async () => {
+  const manifest = join(bench.drop('d'), 'manifest.json');
+  truncateSync(manifest, 8 * 2 ** 20 + 1);
+  expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_too_large');
+  rmSync(manifest);
+  mkdirSync(manifest);
+  expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_file_kind');
 });
 
 test('a signature can be added beside the ones that are there', async () => {
