@@ -92,6 +92,11 @@ describe.each(['full', 'relaxed'] as const)('with durability %s', (durability) =
     expect(meter.health().reason).toMatch(/500 days after the ledger was last used/);
     committer.tick();
     expect(meter.health().reason).toMatch(/500 days after/);
+    committer.counters.state = STATE.ready;
+    committer.counters.lastSeenSeconds = room.nowMs / 1000;
+    expect(meter.health().reason).toBe('');
+    committer.counters.lastSeenSeconds -= 500 * 86_400;
+    committer.counters.state = STATE.failed;
     room.nowMs -= 500 * DAY_MS;
     committer.tick();
     committer.tick();
@@ -128,8 +133,26 @@ describe('accounts seen by a worker', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
     key = ledger.showKey('acme').key;
     expect(meter.authenticate(key).kind).toBe('account');
+    const revoked = key;
+    change(() => {
+      key = ledger.rotateKey('acme', 60).key;
+    });
+    change(() => ledger.revokeKey('acme', ledger.view('acme').keys.at(-2)!.id));
+    expect([revoked, key].map((one) => meter.authenticate(one).kind)).toEqual(['unknown', 'account']);
+    change(() => ledger.revokeKey('acme', ledger.view('acme').keys.at(-1)!.id));
+    expect(meter.authenticate(key).kind).toBe('unknown');
+    key = ledger.rotateKey('acme').key;
     change(() => ledger.closeAccount('acme'));
     expect(meter.authenticate(key).kind).toBe('unknown');
+  });
+
+  it('are neither known nor unknown while the keeper starts', async () => {
+    const meter = await start(1);
+    committer.counters.state = STATE.starting;
+    expect(() => meter.authenticate(key)).toThrow(expect.objectContaining({ code: 'ledger_unavailable' }));
+    expect(meter.health()).toMatchObject({ ready: false, reason: 'The keeper of the ledger is starting.' });
+    committer.counters.state = STATE.ready;
+    expect(meter.authenticate(key).kind).toBe('account');
   });
 
   it('stay refused once they have expired, when the clock is set back or the server starts anew', async () => {

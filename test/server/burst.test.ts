@@ -123,6 +123,20 @@ describe('the burst guard', () => {
     expect(guard.admit(v4(1_000_000))).toBe(0);
   });
 
+  it('counts a request that is not quite a minute old, and says so long that it is', () => {
+    const { guard, clock } = guardWith({ limit: 1, max_clients: 1024 });
+    clock.now += 15;
+    expect(guard.admit(v4(1))).toBe(0);
+    clock.now += 59_986;
+    expect(guard.admit(v4(1))).toBe(1);
+    clock.now = 2_000_000;
+    expect(guard.admit(v4(1))).toBe(0);
+    clock.now += 58_000;
+    expect(guard.admit(v4(1))).toBe(3);
+    clock.now += 3_000;
+    expect(guard.admit(v4(1))).toBe(0);
+  });
+
   it('gives no record away that was used in the last minute, however old its oldest request is', () => {
     const { guard, clock } = guardWith({ limit: 2, max_clients: 8 });
     for (let client = 0; client < 8; client++) expect(guard.admit(v4(client))).toBe(0);

@@ -43,6 +43,9 @@ describe('a path', () => {
     ['/x%2Ctoken-SECRETZ1', '/***'],
     ['/x/token-SECRETZ1', '/x/***'],
     ['/x/token-SECRETWORD', '/x/***'],
+    ['/invite/AbEfIjOpUvYx', '/invite/***'],
+    ['/rechtsschutzversicherungsgesellschaften', '/***'],
+    ['/ab_cd_ef_gh_ij_ab_cd_ef_gh_ij_ab_cd_ef_gh', '/***'],
     ['/card-5500-0055-5555-5559', '/***'],
     ['/a%2Falice%40example.com', '/***'],
     ['/bob%253B1234', '/***'],
@@ -107,4 +110,5 @@ it('a scheme that nobody uses is masked', () => {
   expect(maskScheme('https')).toBe('https');
   expect(maskScheme('chrome-extension')).toBe('chrome-extension');
   expect(maskScheme('pg0a1b2c3d4e5f6g7')).toBe('***');
+  expect(maskScheme('any-name-that-is-long')).toBe('***');
 });
