@@ -66,6 +66,13 @@ describe('accounts', () => {
     expectCode(() => ledger.keepPlan('acme'), 'account_state');
   });
 
+  it('change to a plan of the same size at once', () => {
+    ledger.createAccount('acme');
+    ledger.subscribe('acme', 'pro', 'INV-1');
+    ledger.subscribe('acme', 'custom', 'INV-2', 90_000);
+    expect(ledger.view('acme').account).toMatchObject({ plan: 'custom', limit: 90_000, next: null });
+  });
+
   it('take a payment once, a custom limit only on the custom plan, and only known plans', () => {
     ledger.createAccount('acme');
     ledger.subscribe('acme', 'custom', 'INV-1', 12_000_000);
@@ -87,6 +94,7 @@ describe('accounts', () => {
     expect(ledger.view('acme').quota).toMatchObject({ activated: false, plan: 'pro', quota_remaining: 90_000 });
     ledger.setActive('acme', true);
     ledger.closeAccount('acme');
+    expectCode(() => ledger.closeAccount('acme'), 'account_state');
     expectCode(() => ledger.setActive('acme', true), 'account_state');
     expectCode(() => ledger.subscribe('acme', 'pro', 'INV-2'), 'account_state');
     expectCode(() => ledger.rotateKey('acme'), 'account_state');
@@ -263,13 +271,16 @@ describe('keys', () => {
     expectCode(() => ledger.issueKey('acme'), 'account_state');
     ledger.rotateKey('acme', 3600);
     room.nowMs += 1000;
-    ledger.rotateKey('acme', 86_400);
+    const latest = ledger.rotateKey('acme', 86_400);
+    expect([ledger.showKey('acme').key, ledger.showKey('acme', 1).key]).toEqual([latest.key, first.key]);
     const [one, two, three] = ledger.view('acme').keys;
     expect(one!.expiresAt! * 1000).toBe(room.nowMs - 1000 + 3_600_000);
     expect(two!.expiresAt! * 1000).toBe(room.nowMs + 86_400_000);
     expect(three!.expiresAt).toBeNull();
     ledger.revokeKey('acme', first.record.id);
     expectCode(() => ledger.revokeKey('acme', first.record.id), 'account_state');
+    ledger.rotateKey('acme');
+    expect(ledger.view('acme').keys[0]!.expiresAt).toBe(one!.expiresAt);
     expectCode(() => ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
     expectCode(() => ledger.rotateKey('acme', -1), 'bad_overlap');
   });
