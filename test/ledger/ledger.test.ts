@@ -6,9 +6,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/api-key.ts';
 import { readAudit } from '../../src/ledger/audit.ts';
+import { clockProblem } from '../../src/ledger/clock.ts';
+import { CYCLE_SECONDS, cycleAt } from '../../src/ledger/cycle.ts';
 import { openKeyVault } from '../../src/ledger/key-vault.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { loadPlans } from '../../src/ledger/plans.ts';
+import { quotaView } from '../../src/ledger/quota.ts';
 import { DAY_MS, TestRoom } from './support.ts';
 
 let room: TestRoom;
@@ -135,6 +138,26 @@ describe('accounts', () => {
     expect(ledger.view('acme').account).toMatchObject({ plan: 'pro', limit: 90_000, next: null });
     expect(ledger.list()[0]!.account.next).toBeNull();
     expectCode(() => ledger.keepPlan('acme'), 'account_state');
+  });
+});
+
+describe('what counts at a moment', () => {
+  it('is a clock up to 45 days ahead of the latest moment seen, and any where none was seen', () => {
+    expect(clockProblem(1_000, 1_000 + 45 * 86_400)).toBeUndefined();
+    expect(clockProblem(1_000, 1_001 + 45 * 86_400)).toMatch(/45 days after/);
+    expect(clockProblem(0, 1e9)).toBeUndefined();
+  });
+
+  it('is the first cycle before its start, and never less than nothing left', () => {
+    expect([0, 999, 1_000, 1_000 + CYCLE_SECONDS - 1, 1_000 + CYCLE_SECONDS].map((now) => cycleAt(1_000, now))).toEqual(
+      [0, 0, 0, 0, 1],
+    );
+    ledger.createAccount('acme');
+    const { account } = ledger.subscribe('acme', 'custom', 'INV-1', 2);
+    expect(quotaView(account, { cycle: 0, used: 5 }, account.anchor!)).toMatchObject({
+      quota_used: 5,
+      quota_remaining: 0,
+    });
   });
 });
 
@@ -281,6 +304,10 @@ describe('keys', () => {
     expectCode(() => ledger.revokeKey('acme', first.record.id), 'account_state');
     ledger.rotateKey('acme');
     expect(ledger.view('acme').keys[0]!.expiresAt).toBe(one!.expiresAt);
+    ledger.createAccount('other');
+    ledger.issueKey('other');
+    expectCode(() => ledger.revokeKey('other', 2), 'key_not_found');
+    expectCode(() => ledger.showKey('other', 2), 'key_not_found');
     expectCode(() => ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
     expectCode(() => ledger.rotateKey('acme', -1), 'bad_overlap');
   });
