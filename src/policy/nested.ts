@@ -57,8 +57,9 @@ function isHttpLike(value: string): boolean {
   return (first <= 0x20 || (first | 0x20) === 0x68) && STARTS_AS_URL.test(value);
 }
 
+/** Whether a colon stands in a query, once decoded. */
 function mayHoldUrl(query: string): boolean {
-  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || query.includes('%25');
+  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || /%u003a/i.test(query);
 }
 
 function startsLikeHost(value: string): boolean {
