@@ -108,6 +108,8 @@ describe('guard rules', () => {
     ['https://example.org/?u=%20http:10.0.0.1', 'nested_internal'],
     ['https://example.org/?url=0x7f000001', 'nested_internal'],
     ['https://example.org/?host=[::1]:80', 'nested_internal'],
+    ['https://example.org/?host=127.0.1', 'nested_internal'],
+    ['https://www.example.org/?x=https://example.org/', '-'],
     ['https://example.org/proxy/http%3a%2f%2f10.0.0.1/', 'nested_internal'],
     ['https://example.org/?url=javascript:alert(1)', 'nested_internal'],
     ['https://example.org/?url=%20Java%0ascript%3Aalert(1)', 'nested_internal'],
