@@ -136,7 +136,7 @@ export function blocksSize(directorySize: number, payloadSize: number): number {
 }
 
 /** Checks a header against the file it stands in. Throws index_newer_version or index_corrupt. */
-function validateHeader(raw: RawHeader, path: string, fileSizeBytes: number): Header {
+export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: number): Header {
   // The version comes before the checksum: a newer major version may compute it differently.
   if (raw.major > FORMAT_MAJOR) {
     throw new PagegateError(
