@@ -134,10 +134,10 @@ describe('a refresh', () => {
 
   test('removes what an earlier one left unfinished', async () => {
     mkdirSync(join(bench.store, 'generations/.building-7'), { recursive: true });
-    writeFileSync(join(bench.store, 'withdrawn.json.tmp'), '');
+    writeFileSync(join(bench.store, 'withdrawn.json.4711.tmp'), '');
     symlinkSync('generations/7', join(bench.store, '.current-7'));
     await refresh(bench.options(bench.drop('a')), fakeSteps());
-    expect(readdirSync(bench.store).sort()).toEqual(['current', 'generations', 'lock']);
+    expect(readdirSync(bench.store).sort()).toEqual(['current', 'generations', 'last-number', 'lock']);
     expect(readdirSync(join(bench.store, 'generations'))).toEqual(['1']);
   });
 
