@@ -3,9 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { Packr } from 'msgpackr';
 import { CdbWriter, openCdb } from './cdb.ts';
-import { datasetOf } from './data.ts';
+import { type PackedRecord, packedRecords, SortedRecords } from './packed-records.ts';
 
 export const PEERS = ['lmdb', 'sqlite', 'level', 'cdb', 'map'] as const;
 export type PeerName = (typeof PEERS)[number];
@@ -16,10 +15,8 @@ export interface Peer {
   close(): Promise<void> | void;
 }
 
-const packr = new Packr({ useRecords: false });
 const require = createRequire(import.meta.url);
 const BATCH = 50_000;
-const BLOCK_SIZE_BYTES = 1 << 26;
 /** The JavaScript map is in memory: with more records it does not fit. */
 export const MAP_MAX_RECORDS = 1_000_000;
 
@@ -47,60 +44,8 @@ async function load<T>(name: string): Promise<T> {
   return (await import(require.resolve(name))) as T;
 }
 
-/** Key and packed record of each line of the dataset; a later record of a name replaces the earlier one. */
-export function* records(count: number): Generator<{ readonly key: string; readonly value: Uint8Array }> {
-  for (const chunk of datasetOf(count).chunks(0, count)) {
-    for (const line of chunk.toString('utf8').split('\n')) {
-      if (line === '') continue;
-      const { domain, ...rest } = JSON.parse(line) as { domain: string };
-      yield { key: domain, value: packr.pack(rest) };
-    }
-  }
-}
-
-/** A packed record as an answer's bytes. */
-export function renderPacked(key: string, value: Uint8Array): Buffer {
-  return Buffer.from(JSON.stringify({ domain: key, found: true, ...(packr.unpack(value) as object) }));
-}
-
 function pathOf(dir: string, name: PeerName, count: number): string {
   return join(dir, `${name}-${count}`);
-}
-
-/** All records of a dataset in the order of their keys: values in a few large blocks, so that millions of them fit into memory. */
-class SortedRecords {
-  readonly #keys: string[] = [];
-  readonly #values: { readonly block: Buffer; readonly start: number; readonly end: number }[] = [];
-  readonly #order: Uint32Array;
-
-  constructor(count: number) {
-    let block = Buffer.allocUnsafeSlow(BLOCK_SIZE_BYTES);
-    let filled = 0;
-    for (const { key, value } of records(count)) {
-      if (filled + value.length > BLOCK_SIZE_BYTES) {
-        block = Buffer.allocUnsafeSlow(BLOCK_SIZE_BYTES);
-        filled = 0;
-      }
-      block.set(value, filled);
-      this.#keys.push(key);
-      this.#values.push({ block, start: filled, end: filled + value.length });
-      filled += value.length;
-    }
-    const keys = this.#keys;
-    // Equal keys stay in the order of the drop: the later one is written later, and stays.
-    this.#order = Uint32Array.from(keys.keys()).sort((a, b) =>
-      keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b,
-    );
-  }
-
-  *batches(): Generator<{ key: string; value: Uint8Array }[]> {
-    for (let from = 0; from < this.#order.length; from += BATCH) {
-      yield Array.from(this.#order.subarray(from, from + BATCH), (i) => {
-        const { block, start, end } = this.#values[i]!;
-        return { key: this.#keys[i]!, value: block.subarray(start, end) };
-      });
-    }
-  }
 }
 
 /** Fills the peers' stores that are not there yet, in the order of the keys, which suits each of them best. */
@@ -113,7 +58,7 @@ export async function ensurePeers(
   const missing = names.filter((name) => name !== 'map' && !existsSync(loadedPath(dir, name, count)));
   if (missing.length === 0) return;
   log('sorting the records for the peers');
-  const sorted = new SortedRecords(count);
+  const sorted = await SortedRecords.read(count);
   for (const name of missing) {
     log(`filling ${name}`);
     const path = pathOf(dir, name, count);
@@ -121,7 +66,7 @@ export async function ensurePeers(
     mkdirSync(path, { recursive: true });
     const put = await writerOf(name, path);
     const started = performance.now();
-    for (const batch of sorted.batches()) await put.batch(batch);
+    for (const batch of sorted.batches(BATCH)) await put.batch(batch);
     await put.close();
     const loaded: Loaded = { seconds: (performance.now() - started) / 1000 };
     writeFileSync(loadedPath(dir, name, count), JSON.stringify(loaded));
@@ -143,7 +88,7 @@ export function loadSeconds(dir: string, name: PeerName, count: number): number 
 }
 
 interface Writer {
-  batch(records: readonly { key: string; value: Uint8Array }[]): Promise<void> | void;
+  batch(records: readonly PackedRecord[]): Promise<void> | void;
   close(): Promise<void> | void;
 }
 
@@ -171,7 +116,7 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
   db.pragma('synchronous = OFF');
   db.exec('CREATE TABLE records (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID');
   const insert = db.prepare('INSERT OR REPLACE INTO records VALUES (?, ?)');
-  const all = db.transaction((batch: readonly { key: string; value: Uint8Array }[]) => {
+  const all = db.transaction((batch: readonly PackedRecord[]) => {
     for (const { key, value } of batch) insert.run(key, value);
   });
   return { batch: (batch) => all(batch), close: () => void db.close() };
@@ -180,7 +125,7 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
 /** Of equal keys, which follow each other, the last is written. */
 function cdbWriter(path: string): Writer {
   const writer = new CdbWriter(path);
-  let last: { readonly key: string; readonly value: Uint8Array } | undefined;
+  let last: PackedRecord | undefined;
   return {
     batch: (batch) => {
       for (const record of batch) {
@@ -221,7 +166,7 @@ export async function openPeer(dir: string, name: PeerName, count: number): Prom
   if (name === 'cdb') return openCdb(join(path, 'peer.cdb'));
   if (name === 'map') {
     const map = new Map<string, Uint8Array>();
-    for (const { key, value } of records(count)) map.set(key, Uint8Array.from(value));
+    for (const { key, value } of packedRecords({ count, from: 0, to: count })) map.set(key, Uint8Array.from(value));
     return { get: (key) => map.get(key), close: () => map.clear() };
   }
   const db = new Database(join(path, 'peer.sqlite'), { readonly: true });

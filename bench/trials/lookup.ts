@@ -5,7 +5,8 @@ import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
 import { ADVICE, mapFile } from '../../src/platform/libc.ts';
 import { Random } from '../../tools/fuzz/random.ts';
 import { datasetOf } from '../data.ts';
-import { openPeer, type PeerName, renderPacked } from '../peers.ts';
+import { renderPacked } from '../packed-records.ts';
+import { openPeer, type PeerName } from '../peers.ts';
 import { median } from '../workload.ts';
 
 /** Of one round; each has keys of its own, so that none finds what a round before brought into a cache. */
