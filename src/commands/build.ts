@@ -5,6 +5,7 @@ import { REJECTS_SUFFIX } from '../builder/options.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
+import { parseThreads, parseWhole } from './numbers.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
 
 interface BuildFlags {
@@ -23,8 +24,8 @@ export function registerBuild(program: Command): void {
     .description('build an index file from a drop')
     .argument('<drop>', 'folder that holds manifest.json and the parts')
     .requiredOption('-o, --out <file>', 'where the index goes; an index that is there is replaced in one step')
-    .option('--generation <n>', 'number that the index carries', wholeNumber, 1)
-    .option('--workers <n>', `threads, at most ${WORKERS_MAX} (default: one for each core)`, threadCount)
+    .option('--generation <n>', 'number that the index carries', parseWhole, 1)
+    .option('--workers <n>', `threads, at most ${WORKERS_MAX} (default: one for each core)`, parseThreads)
     .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
     .option('--vocabulary <scope>', 'page types to keep: core (20) or full (28)', vocabularyScope, 'full')
     .option(
@@ -35,17 +36,6 @@ export function registerBuild(program: Command): void {
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate build data/sample --out var/index.pgx')
     .action(build);
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[0-9]{1,9}$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
-  return Number(text);
-}
-
-export function threadCount(text: string): number {
-  const count = wholeNumber(text);
-  if (count > WORKERS_MAX) throw new InvalidArgumentError(`At most ${WORKERS_MAX} are possible.`);
-  return count;
 }
 
 function vocabularyScope(text: string): string {

@@ -1,13 +1,7 @@
 /** `pagegate generations`: what was built and what is served. */
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 import { printJson, printLine, printTable } from './output.ts';
-
-/** Reads a count or a generation number of the command line. */
-export function parsePositive(text: string): number {
-  if (/^[1-9][0-9]{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number from 1.');
-}
 
 export function registerGenerations(program: Command): void {
   const generations = program.command('generations').description('the index generations that are kept');

@@ -1,7 +1,7 @@
 /** `pagegate prune`: removes old generations and what interrupted runs left behind. */
 import type { Command } from 'commander';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive } from './generations.ts';
+import { parsePositive } from './numbers.ts';
 import { printJson, printLine } from './output.ts';
 
 interface PruneFlags extends ConfigFlags {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive } from './generations.ts';
+import { parsePositive } from './numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
 
 interface RollbackFlags extends ConfigFlags {

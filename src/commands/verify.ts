@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
-import { threadCount } from './build.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
+import { parseThreads } from './numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
 
 export function registerVerify(program: Command): void {
@@ -12,7 +12,7 @@ export function registerVerify(program: Command): void {
     .option(
       '--workers <n>',
       `threads, at most ${WORKERS_MAX} (default: one for each core, fewer where there is little to read)`,
-      threadCount,
+      parseThreads,
     )
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate verify var/index/current/index.pgx')
