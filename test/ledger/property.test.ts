@@ -5,21 +5,11 @@ import type { Committer } from '../../src/ledger/committer.ts';
 import { COUNTERS_SIZE_BYTES, countersFile } from '../../src/ledger/counters.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { ChargeOutcome, Durability, Meter } from '../../src/ledger/meter.ts';
+import { Random } from '../../tools/fuzz/random.ts';
 import { DAY_MS, TestLink, TestRoom } from './support.ts';
 
 const CYCLE_MS = 30 * DAY_MS;
 const STEPS = 6_000;
-
-/** A small generator with a printed seed (mulberry32). */
-function createRandom(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 /** The latest moment seen is written down at least so often. */
 const SAVED_WITHIN_MS = 60_000;
@@ -39,6 +29,7 @@ interface Model {
 
 class World {
   readonly room = new TestRoom();
+  /** The seed is printed with the test's name. */
   readonly random: (below: number) => number;
   readonly durability: Durability;
   readonly models: Model[] = [];
@@ -52,7 +43,8 @@ class World {
   highMs: number;
 
   constructor(seed: number, durability: Durability) {
-    this.random = createRandom(seed);
+    const random = new Random(seed);
+    this.random = (below) => random.below(below);
     this.durability = durability;
     this.ledger = this.room.ledger();
     this.highMs = this.room.nowMs;
