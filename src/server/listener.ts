@@ -1,4 +1,5 @@
-/** One listening socket of a worker, plain or with TLS, with its connections counted and capped. */
+/** The listening socket of a worker, plain or with TLS, with its connections counted and capped. */
+import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { type Certificate, configuredCertificate, withCertificateFiles } from './certificate.ts';
@@ -9,7 +10,7 @@ export interface ListenerOptions {
   readonly tls: Config['tls'];
   /** What to use instead of the files that `tls` names; where neither is, it listens for plain HTTP. */
   readonly certificate?: Certificate | undefined;
-  /** Open connections of this worker, over all its listeners. */
+  /** Open connections of this worker. */
   readonly connections: ConnectionCount;
 }
 
@@ -26,34 +27,82 @@ export class ConnectionCount {
   }
 }
 
+/** Longer than a connection needs from the acceptor to its endpoint. */
+const HAND_OVER_MS = 100;
+
+/** The transport's two calls that hand connections from one app to another; its types leave them out. */
+interface Acceptor {
+  addChildAppDescriptor(descriptor: number): void;
+  removeChildAppDescriptor(descriptor: number): void;
+}
+
+/** What answers the connections that came while one certificate was in use. */
+interface Endpoint {
+  readonly app: TemplatedApp;
+  /** For the acceptor. */
+  readonly descriptor: number;
+  /** Open ones. */
+  connections: number;
+}
+
+/**
+ * With TLS, one app listens and never answers: it hands each connection to the endpoint of the certificate in use. So the listening
+ * socket stays open when the certificate changes, and no connection that waits to be accepted is lost with it.
+ */
 export class Listener {
+  readonly #options: ListenerOptions;
   readonly #app: TemplatedApp;
+  #endpoint: Endpoint | undefined;
+  #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
-  #connections = 0;
 
   /** Throws `tls_unusable` when the files do not serve. */
-  constructor({ handle, tls, certificate, connections }: ListenerOptions) {
-    this.#app = createApp(certificate ?? configuredCertificate(tls), tls.ciphers);
-    const onConnection = (res: HttpResponse, change: unknown): void => {
-      const by = Number(change) > 0 ? 1 : -1;
-      this.#connections += by;
-      connections.open += by;
-      if (by < 0) connections.closed += 1;
-      if (by > 0 && connections.open > connections.most) {
-        connections.onRefused();
-        res.close();
-      }
-    };
-    this.#app.filter(onConnection);
-    this.#app.any('/*', handle);
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    const certificate = options.certificate ?? configuredCertificate(options.tls);
+    const uws = loadUws();
+    if (certificate === undefined) {
+      this.#app = uws.App();
+      this.#answer(this.#app, () => {});
+    } else {
+      this.#app = uws.SSLApp({});
+      this.useCertificate(certificate);
+    }
   }
 
-  /** Open connections that this listener accepted. */
-  get connections(): number {
-    return this.#connections;
+  /** New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. */
+  useCertificate(certificate: Certificate): void {
+    const { ciphers } = this.#options.tls;
+    const app = withCertificateFiles(certificate, (files) =>
+      loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }),
+    );
+    const { getDescriptor } = app as TemplatedApp & { getDescriptor(): number };
+    const endpoint: Endpoint = { app, descriptor: getDescriptor.call(app), connections: 0 };
+    this.#answer(app, (by) => {
+      endpoint.connections += by;
+    });
+    const acceptor = this.#app as TemplatedApp & Acceptor;
+    acceptor.addChildAppDescriptor(endpoint.descriptor);
+    const old = this.#endpoint;
+    this.#endpoint = endpoint;
+    if (old === undefined) return;
+    acceptor.removeChildAppDescriptor(old.descriptor);
+    this.#retired.push(old);
   }
 
-  /** Listens; several workers, and several listeners of one worker, may share a port, but not port 0. */
+  /** Frees what belongs to certificates that no open connection uses any more. */
+  async closeUnused(): Promise<void> {
+    if (this.#retired.length === 0) return;
+    // A connection is handed over in a later turn than the one that accepted it.
+    await setTimeout(HAND_OVER_MS);
+    this.#retired = this.#retired.filter(({ app, connections }) => {
+      if (connections > 0) return true;
+      app.close();
+      return false;
+    });
+  }
+
+  /** Listens; several workers may share a port, but not port 0. Throws `listen_failed`. */
   async listen(host: string, port: number): Promise<void> {
     const socket = await new Promise<us_listen_socket | false>((resolve) => {
       this.#app.listen(host, port, resolve);
@@ -73,14 +122,23 @@ export class Listener {
   /** Cuts every connection. */
   close(): void {
     this.#socket = undefined;
+    for (const endpoint of [this.#endpoint, ...this.#retired]) endpoint?.app.close();
     this.#app.close();
   }
-}
 
-function createApp(certificate: Certificate | undefined, ciphers: string | null): TemplatedApp {
-  const uws = loadUws();
-  if (certificate === undefined) return uws.App();
-  return withCertificateFiles(certificate, (files) =>
-    uws.SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }),
-  );
+  #answer(app: TemplatedApp, onChange: (by: 1 | -1) => void): void {
+    const { handle, connections } = this.#options;
+    const onConnection = (res: HttpResponse, change: unknown): void => {
+      const by = Number(change) > 0 ? 1 : -1;
+      onChange(by);
+      connections.open += by;
+      if (by < 0) connections.closed += 1;
+      if (by > 0 && connections.open > connections.most) {
+        connections.onRefused();
+        res.close();
+      }
+    };
+    app.filter(onConnection);
+    app.any('/*', handle);
+  }
 }

@@ -56,8 +56,6 @@ export class Worker {
   #policy: Policy;
   readonly #pairs = new Map<Index, number>();
   #listener: Listener | undefined;
-  #retired: Listener[] = [];
-  #port = 0;
   #isDraining = false;
   #loading: Promise<unknown> = Promise.resolve();
   #poll: NodeJS.Timeout | undefined;
@@ -112,8 +110,9 @@ export class Worker {
     const load = (): Certificate | undefined => configuredCertificate(this.#config.tls);
     const { value, problem } = loadOrKeep(load, kept === undefined ? undefined : () => kept);
     this.#accepted = {};
-    this.#listener = this.#createListener(value);
-    this.#port = port;
+    const handle = this.#handler.handle.bind(this.#handler);
+    const { tls } = this.#config;
+    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections });
     await this.#listener.listen(this.#config.server.host, port);
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#onAccepted({ part: 'certificate', certificate: value });
@@ -182,7 +181,7 @@ export class Worker {
       if (performance.now() - busyAt > QUIET_MS) break;
       await new Promise((resolve) => setTimeout(resolve, DRAIN_STEP_MS));
     }
-    for (const listener of [this.#listener, ...this.#retired]) listener?.close();
+    this.#listener?.close();
     this.#listener = undefined;
     await this.#meter.close();
     this.#served?.drop();
@@ -218,14 +217,9 @@ export class Worker {
     this.#onAccepted({ part: 'policy', document });
   }
 
-  #createListener(certificate: Certificate | undefined): Listener {
-    const handle = this.#handler.handle.bind(this.#handler);
-    return new Listener({ handle, tls: this.#config.tls, certificate, connections: this.#connections });
-  }
-
   /** Reloads what changed on the disk since it was last looked at. */
   async #look(): Promise<void> {
-    this.#closeRetired();
+    await this.#listener?.closeUnused();
     if (this.#isDraining) return;
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
     if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
@@ -322,45 +316,15 @@ export class Worker {
     this.#log('info', `${part}_in_use`, { data: served.tag, records: served.index.info.recordCount });
   }
 
-  /** A listener with the new certificate takes over the port; open connections stay with the old one until they end. */
+  /** Open connections stay with the old certificate until they end. */
   async #swapCertificate(): Promise<string> {
     const certificate = configuredCertificate(this.#config.tls);
-    if (certificate === undefined) return 'none';
-    const next = this.#createListener(certificate);
-    try {
-      await next.listen(this.#config.server.host, this.#port);
-    } catch (error) {
-      next.close();
-      throw error;
-    }
-    const old = this.#listener;
-    this.#listener = next;
-    if (old !== undefined) await this.#retire(old);
+    if (certificate === undefined || this.#listener === undefined) return 'none';
+    this.#listener.useCertificate(certificate);
     this.#onAccepted({ part: 'certificate', certificate });
     this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
     this.#log('info', 'certificate_in_use');
     return 'in use';
-  }
-
-  /** Connections that wait to be accepted are lost with their listener; right after the poll for events there are next to none. */
-  async #retire(listener: Listener): Promise<void> {
-    await new Promise<void>((resolve) => {
-      setImmediate(() =>
-        setImmediate(() => {
-          listener.stopListening();
-          resolve();
-        }),
-      );
-    });
-    this.#retired.push(listener);
-  }
-
-  #closeRetired(): void {
-    this.#retired = this.#retired.filter((listener) => {
-      if (listener.connections > 0) return true;
-      listener.close();
-      return false;
-    });
   }
 }
 
