@@ -1,4 +1,7 @@
-/** A trial: look-ups in one store, in a process of its own. Arguments: subject, records, folder. Prints one JSON document. */
+/**
+ * A trial: look-ups in one store, in a process of its own. Arguments: subject, records, folder. It says `ready` once every page that it
+ * will read is mapped, and then runs a round for each message.
+ */
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
@@ -7,13 +10,14 @@ import { Random } from '../../tools/fuzz/random.ts';
 import { datasetOf } from '../data.ts';
 import { renderPacked } from '../packed-records.ts';
 import { openPeer, type PeerName } from '../peers.ts';
-import { median } from '../workload.ts';
 
 /** Of one round; each has keys of its own, so that none finds what a round before brought into a cache. */
 const KEYS = 50_000;
 const HOT_KEYS = 1000;
-const ROUNDS = 6;
+/** The first is not counted. */
+export const ROUNDS = 6;
 
+/** Nanoseconds for each key of one round. */
 export interface LookupTimes {
   readonly hitNs: number;
   readonly missNs: number;
@@ -88,6 +92,12 @@ function dependentReads(path: string, sizeBytes: number): (count: number) => num
   };
 }
 
+function timeReads(read: (count: number) => number): number {
+  const started = performance.now();
+  if (read(KEYS) === 0.5) throw new Error('unreachable');
+  return ((performance.now() - started) / KEYS) * 1e6;
+}
+
 /** Nanoseconds for each key. */
 function time(keys: readonly string[], task: (key: string) => number, expected: number | undefined): number {
   // A name that was put together of pieces becomes one text when it is first read: not what is timed here.
@@ -103,43 +113,38 @@ function time(keys: readonly string[], task: (key: string) => number, expected: 
   return (elapsed / keys.length) * 1e6;
 }
 
-const [name = '', recordsText = '', dir = ''] = process.argv.slice(2);
-const records = Number(recordsText);
-const dataset = datasetOf(records);
-const random = new Random(42);
-const keysOfRounds = Array.from({ length: ROUNDS }, () => {
-  const names = (): string[] => Array.from({ length: KEYS }, () => dataset.nameOf(random.below(records)));
-  const hits = names();
-  const misses = Array.from({ length: KEYS }, () => dataset.absentNameOf(random.below(records)));
-  // A Zipf-like hot set: key k is asked for in proportion to 1 / k.
-  const hot = Array.from({ length: KEYS }, () => hits[Math.floor(HOT_KEYS ** (random.below(2 ** 30) / 2 ** 30)) - 1]!);
-  return { hits, misses, hot, answered: names() };
-});
-const subject = await subjectOf(name, records, dir);
-// Every page that will be read is mapped once this is done, whatever the store; too many for the caches of the processor to keep.
-for (const { hits, misses, answered } of keysOfRounds)
-  for (const key of [...hits, ...misses, ...answered]) subject.find(key);
-const rounds = keysOfRounds
-  .map(({ hits, misses, hot, answered }) => {
-    const started = performance.now();
-    if (subject.read !== undefined && subject.read(KEYS) === 0.5) throw new Error('unreachable');
-    const readNs = ((performance.now() - started) / KEYS) * 1e6;
-    return {
-      readNs,
+async function main([name = '', recordsText = '', dir = '']: readonly string[]): Promise<void> {
+  const records = Number(recordsText);
+  const dataset = datasetOf(records);
+  const random = new Random(42);
+  const keysOfRounds = Array.from({ length: ROUNDS }, () => {
+    const names = (): string[] => Array.from({ length: KEYS }, () => dataset.nameOf(random.below(records)));
+    const hits = names();
+    const misses = Array.from({ length: KEYS }, () => dataset.absentNameOf(random.below(records)));
+    // A Zipf-like hot set: key k is asked for in proportion to 1 / k.
+    const hot = Array.from(
+      { length: KEYS },
+      () => hits[Math.floor(HOT_KEYS ** (random.below(2 ** 30) / 2 ** 30)) - 1]!,
+    );
+    return { hits, misses, hot, answered: names() };
+  });
+  const subject = await subjectOf(name, records, dir);
+  // Every page that will be read is mapped once this is done, whatever the store; too many for the caches of the processor to keep.
+  for (const { hits, misses, answered } of keysOfRounds)
+    for (const key of [...hits, ...misses, ...answered]) subject.find(key);
+  process.on('message', () => {
+    const { hits, misses, hot, answered } = keysOfRounds.shift()!;
+    const times: LookupTimes = {
+      readNs: subject.read === undefined ? null : timeReads(subject.read),
       hitNs: time(hits, subject.find, KEYS),
       missNs: time(misses, subject.find, 0),
       hotNs: time(hot, subject.find, KEYS),
       answerNs: time(answered, subject.answer, undefined),
     };
-  })
-  .slice(1);
-await subject.close();
-const of = (pick: (round: (typeof rounds)[number]) => number): number => Math.round(median(rounds.map(pick)));
-const times: LookupTimes = {
-  hitNs: of((round) => round.hitNs),
-  missNs: of((round) => round.missNs),
-  hotNs: of((round) => round.hotNs),
-  answerNs: of((round) => round.answerNs),
-  readNs: subject.read === undefined ? null : of((round) => round.readNs),
-};
-process.stdout.write(JSON.stringify(times));
+    process.send!(times);
+  });
+  process.once('disconnect', () => void subject.close());
+  process.send!('ready');
+}
+
+if (import.meta.main) await main(process.argv.slice(2));

@@ -1,40 +1,83 @@
 /** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, beside the peers. */
-import { ensureIndex, trial } from '../data.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { end, nextMessage } from '../children.ts';
+import { ensureIndex } from '../data.ts';
 import { ensurePeers, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
-import type { LookupTimes } from '../trials/lookup.ts';
-import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
+import { type LookupTimes, ROUNDS } from '../trials/lookup.ts';
+import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
+
+const TRIAL = new URL('../trials/lookup.ts', import.meta.url).pathname;
 
 /** With more records the peers take too long to fill. */
 export const PEERS_MAX_RECORDS = 5_000_000;
+
+/** The times of each store in the rounds that count. In each round the stores take turns. */
+async function roundsOf(subjects: readonly string[], { records, dir, log }: BenchOptions): Promise<LookupTimes[][]> {
+  const trials: ChildProcess[] = [];
+  try {
+    for (const subject of subjects) {
+      log(`opening ${subject}`);
+      const child = fork(TRIAL, [subject, String(records), dir], { execArgv: ['--max-old-space-size=12000'] });
+      trials.push(child);
+      await nextMessage(child);
+    }
+    const rounds: LookupTimes[][] = subjects.map(() => []);
+    for (let round = 0; round < ROUNDS; round++) {
+      log(`round ${round + 1} of ${ROUNDS}`);
+      for (const [s, child] of trials.entries()) {
+        child.send('round');
+        rounds[s]!.push(await nextMessage<LookupTimes>(child));
+      }
+    }
+    return rounds.map((times) => times.slice(1));
+  } finally {
+    await Promise.all(trials.map(end));
+  }
+}
+
+/** The median of a store's rounds; null where it has no such figure. */
+function middle(values: readonly (number | null)[]): number | null {
+  const numbers = values.filter((value) => value !== null);
+  return numbers.length === 0 ? null : median(numbers);
+}
+
+const rounded = (value: number | null): number | null => (value === null ? null : Math.round(value));
+
+const ratio = (value: number | null, unit: number | null): number | null =>
+  value === null || unit === null ? null : Number((value / unit).toFixed(2));
 
 async function run(options: BenchOptions): Promise<BenchReport> {
   const { records, dir, log } = options;
   ensureIndex(options);
   const peers = records > PEERS_MAX_RECORDS ? [] : PEERS.filter((name) => name !== 'map' || records <= MAP_MAX_RECORDS);
   await ensurePeers(dir, peers, records, log);
-  const rows: Record<string, Cell>[] = [];
-  let hit: number | undefined;
-  for (const subject of ['pagegate', 'pagegate --warm', ...peers]) {
-    log(`asking ${subject}`);
-    const times = trial<LookupTimes>('lookup', [subject, records, dir], ['--max-old-space-size=12000']);
-    const unit = times.readNs;
-    hit ??= times.hitNs;
-    rows.push({
+  const subjects = ['pagegate', 'pagegate --warm', ...peers];
+  const rounds = await roundsOf(subjects, options);
+  const ours = rounds[0]!;
+  const rows = subjects.map((subject, s): Record<string, Cell> => {
+    const of = (pick: (times: LookupTimes) => number | null): number | null => middle(rounds[s]!.map(pick));
+    const readNs = of((times) => times.readNs);
+    const [hitNs, missNs] = [of((times) => times.hitNs), of((times) => times.missNs)];
+    const ratios = rounds[s]!.map(({ hitNs: theirs }, round) => theirs / ours[round]!.hitNs);
+    return {
       store: subject,
-      'hit ns': times.hitNs,
-      'miss ns': times.missNs,
-      'hot ns': times.hotNs,
-      'answer ns': times.answerNs,
-      'read ns (M)': times.readNs,
-      'hit / M': unit === null ? null : Number((times.hitNs / unit).toFixed(2)),
-      'miss / M': unit === null ? null : Number((times.missNs / unit).toFixed(2)),
-      'hit / ours': Number((times.hitNs / hit).toFixed(1)),
-    });
-  }
+      'hit ns': rounded(hitNs),
+      'miss ns': rounded(missNs),
+      'hot ns': rounded(of((times) => times.hotNs)),
+      'answer ns': rounded(of((times) => times.answerNs)),
+      'read ns (M)': rounded(readNs),
+      'hit / M': ratio(hitNs, readNs),
+      'miss / M': ratio(missNs, readNs),
+      'hit / ours': Number(median(ratios).toFixed(1)),
+      'of each round': s === 0 ? '' : `${Math.min(...ratios).toFixed(1)}-${Math.max(...ratios).toFixed(1)}`,
+    };
+  });
   return {
     rows,
     notes: [
-      'A fresh process for each store; medians of 5 rounds of 50,000 random keys, after one round that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
+      'A fresh process for each store; they take turns, round by round, so that what disturbs the machine for a while does not fall on one of them. The memory must hold all their files at once.',
+      'Medians of 5 rounds of 50,000 random keys, after one that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
+      'hit / ours: the median of the rounds, each against ours of the same round, and the least and the most of them.',
       'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
       'cdb is the format of tinycdb, read in JavaScript from a mapping: what it gives back is a view of it, and nothing is checked but the key.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
