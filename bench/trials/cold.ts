@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { openMappedFile } from '../../src/index/mapped-file.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
 import { median } from '../workload.ts';
 

@@ -6,7 +6,7 @@ import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
 import { ADVICE, mapFile } from '../../src/platform/libc.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
 import { renderPacked } from '../packed-records.ts';
 import { openPeer, type PeerName } from '../peers.ts';

@@ -4,7 +4,7 @@ import { PagegateError } from '../../src/errors.ts';
 import { HEADER_SIZE_BYTES, SECTIONS, SLOTS_PER_LINE } from '../../src/index/layout.ts';
 import { openIndexBytes } from '../../src/index/reader.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
 import { expectations, lookUp, type Outcome, sampleEntries, sectionsOf, sharedBytes, tryOpen } from './support.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { HEADER, type SectionName } from '../../src/index/layout.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
   expectations,

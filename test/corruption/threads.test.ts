@@ -10,7 +10,7 @@ import { readTables } from '../../src/index/read-tables.ts';
 import { type Damage, RecordWalk } from '../../src/index/record-walk.ts';
 import { type VerifyReport, verifyIndex } from '../../src/index/verify.ts';
 import { walkInThreads } from '../../src/index/verify-pool.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { smallCatalog, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import {
   expectSameReport,

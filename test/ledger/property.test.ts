@@ -5,7 +5,7 @@ import type { Committer } from '../../src/ledger/committer.ts';
 import { COUNTERS_SIZE_BYTES, countersFile } from '../../src/ledger/counters.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { ChargeOutcome, Durability, Meter } from '../../src/ledger/meter.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { DAY_MS, TestLink, TestRoom } from './support.ts';
 
 const CYCLE_MS = 30 * DAY_MS;

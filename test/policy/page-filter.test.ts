@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
 import { matchPage, Place } from '../../src/policy/pages.ts';
 import { comparableHost } from '../../src/policy/types.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { shipped } from './support.ts';
 
 const HOSTS = ['example.org', 'www.example.org', 'www.www.example.org', 'a.example.org', 'example.orga', 'www.com'];

@@ -5,8 +5,8 @@ import { matchingGuards } from '../../src/policy/evaluate.ts';
 import { addressOf, traitsOf } from '../../src/policy/guards.ts';
 import { HostMap } from '../../src/policy/hosts.ts';
 import { comparableHost } from '../../src/policy/types.ts';
-import { Random } from '../../tools/fuzz/random.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
+import { Random } from '../../tools/random.ts';
 import { hostileForms } from '../evasion/forms.ts';
 import { evidence, licenseePolicy, shipped } from './support.ts';
 

@@ -8,7 +8,7 @@ import { parseTarget, type Target } from '../../src/domain/target.ts';
 import { type Index, openIndex } from '../../src/index/reader.ts';
 import { AnswerWriter } from '../../src/server/answer.ts';
 import { RecordEvidence } from '../../src/server/evidence.ts';
-import { Random } from '../../tools/fuzz/random.ts';
+import { Random } from '../../tools/random.ts';
 import { type EntryInput, writeIndex } from '../support/index-file.ts';
 
 const TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog', 'checkout'];

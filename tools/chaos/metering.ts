@@ -5,8 +5,8 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Random } from '../fuzz/random.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
+import { Random } from '../random.ts';
 import { Client, Installation } from './installation.ts';
 import { commandOf } from './leftovers.ts';
 

@@ -11,8 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openIndex } from '../../src/index/reader.ts';
 import { listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { createDeployment, type Deployment, domainOf, PAGEGATE, pageOf } from '../../test/refresh/deployment.ts';
-import { Random } from '../fuzz/random.ts';
 import { readOptions, wholeNumber } from '../options.ts';
+import { Random } from '../random.ts';
 import { openCrowd } from './crowd.ts';
 import { leaveNothing } from './leftovers.ts';
 

@@ -1,5 +1,5 @@
 /** URLs for the fuzzer: built from pieces that mean something to a parser or a rule, mutated, and spelled in other ways. */
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 
 const SCHEMES = [
   'https://',

@@ -3,7 +3,7 @@ import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence, Verdict } from '../../src/policy/types.ts';
-import { Random } from './random.ts';
+import { Random } from '../random.ts';
 import { mutate, randomUrl, respell } from './urls.ts';
 
 /** Rules about the spelling itself: the one way in which a spelling may be judged harder than the URL that it stands for. */
