@@ -1,9 +1,9 @@
 /** The processes of the server benches: one server for each mode, and the load generator that asks them all. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { domainOf, Installation } from '../tools/chaos/installation.ts';
+import { ServedInstallation } from '../tools/chaos/served-installation.ts';
 import { freePort } from '../tools/free-port.ts';
+import { domainOf } from '../tools/installation.ts';
 import { end, nextMessage } from './children.ts';
 import type { LoadReport } from './load.ts';
 
@@ -45,15 +45,18 @@ export class LoadGenerator {
   }
 }
 
-/** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
-export class BenchInstallation {
-  readonly installation: Installation;
+export interface BenchInstallation {
+  readonly installation: ServedInstallation;
   readonly key: string;
+}
 
-  constructor(workers: number, durability: 'full' | 'relaxed') {
-    this.installation = new Installation({ workers, durability, records: RECORDS });
-    this.key = this.installation.createAccount('bench', 1_000_000_000_000);
-  }
+/** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
+export async function createBenchInstallation(
+  workers: number,
+  durability: 'full' | 'relaxed',
+): Promise<BenchInstallation> {
+  const installation = await ServedInstallation.create({ workers, durability, records: RECORDS });
+  return { installation, key: installation.createAccount('bench', 1_000_000_000_000) };
 }
 
 /** A server program of the benches in one mode, in a process of its own. It is told its port, its mode and a configuration file. */
@@ -61,7 +64,7 @@ export class ForkedServer<Mode extends string> implements Target {
   readonly mode: Mode;
   port = 0;
   readonly #program: URL;
-  readonly #place = new BenchInstallation(1, 'full');
+  #place: BenchInstallation | undefined;
   #child: ChildProcess | undefined;
 
   constructor(program: URL, mode: Mode) {
@@ -70,7 +73,7 @@ export class ForkedServer<Mode extends string> implements Target {
   }
 
   get key(): string {
-    return this.#place.key;
+    return this.#place!.key;
   }
 
   get pid(): number {
@@ -79,9 +82,10 @@ export class ForkedServer<Mode extends string> implements Target {
 
   /** Resolves with what the server says once it listens. */
   async start<T>(): Promise<T> {
+    this.#place = await createBenchInstallation(1, 'full');
     this.port = await freePort();
-    const config = join(this.#place.installation.dir, 'config.json');
-    this.#child = fork(this.#program.pathname, [String(this.port), this.mode, config]);
+    const { configFile } = this.#place.installation;
+    this.#child = fork(this.#program.pathname, [String(this.port), this.mode, configFile]);
     return nextMessage<T>(this.#child);
   }
 
@@ -92,6 +96,6 @@ export class ForkedServer<Mode extends string> implements Target {
 
   async stop(): Promise<void> {
     await end(this.#child);
-    await this.#place.installation.remove();
+    await this.#place?.installation.remove();
   }
 }

@@ -4,7 +4,7 @@
  * CPU time of the server for each request, which does not depend on it, stands beside the rate.
  */
 import { memoryMb } from '../../tools/chaos/leftovers.ts';
-import { BenchInstallation, cpuUsOf, ForkedServer, LoadGenerator } from '../forked.ts';
+import { cpuUsOf, createBenchInstallation, ForkedServer, LoadGenerator } from '../forked.ts';
 import { HTTP_MODES, type HttpMode } from '../http/server.ts';
 import { type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -103,7 +103,7 @@ interface WorkersRow {
 
 /** The program as it is served, with so many worker processes: CPU time of the workers for each request, and their memory. */
 async function measureWorkers(workers: number, durationMs: number): Promise<WorkersRow> {
-  const { installation, key } = new BenchInstallation(workers, 'relaxed');
+  const { installation, key } = await createBenchInstallation(workers, 'relaxed');
   const load = new LoadGenerator();
   try {
     await installation.start();

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiKey } from '../../src/ledger/api-key.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
-import { createCertificate } from '../support/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { DROP_ENTRIES } from './fixture.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');

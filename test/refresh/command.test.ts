@@ -9,13 +9,20 @@ import { EXIT } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/reader.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
-import { createDeployment, type Deployment, domainOf, PAGEGATE, pageOf, type Report } from './deployment.ts';
+import {
+  createInstallation,
+  domainOf,
+  type Installation,
+  PAGEGATE,
+  pageOf,
+  type Report,
+} from '../../tools/installation.ts';
 
 const run = promisify(execFile);
 
-let place: Deployment;
+let place: Installation;
 beforeAll(async () => {
-  place = createDeployment();
+  place = createInstallation();
   const { code, json } = await place.pagegate('refresh', place.drop('r5', { revision: 5 }));
   expect({ code, json }).toMatchObject({ code: 0, json: { outcome: 'activated', generation: 1, records: 200 } });
 });
@@ -94,8 +101,8 @@ describe('a refusal leaves what is served as it was', () => {
 
   // A file system that is too small can be mounted by root only; the builder's own failures are tested beside it.
   test.runIf(process.getuid?.() === 0)('no space', async () => {
-    const small = createDeployment();
-    const state = join(small.root, 'state');
+    const small = createInstallation();
+    const { state } = small;
     try {
       const license = readFileSync(join(state, 'license/license.json'));
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', state], { stdio: 'pipe' });
@@ -154,8 +161,8 @@ test('a kept generation that was damaged is not rolled back to', async () => {
 describe('doctor', () => {
   const statusOf = (json: Report, id: string) => json.checks?.find((check) => check.id === id);
 
-  test('finds a sound deployment sound', async () => {
-    const state = join(place.root, 'state');
+  test('finds a sound installation sound', async () => {
+    const { state } = place;
     const keyFile = join(state, 'keys/ledger.key');
     const ledger = openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
     ledger.createAccount('one');
@@ -181,9 +188,9 @@ describe('doctor', () => {
   });
 
   test('says of each fault what it is and what to do', async () => {
-    const bad = createDeployment({ config: { tls: { certificate_file: 'none.pem', key_file: 'none.key' } } });
-    writeFileSync(join(bad.root, 'state/license/license.json'), '{}');
-    chmodSync(join(bad.root, 'state'), 0o777);
+    const bad = createInstallation({ config: { tls: { certificate_file: 'none.pem', key_file: 'none.key' } } });
+    writeFileSync(join(bad.state, 'license/license.json'), '{}');
+    chmodSync(bad.state, 0o777);
     const { code, json } = await bad.pagegate('doctor');
     expect(code).toBe(EXIT.environment);
     expect(json.ok).toBe(false);
@@ -197,7 +204,7 @@ describe('doctor', () => {
   });
 
   test('reports an index that is no index and a configuration that is none', async () => {
-    const bad = createDeployment();
+    const bad = createInstallation();
     await bad.pagegate('refresh', bad.drop('r1', { revision: 1 }));
     const file = join(bad.store, 'current/index.pgx');
     chmodSync(file, 0o644);
@@ -219,7 +226,7 @@ test.runIf(spawnSync('openssl', ['version']).status === 0)(
     const drop = place.drop('vendor', { revision: 50 });
     const privateKey = `${key}.private.pem`;
     await run(PAGEGATE, ['drop', 'sign', drop, '--key', privateKey]);
-    // It is not the key that the deployment trusts; added beside the other signature it does no harm.
+    // It is not the key that the installation trusts; added beside the other signature it does no harm.
     expect((await place.pagegate('drop', 'verify', drop)).json.error).toBe('drop_signature_invalid');
     const raw = join(place.root, 'signature');
     writeFileSync(raw, Buffer.from(readFileSync(join(drop, 'manifest.json.sig'), 'latin1'), 'base64'));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createCertificate } from '../support/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let dir: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCertificate } from '../support/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { requestText } from '../support/raw-client.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 

@@ -1,8 +1,9 @@
 /** The clients of a run that refreshes: they ask without a pause, plainly or over TLS, and believe nothing. */
 import http from 'node:http';
 import https from 'node:https';
-import { type Deployment, domainOf, pageOf } from '../../test/refresh/deployment.ts';
 import { freePort } from '../free-port.ts';
+import { activate, domainOf, type Installation, pageOf } from '../installation.ts';
+import { leaveNothing } from './leftovers.ts';
 import { ServerProcess } from './server-process.ts';
 
 /** No answer may take longer. */
@@ -137,29 +138,51 @@ export class Crowd {
 }
 
 /** The key that an account has now. */
-export async function readKey(place: Deployment, account: string): Promise<string> {
+export async function readKey(place: Installation, account: string): Promise<string> {
   const { json, stderr } = await place.pagegate('key', 'show', account);
   if (json.key === undefined) throw new Error(`no key: ${stderr}`);
   return json.key;
 }
 
-/** Serves a deployment's first revision to a crowd with an account of its own, which does not ask yet. */
-export async function openCrowd(
-  place: Deployment,
+export interface Served {
+  readonly server: ServerProcess;
+  /** With an account of its own; it does not ask yet. */
+  readonly crowd: Crowd;
+  /** How long the first refresh took. */
+  readonly refreshMs: number;
+}
+
+/** Serves an installation's first revision to a crowd while a task runs, and removes it all afterwards. */
+export async function withCrowd<T>(
+  place: Installation,
   options: {
     readonly account: string;
     readonly workers: number;
     readonly domains: number;
     readonly isTls: boolean;
   },
-): Promise<{ readonly server: ServerProcess; readonly crowd: Crowd }> {
+  task: (served: Served) => Promise<T>,
+): Promise<T> {
   const { account, workers, domains, isTls } = options;
-  const plan = ['--plan', 'custom', '--limit', '1000000000', '--reference', account];
-  await place.pagegate('account', 'create', account);
-  await place.pagegate('account', 'subscribe', account, ...plan);
-  const key = await readKey(place, account);
-  const port = await freePort();
-  const server = new ServerProcess(place.configFile, { port, workers }, ['--burst-exempt', '127.0.0.1']);
-  await server.listening();
-  return { server, crowd: new Crowd({ port, isTls, domains, key }) };
+  leaveNothing(place.root);
+  let server: ServerProcess | undefined;
+  let crowd: Crowd | undefined;
+  try {
+    const started = performance.now();
+    await activate(place, { revision: 1, domains });
+    const refreshMs = performance.now() - started;
+    const plan = ['--plan', 'custom', '--limit', '1000000000', '--reference', account];
+    await place.pagegate('account', 'create', account);
+    await place.pagegate('account', 'subscribe', account, ...plan);
+    const key = await readKey(place, account);
+    const port = await freePort();
+    server = new ServerProcess(place.configFile, { port, workers }, ['--burst-exempt', '127.0.0.1']);
+    await server.listening();
+    crowd = new Crowd({ port, isTls, domains, key });
+    return await task({ server, crowd, refreshMs });
+  } finally {
+    crowd?.stop();
+    await server?.stop();
+    place.remove();
+  }
 }

@@ -7,8 +7,9 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { Client, Installation } from './installation.ts';
+import { Client } from './client.ts';
 import { commandOf } from './leftovers.ts';
+import { ServedInstallation } from './served-installation.ts';
 
 const USAGE =
   'Usage: node tools/chaos/metering.ts [--rounds 200] [--oversell 50] [--seed N] [--durability full|relaxed] [--json FILE]';
@@ -56,7 +57,7 @@ async function pause(pid: number, forMs: number): Promise<void> {
 }
 
 /** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
-async function act(installation: Installation, deed: Deed, random: Random, key: string): Promise<void> {
+async function act(installation: ServedInstallation, deed: Deed, random: Random, key: string): Promise<void> {
   const { workers, keeper, primary } = installation;
   const pid = deed.endsWith('worker')
     ? workers[random.below(workers.length)]
@@ -85,7 +86,7 @@ async function act(installation: Installation, deed: Deed, random: Random, key: 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(options.seed);
   const connections = options.connections ?? 8;
-  const installation = new Installation({ workers: 2, durability: options.durability });
+  const installation = await ServedInstallation.create({ workers: 2, durability: options.durability });
   const deeds: Record<string, number> = {};
   const failures: string[] = [];
   const sum = { read: 0, charged: 0, unavailable: 0, worst: 0 };
@@ -165,7 +166,7 @@ export async function runOversell(options: {
   readonly units?: number;
 }): Promise<OversellReport> {
   const units = options.units ?? 1_000;
-  const installation = new Installation({ workers: 2, durability: options.durability });
+  const installation = await ServedInstallation.create({ workers: 2, durability: options.durability });
   const failures: string[] = [];
   try {
     const probe = installation.createAccount('probe', 1_000_000_000);

@@ -2,7 +2,6 @@
  * `make chaos-refresh`: refreshes of a served index are ended by SIGKILL at random moments while clients ask. The server must never
  * notice, each next refresh must succeed, and prune must leave no litter.
  */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -10,11 +9,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openIndex } from '../../src/index/reader.ts';
 import { listGenerations, listLitter } from '../../src/refresh/store.ts';
-import { createDeployment, type Deployment, domainOf, PAGEGATE, pageOf } from '../../test/refresh/deployment.ts';
+import { createInstallation, domainOf, type Installation, PAGEGATE, pageOf } from '../installation.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { openCrowd } from './crowd.ts';
-import { leaveNothing } from './leftovers.ts';
+import { type Served, withCrowd } from './crowd.ts';
 
 const USAGE =
   'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000] [--json FILE]';
@@ -45,7 +43,7 @@ export interface ChaosReport {
 }
 
 /** The revision of the generation that `current` names; throws where that is not a sound index. */
-function servedRevision(place: Deployment): number {
+function servedRevision(place: Installation): number {
   const index = openIndex(join(place.store, 'current/index.pgx'));
   try {
     const { pageTypes } = index.decode(index.find(domainOf(1)));
@@ -57,7 +55,7 @@ function servedRevision(place: Deployment): number {
   }
 }
 
-async function killOne(place: Deployment, drop: string, afterMs: number): Promise<boolean> {
+async function killOne(place: Installation, drop: string, afterMs: number): Promise<boolean> {
   const child = spawn(PAGEGATE, ['refresh', drop, '--config', place.configFile], { stdio: 'ignore' });
   const ended = once(child, 'exit');
   await Promise.race([sleep(afterMs), ended]);
@@ -69,61 +67,54 @@ async function killOne(place: Deployment, drop: string, afterMs: number): Promis
 
 /** Runs the rounds. Throws where the run itself cannot be set up, or `current` is not a sound index. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const random = new Random(options.seed);
-  const place = createDeployment();
-  leaveNothing(place.root);
-  const { domains, workers, kills } = options;
-  const makeDrop = (revision: number): string => place.drop(`r${revision}`, { revision, domains });
+  const { domains, workers } = options;
+  const place = createInstallation();
+  const crowd = { account: 'chaos', workers, domains, isTls: false };
+  return await withCrowd(place, crowd, (served) => runRounds(place, served, options));
+}
+
+async function runRounds(place: Installation, served: Served, options: ChaosOptions): Promise<ChaosReport> {
+  const { server, crowd } = served;
+  const { domains, kills, seed, onRound } = options;
+  const random = new Random(seed);
   const failures: string[] = [];
+  let { refreshMs } = served;
   let rounds = 0;
   let killed = 0;
   let killedAfterSwitch = 0;
-  let open: Awaited<ReturnType<typeof openCrowd>> | undefined;
-  try {
-    const started = performance.now();
-    const first = await place.pagegate('refresh', makeDrop(1));
-    if (first.code !== 0) throw new Error(`the first refresh failed: ${first.stderr}`);
-    let refreshMs = performance.now() - started;
-    open = await openCrowd(place, { account: 'chaos', workers, domains, isTls: false });
-    const { server, crowd } = open;
-    const running = crowd.run(4);
-    const roundsMax = 4 * kills;
-    while (killed < kills && rounds < roundsMax) {
-      rounds += 1;
-      const round = rounds;
-      options.onRound?.(killed);
-      const revision = round + 1;
-      const drop = makeDrop(revision);
-      crowd.allowed = [revision - 1, revision];
-      if (await killOne(place, drop, random.below(Math.ceil(refreshMs)))) {
-        killed += 1;
-        if (servedRevision(place) === revision) killedAfterSwitch += 1;
-      }
-      const roundStarted = performance.now();
-      const next = await place.pagegate('refresh', drop, '--keep', '2');
-      if (next.json.outcome === 'activated' && next.json.reused === false) refreshMs = performance.now() - roundStarted;
-      if (next.code !== 0) failures.push(`round ${round}: the next refresh: ${next.stderr}`);
-      crowd.allowed = [revision];
-      const prune = await place.pagegate('prune', '--keep', '2');
-      if (prune.code !== 0) failures.push(`round ${round}: prune: ${prune.stderr}`);
-      const litter = listLitter(place.store);
-      const kept = listGenerations(place.store).length;
-      if (litter.length > 0 || kept > 2) failures.push(`round ${round}: ${kept} generations, litter ${litter}`);
-      if (servedRevision(place) !== revision) failures.push(`round ${round}: revision ${revision} is not served`);
+  const running = crowd.run(4);
+  const roundsMax = 4 * kills;
+  while (killed < kills && rounds < roundsMax) {
+    rounds += 1;
+    const round = rounds;
+    onRound?.(killed);
+    const revision = round + 1;
+    const drop = place.drop(`r${revision}`, { revision, domains });
+    crowd.allowed = [revision - 1, revision];
+    if (await killOne(place, drop, random.below(Math.ceil(refreshMs)))) {
+      killed += 1;
+      if (servedRevision(place) === revision) killedAfterSwitch += 1;
     }
-    crowd.stop();
-    await running;
-    const end = await server.stop();
-    if (end !== '') failures.push(end);
-    const { requests, wrong, examples } = crowd;
-    if (killed < kills) failures.push(`only ${killed} of ${rounds} refreshes were still running when they were ended`);
-    if (crowd.answered === 0) failures.push('nothing was served');
-    return { rounds, killed, killedAfterSwitch, refreshMs, requests, wrong, wrongExamples: examples, failures };
-  } finally {
-    open?.crowd.stop();
-    await open?.server.stop();
-    place.remove();
+    const roundStarted = performance.now();
+    const next = await place.pagegate('refresh', drop, '--keep', '2');
+    if (next.json.outcome === 'activated' && next.json.reused === false) refreshMs = performance.now() - roundStarted;
+    if (next.code !== 0) failures.push(`round ${round}: the next refresh: ${next.stderr}`);
+    crowd.allowed = [revision];
+    const prune = await place.pagegate('prune', '--keep', '2');
+    if (prune.code !== 0) failures.push(`round ${round}: prune: ${prune.stderr}`);
+    const litter = listLitter(place.store);
+    const kept = listGenerations(place.store).length;
+    if (litter.length > 0 || kept > 2) failures.push(`round ${round}: ${kept} generations, litter ${litter}`);
+    if (servedRevision(place) !== revision) failures.push(`round ${round}: revision ${revision} is not served`);
   }
+  crowd.stop();
+  await running;
+  const end = await server.stop();
+  if (end !== '') failures.push(end);
+  const { requests, wrong, examples } = crowd;
+  if (killed < kills) failures.push(`only ${killed} of ${rounds} refreshes were still running when they were ended`);
+  if (crowd.answered === 0) failures.push('nothing was served');
+  return { rounds, killed, killedAfterSwitch, refreshMs, requests, wrong, wrongExamples: examples, failures };
 }
 
 async function main(): Promise<void> {

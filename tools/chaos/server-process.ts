@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PAGEGATE } from '../../test/refresh/deployment.ts';
+import { PAGEGATE } from '../installation.ts';
 
 export const START_DEADLINE_MS = 30_000;
 const STOP_DEADLINE_MS = 60_000;

@@ -7,12 +7,11 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { createDeployment, type Deployment } from '../../test/refresh/deployment.ts';
-import { createCertificate } from '../../test/support/certificate.ts';
+import { createCertificate } from '../certificate.ts';
+import { createInstallation, type Installation } from '../installation.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
-import { type Crowd, openCrowd, readKey } from './crowd.ts';
-import { childrenOf, leaveNothing, memoryMb } from './leftovers.ts';
-import type { ServerProcess } from './server-process.ts';
+import { readKey, type Served, withCrowd } from './crowd.ts';
+import { childrenOf, memoryMb } from './leftovers.ts';
 
 const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]';
 const ACCOUNT = 'soak';
@@ -27,6 +26,13 @@ interface Sample {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+}
+
+interface SoakOptions {
+  readonly minutes: number;
+  readonly workers: number;
+  readonly clients: number;
+  readonly onSample: (sample: Sample) => void;
 }
 
 export interface SoakReport {
@@ -45,7 +51,7 @@ export interface SoakReport {
 }
 
 /** Files are replaced by renaming, so that the server never reads half a certificate. */
-function writeCertificate(place: Deployment, name: string): void {
+function writeCertificate(place: Installation, name: string): void {
   const { certificate, key } = createCertificate(name);
   for (const [file, text] of [
     ['tls.key', key],
@@ -80,13 +86,13 @@ class Soak {
   readonly events: Record<string, number> = { refresh: 0, certificate: 0, key: 0, kill: 0 };
   readonly failures: string[] = [];
   readonly samples: Sample[] = [];
-  readonly #place: Deployment;
-  readonly #crowd: Crowd;
-  readonly #server: ServerProcess;
+  readonly #place: Installation;
+  readonly #crowd: Served['crowd'];
+  readonly #server: Served['server'];
   readonly #workers: number;
   #revision = 1;
 
-  constructor(place: Deployment, crowd: Crowd, server: ServerProcess, workers: number) {
+  constructor(place: Installation, { crowd, server }: Served, workers: number) {
     this.#place = place;
     this.#crowd = crowd;
     this.#server = server;
@@ -178,43 +184,34 @@ async function disturb(soak: Soak, until: number, onSample: (sample: Sample) => 
   }
 }
 
-async function runSoak(
-  options: { readonly minutes: number; readonly workers: number; readonly clients: number },
-  onSample: (sample: Sample) => void,
-): Promise<SoakReport> {
-  const { minutes, workers, clients } = options;
-  const place = createDeployment({ config: { tls: { certificate_file: 'tls.crt', key_file: 'tls.key' } } });
-  leaveNothing(place.root);
-  let open: Awaited<ReturnType<typeof openCrowd>> | undefined;
-  try {
-    writeCertificate(place, 'soak-0');
-    const first = await place.pagegate('refresh', place.drop('r1', { revision: 1, domains: DOMAINS }));
-    if (first.code !== 0) throw new Error(`the first refresh failed: ${first.stderr}`);
-    open = await openCrowd(place, { account: ACCOUNT, workers, domains: DOMAINS, isTls: true });
-    const { server, crowd } = open;
-    const soak = new Soak(place, crowd, server, workers);
-    const { events, failures, samples } = soak;
-    const running = crowd.run(clients);
-    await disturb(soak, Date.now() + minutes * 60_000, onSample);
-    crowd.stop();
-    await running;
-    const end = await server.stop();
-    if (end !== '') failures.push(end);
-    const shown = await place.pagegate('account', 'show', ACCOUNT);
-    const { requests, answered, cut, wrong, examples } = crowd;
-    const surplusCharges = Number(shown.json.quota_used) - answered;
-    if (!(surplusCharges >= 0 && surplusCharges <= cut))
-      failures.push(`${shown.json.quota_used} charged for ${answered} answers and ${cut} cut connections`);
-    if (answered === 0) failures.push('nothing was served');
-    // A worker takes the request under way along, and perhaps the next, which came to its socket before that closed. The others go on.
-    if (workers > 1 && cut > 2 * clients * events['kill']!)
-      failures.push(`${cut} connections of ${clients} clients were cut by ${events['kill']} kills`);
-    return { minutes, requests, answered, cut, wrong, examples, events, failures, surplusCharges, samples };
-  } finally {
-    open?.crowd.stop();
-    await open?.server.stop();
-    place.remove();
-  }
+async function runSoak(options: SoakOptions): Promise<SoakReport> {
+  const place = createInstallation({ config: { tls: { certificate_file: 'tls.crt', key_file: 'tls.key' } } });
+  writeCertificate(place, 'soak-0');
+  const crowd = { account: ACCOUNT, workers: options.workers, domains: DOMAINS, isTls: true };
+  return await withCrowd(place, crowd, (served) => runEvents(place, served, options));
+}
+
+async function runEvents(place: Installation, served: Served, options: SoakOptions): Promise<SoakReport> {
+  const { server, crowd } = served;
+  const { minutes, workers, clients, onSample } = options;
+  const soak = new Soak(place, served, workers);
+  const { events, failures, samples } = soak;
+  const running = crowd.run(clients);
+  await disturb(soak, Date.now() + minutes * 60_000, onSample);
+  crowd.stop();
+  await running;
+  const end = await server.stop();
+  if (end !== '') failures.push(end);
+  const shown = await place.pagegate('account', 'show', ACCOUNT);
+  const { requests, answered, cut, wrong, examples } = crowd;
+  const surplusCharges = Number(shown.json.quota_used) - answered;
+  if (!(surplusCharges >= 0 && surplusCharges <= cut))
+    failures.push(`${shown.json.quota_used} charged for ${answered} answers and ${cut} cut connections`);
+  if (answered === 0) failures.push('nothing was served');
+  // A worker takes the request under way along, and perhaps the next, which came to its socket before that closed. The others go on.
+  if (workers > 1 && cut > 2 * clients * events['kill']!)
+    failures.push(`${cut} connections of ${clients} clients were cut by ${events['kill']} kills`);
+  return { minutes, requests, answered, cut, wrong, examples, events, failures, surplusCharges, samples };
 }
 
 async function main(): Promise<void> {
@@ -222,12 +219,13 @@ async function main(): Promise<void> {
   const minutes = Number(values.minutes);
   if (!(minutes > 0 && minutes < Number.POSITIVE_INFINITY))
     refuse(`--minutes must be a number above 0: '${values.minutes}' is not.`);
-  const options = { minutes, workers: wholeNumber(values, 'workers', 1), clients: wholeNumber(values, 'clients', 1) };
-  const show = (s: Sample): void =>
+  const workers = wholeNumber(values, 'workers', 1);
+  const clients = wholeNumber(values, 'clients', 1);
+  const onSample = (s: Sample): void =>
     void process.stdout.write(
       `${String(s.seconds).padStart(5)} s  ${s.memoryMb} MB  ${s.requestsPerSecond}/s  p50 ${s.p50Ms} ms  p99 ${s.p99Ms} ms\n`,
     );
-  const report = await runSoak(options, show);
+  const report = await runSoak({ minutes, workers, clients, onSample });
   if (values.json !== '') writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   const { samples: _, ...summary } = report;
   process.stdout.write(`${JSON.stringify(summary, null, 2)}\n`);

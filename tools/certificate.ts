@@ -1,4 +1,4 @@
-/** Makes self-signed certificates for tests, so that no key and no certificate has to lie in the tree. */
+/** Makes self-signed certificates for tests and tools, so that no key and no certificate has to lie in the tree. */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 const der = (tag: number, ...contents: Uint8Array[]): Buffer => {

@@ -1,17 +1,16 @@
-/** A state directory with license, keys and configuration as an operator has them, and drops for the real program. */
+/** A state directory with license, keys and configuration as an operator has them, made-up drops, and the real program on them. */
 import { execFile } from 'node:child_process';
-import { createPrivateKey } from 'node:crypto';
+import { createPrivateKey, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
-import { signManifest } from '../../src/refresh/signature.ts';
-import { sha256 } from './support.ts';
+import { createLicenseKey, issueLicense } from '../src/license/license.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
+import { signManifest } from '../src/refresh/signature.ts';
 
-export const PAGEGATE = new URL('../../src/pagegate', import.meta.url).pathname;
+export const PAGEGATE = new URL('../src/pagegate', import.meta.url).pathname;
 const run = promisify(execFile);
 
 /** What tests look at in the JSON that the commands print; a failure has `error`. */
@@ -35,34 +34,38 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-export interface RealDropSpec {
+export interface DropSpec {
   readonly revision: number;
   readonly dataset?: string;
-  /** Number of made-up domains; each has a page that tells the revision. */
+  /** Number of made-up domains. */
   readonly domains?: number;
+  /** The verified pages of each domain; one that tells the revision unless told otherwise. */
+  readonly pages?: (domain: string) => Readonly<Record<string, string>>;
   /** Changes the part after it was listed. */
   readonly damage?: (part: Buffer) => Buffer;
   /** Changes the part before it is listed. */
   readonly prepare?: (part: Buffer) => Buffer;
 }
 
-export interface Deployment {
+export interface Installation {
   readonly root: string;
+  readonly state: string;
   readonly store: string;
   readonly configFile: string;
-  drop(name: string, spec: RealDropSpec): string;
+  /** Writes a signed drop to a folder of that name, and returns the folder. */
+  drop(name: string, spec: DropSpec): string;
   /** Runs the program with `--config` and `--json`; a failure is the JSON of its standard error. */
   pagegate(...args: string[]): Promise<Outcome>;
   remove(): void;
 }
 
-/** The page that a revision's drop gives to every domain. */
+/** The page that a revision's drop gives to every domain, unless told otherwise. */
 export const pageOf = (domain: string, revision: number): string => `https://${domain}/pricing-${revision}`;
 
 export const domainOf = (i: number): string => `site-${i}.example.com`;
 
-export function createDeployment(options: { readonly config?: object } = {}): Deployment {
-  const root = mkdtempSync(join(tmpdir(), 'pagegate-deployment-'));
+export function createInstallation(options: { readonly config?: object } = {}): Installation {
+  const root = mkdtempSync(join(tmpdir(), 'pagegate-installation-'));
   const vendor = createLicenseKey();
   const state = join(root, 'state');
   mkdirSync(join(state, 'license'), { recursive: true });
@@ -77,14 +80,16 @@ export function createDeployment(options: { readonly config?: object } = {}): De
   );
   return {
     root,
+    state,
     store: join(state, 'index'),
     configFile,
-    drop(name, { revision, dataset = 'test', domains = 200, damage, prepare }) {
+    drop(name, { revision, dataset = 'test', domains = 200, pages, damage, prepare }) {
+      const pagesOf = pages ?? ((domain) => ({ pricing: pageOf(domain, revision) }));
       const folder = join(root, name);
       mkdirSync(folder, { recursive: true });
       const lines = Array.from({ length: domains }, (_, i) => {
         const domain = domainOf(i);
-        return JSON.stringify({ domain, language: 'en', page_types: { pricing: pageOf(domain, revision) } });
+        return JSON.stringify({ domain, language: 'en', page_types: pagesOf(domain) });
       });
       const packed = gzipSync(`${lines.join('\n')}\n`, { level: 1 });
       const part = prepare?.(packed) ?? packed;
@@ -97,7 +102,7 @@ export function createDeployment(options: { readonly config?: object } = {}): De
           kind: 'full',
           vocabulary: { name: VOCABULARY_NAME, version: VOCABULARY_VERSION },
           page_types: 'complete',
-          files: [{ name: 'part.ndjson.gz', bytes: part.length, records: domains, sha256: sha256(part) }],
+          files: [{ name: 'part.ndjson.gz', bytes: part.length, records: domains, sha256: hash('sha256', part) }],
         }),
       );
       writeFileSync(join(folder, 'part.ndjson.gz'), damage?.(part) ?? part);
@@ -119,4 +124,10 @@ export function createDeployment(options: { readonly config?: object } = {}): De
     },
     remove: () => rmSync(root, { recursive: true, force: true }),
   };
+}
+
+/** Refreshes an installation with a drop of its own. Throws where that fails. */
+export async function activate(place: Installation, spec: DropSpec): Promise<void> {
+  const { code, stderr } = await place.pagegate('refresh', place.drop(`r${spec.revision}`, spec));
+  if (code !== 0) throw new Error(`the refresh to revision ${spec.revision} failed: ${stderr}`);
 }

@@ -1,0 +1,119 @@
+/** An installation that is served by the real program, with its ledger at hand, for runs that break things on purpose. */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import { freePort } from '../free-port.ts';
+import { activate, createInstallation, type Installation } from '../installation.ts';
+import { askOnce } from './client.ts';
+import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
+import { ServerProcess, START_DEADLINE_MS } from './server-process.ts';
+
+const PAGE_TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'];
+
+export interface ServedOptions {
+  readonly workers: number;
+  readonly durability: 'full' | 'relaxed';
+  /** Records of the index; one unless told otherwise. */
+  readonly records?: number;
+}
+
+export class ServedInstallation {
+  readonly ledger: Ledger;
+  port = 0;
+  readonly #place: Installation;
+  readonly #options: ServedOptions;
+  #server: ServerProcess | undefined;
+
+  private constructor(place: Installation, options: ServedOptions) {
+    this.#place = place;
+    this.#options = options;
+    const file = join(place.state, 'ledger/ledger.sqlite');
+    this.ledger = openLedger({ file, keyFile: join(place.state, 'keys/ledger.key'), actor: 'chaos' });
+  }
+
+  /** An installation with an index and without accounts, which is not served yet. */
+  static async create(options: ServedOptions): Promise<ServedInstallation> {
+    const place = createInstallation({ config: { burst: { exempt: ['127.0.0.1'] } } });
+    leaveNothing(place.root);
+    await activate(place, {
+      revision: 1,
+      domains: options.records ?? 1,
+      pages: (domain) => Object.fromEntries(PAGE_TYPES.map((type) => [type, `https://${domain}/${type}`])),
+    });
+    return new ServedInstallation(place, options);
+  }
+
+  get configFile(): string {
+    return this.#place.configFile;
+  }
+
+  /** An account with a limit of its own; returns its key. */
+  createAccount(name: string, limit: number): string {
+    this.ledger.createAccount(name);
+    return this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit).issued!.key;
+  }
+
+  /** Charged so far, as an administrator sees it. */
+  used(name: string): number {
+    return this.ledger.view(name).quota.quota_used;
+  }
+
+  get primary(): number {
+    return this.#server?.pid ?? 0;
+  }
+
+  get keeper(): number {
+    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('keeper-main')) ?? 0;
+  }
+
+  get workers(): number[] {
+    return childrenOf(this.primary).filter((pid) => commandOf(pid).includes('worker-process'));
+  }
+
+  /**
+   * Starts the server, and resolves when all workers listen. One that ends at once is started again, as a service manager would: after
+   * the death of a primary its workers drain first, and the port is theirs until then.
+   */
+  async start(): Promise<void> {
+    this.port = this.port === 0 ? await freePort() : this.port;
+    const { workers, durability } = this.#options;
+    const deadline = Date.now() + START_DEADLINE_MS;
+    for (;;) {
+      this.#server = new ServerProcess(this.configFile, { port: this.port, workers }, ['--durability', durability]);
+      try {
+        return await this.#server.listening();
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
+    }
+  }
+
+  /** Waits until all workers and the keeper are there and charges are possible again. */
+  async recovered(key: string): Promise<void> {
+    const deadline = Date.now() + START_DEADLINE_MS;
+    for (;;) {
+      if (this.keeper !== 0 && this.workers.length === this.#options.workers) {
+        const answers = await Promise.all(Array.from({ length: 4 }, () => askOnce(this.port, key).catch(() => 0)));
+        if (answers.every((status) => status === 200)) return;
+      }
+      if (Date.now() > deadline) throw new Error(`The server did not recover:\n${this.#server?.log}`);
+      await sleep(20);
+    }
+  }
+
+  /** Waits for the end of the primary process after a signal. */
+  async ended(): Promise<void> {
+    await this.#server?.ended();
+  }
+
+  /** Stops the server; returns what was wrong with its end, or nothing. */
+  async stop(): Promise<string> {
+    return (await this.#server?.stop()) ?? '';
+  }
+
+  async remove(): Promise<void> {
+    await this.stop();
+    this.ledger.close();
+    this.#place.remove();
+  }
+}
