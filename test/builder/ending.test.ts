@@ -8,9 +8,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
+import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop, rewriteManifest } from './drop.ts';
 
-const PROGRAM = new URL('../../src/pagegate', import.meta.url).pathname;
 let folder = '';
 let out = '';
 
@@ -43,7 +43,7 @@ interface Ended {
 function run(drop: string, workers: number, blocks = 'unlimited', interruptMs?: number): Promise<Ended> {
   const args = ['build', join(folder, drop), '--out', out, '--workers', `${workers}`, '--json'];
   const script = 'ulimit -f "$0"; exec "$@"';
-  const child = spawn('bash', ['-c', script, blocks, PROGRAM, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn('bash', ['-c', script, blocks, PAGEGATE, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();

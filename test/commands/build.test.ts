@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeProgress } from '../../src/commands/build.ts';
+import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop } from '../builder/drop.ts';
 
-const PROGRAM = new URL('../../src/pagegate', import.meta.url).pathname;
 let folder = '';
 let out = '';
 
@@ -30,7 +30,7 @@ interface Ended {
 }
 
 function start(...args: string[]): { readonly child: ChildProcess; readonly ended: Promise<Ended> } {
-  const child = spawn(PROGRAM, ['build', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(PAGEGATE, ['build', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => {

@@ -1,17 +1,13 @@
 /** The commands that look into an index, as a person runs them. */
-import { spawnSync } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { decodeHeader } from '../../src/index/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
+import { pagegate } from '../support/program.ts';
 import { entryOf, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
-const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
-
-function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
-  return spawnSync(process.execPath, [CLI, ...args], { encoding: 'utf8' });
-}
+const run = (...words: string[]) => pagegate(words);
 
 const entries = [
   entryOf(

@@ -1,12 +1,10 @@
 /** `pagegate license`: what is trusted for one command, and what for all. */
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-
-const CLI = join(import.meta.dirname, '../../src/cli.ts');
+import { pagegate } from '../support/program.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -22,8 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = (...words: string[]) =>
-  spawnSync(process.execPath, [CLI, 'license', ...words, '--state-dir', 'state'], { encoding: 'utf8', cwd: folder });
+const run = (...words: string[]) => pagegate(['license', ...words, '--state-dir', 'state'], { cwd: folder });
 
 describe('license install', () => {
   it('with a key that only this command trusts says what the configuration needs', () => {

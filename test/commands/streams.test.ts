@@ -1,5 +1,5 @@
 /** What every command does with output that nobody takes, with a command line that it does not understand, and with text from elsewhere. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { printable, printableLines, reportFailure } from '../../src/commands/output.ts';
 import { PagegateError } from '../../src/errors.ts';
+import { CLI, pagegate } from '../support/program.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
 
-const CLI = join(import.meta.dirname, '../../src/cli.ts');
 const ESCAPE = '\u001b[31m';
 
 let folder: string;
@@ -26,7 +26,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = (...args: string[]) => spawnSync(process.execPath, [CLI, ...args], { encoding: 'utf8' });
+const run = (...words: string[]) => pagegate(words);
+const withIndex = (words: readonly string[]) => words.map((word) => (word === 'INDEX' ? index : word));
 
 describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => {
   it.each([
@@ -37,11 +38,7 @@ describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => 
   ])('%s: one line, exit code 7', (_name, words) => {
     const full = openSync('/dev/full', 'w');
     try {
-      const { status, stderr } = spawnSync(
-        process.execPath,
-        [CLI, ...words.map((word) => (word === 'INDEX' ? index : word))],
-        { encoding: 'utf8', stdio: ['ignore', full, 'pipe'] },
-      );
+      const { status, stderr } = pagegate(withIndex(words), { stdio: ['ignore', full, 'pipe'] });
       expect(stderr).toMatch(/^.*Standard output cannot be written.*ENOSPC.*\n$/);
       expect(status).toBe(7);
     } finally {
@@ -56,7 +53,7 @@ describe('standard output that its reader closes', () => {
     ['lines', ['lookup', '--index', 'INDEX', ...Array.from({ length: 3_000 }, (_, i) => `host-${i}.example`)]],
     ['help', ['--help']],
   ])('%s: ends without a word', async (_name, words) => {
-    const child = spawn(process.execPath, [CLI, ...words.map((word) => (word === 'INDEX' ? index : word))]);
+    const child = spawn(process.execPath, [CLI, ...withIndex(words)]);
     let stderr = '';
     child.stderr.on('data', (chunk) => {
       stderr += chunk;

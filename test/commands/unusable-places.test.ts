@@ -1,12 +1,10 @@
 /** Files and folders that cannot be read or written: each command ends with a code and an exit code of its own, never with a stack. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-
-const CLI = join(import.meta.dirname, '../../src/cli.ts');
+import { CLI, pagegate } from '../support/program.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -16,8 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (...names: string[]): string => join(folder, ...names);
 function run(...words: string[]) {
-  const { status, stderr, signal } = spawnSync(process.execPath, [CLI, ...words, '--state-dir', at('state')], {
-    encoding: 'utf8',
+  const { status, stderr, signal } = pagegate([...words, '--state-dir', at('state')], {
     timeout: 60_000,
     killSignal: 'SIGKILL',
   });
@@ -52,12 +49,7 @@ describe('a license', () => {
 });
 
 describe('a key pair', () => {
-  const keygen = (name: string) => {
-    const { status, stderr } = spawnSync(process.execPath, [CLI, 'license', 'keygen', '--out', at(name)], {
-      encoding: 'utf8',
-    });
-    return { status, stderr };
-  };
+  const keygen = (name: string) => pagegate(['license', 'keygen', '--out', at(name)]);
 
   it.each(['private', 'public'])('is written whole or not at all where the %s file is there', (which) => {
     writeFileSync(at(`v.${which}.pem`), 'mine');
@@ -125,8 +117,7 @@ describe('a backup', () => {
 describe.runIf(process.getuid?.() === 0)('a socket of another user', () => {
   it('is not taken for a server that does not run', () => {
     mkdirSync(at('state/run'), { recursive: true, mode: 0o700 });
-    const { status, stderr } = spawnSync(process.execPath, [CLI, 'status', '--state-dir', at('state')], {
-      encoding: 'utf8',
+    const { status, stderr } = pagegate(['status', '--state-dir', at('state')], {
       uid: 65_534,
       gid: 65_534,
       cwd: '/',

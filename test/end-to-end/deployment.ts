@@ -2,7 +2,7 @@
  * A whole installation in a temporary directory, put together by the commands that an operator types: vendor key, signed drop,
  * license, refresh, serve. Accounts are kept by the same code as the account commands, without a process for each.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { createApiKey } from '../../src/ledger/api-key.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { createCertificate } from '../../tools/certificate.ts';
+import { CLI, pagegate } from '../support/program.ts';
 import { DROP_ENTRIES } from './fixture.ts';
 
-const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
 const START_DEADLINE_MS = 30_000;
 const STOP_DEADLINE_MS = 15_000;
 
@@ -46,7 +46,7 @@ export interface Deployment {
 }
 
 function run(args: readonly string[], cwd: string): string {
-  const result = spawnSync(process.execPath, [PROGRAM, ...args], { cwd, encoding: 'utf8' });
+  const result = pagegate(args, { cwd });
   if (result.status !== 0) {
     throw new Error(`pagegate ${args.join(' ')} ended with ${result.status}:\n${result.stdout}${result.stderr}`);
   }
@@ -228,7 +228,7 @@ interface Running {
 }
 
 async function startServer(folder: string): Promise<Running> {
-  const server = spawn(process.execPath, [PROGRAM, 'serve', '--config', 'pagegate.json'], {
+  const server = spawn(process.execPath, [CLI, 'serve', '--config', 'pagegate.json'], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { nextClient, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { nextClient, requestText } from './raw-http.ts';
 import { ask, sane } from './table.ts';
 
 const SEED = 20_261_121;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
-import type { RawResponse } from './raw-http.ts';
+import type { RawResponse } from '../support/raw-http.ts';
 
 const SCHEMAS: Readonly<Record<number, string>> = {
   200: '#/components/schemas/LookupRecord',

@@ -1,7 +1,7 @@
 /** What the contract makes an operator's choice: parents for subdomains, proxies, exemptions from the burst guard, profiles. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { converse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { converse, requestText } from './raw-http.ts';
 import { ask, expectAnswer, expectError, found, remainingIn, unknown } from './table.ts';
 
 const PROXY = '127.0.0.1';

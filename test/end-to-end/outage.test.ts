@@ -3,8 +3,8 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RawResponse } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import type { RawResponse } from './raw-http.ts';
 import { ask, expectError, remainingIn, sane } from './table.ts';
 
 function expect503(response: RawResponse, error: string): void {

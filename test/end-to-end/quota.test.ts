@@ -1,7 +1,7 @@
 /** Accounts, plans, quota and the burst guard: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables about them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { converse, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { converse, nextClient, type RawResponse, requestText } from './raw-http.ts';
 import { ask, expectError, remainingIn } from './table.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,9 +1,9 @@
 /** How the rows of the contract tables are written down, asked and checked. */
 import { expect } from 'vitest';
+import { exchange, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import type { Deployment } from './deployment.ts';
 import { ANSWERS } from './fixture.ts';
 import { expectDocumented } from './openapi.ts';
-import { exchange, nextClient, type RawResponse, requestText } from './raw-http.ts';
 
 /** One row: a request and the answer that the documents give it. */
 export interface Row {

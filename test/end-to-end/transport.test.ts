@@ -1,14 +1,12 @@
 /** Spec 4, transport; the contract's section about it; and what an installation must never write down. */
-import { spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pagegate } from '../support/program.ts';
+import { exchange, nextClient, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { exchange, nextClient, requestText } from './raw-http.ts';
 import { ask, expectAnswer, expectError, found, sane } from './table.ts';
-
-const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
 
 describe('spec 4: transport is HTTPS', () => {
   let deployment: Deployment;
@@ -57,8 +55,8 @@ describe('contract transport', () => {
   afterAll(() => deployment.stop());
 
   it.each([['0.0.0.0'], ['::']])('plain HTTP only on loopback: %s is refused', (host) => {
-    const args = [PROGRAM, 'serve', '--config', join(deployment.stateDir, '../pagegate.json'), '--host', host];
-    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 20_000 });
+    const args = ['serve', '--config', join(deployment.stateDir, '../pagegate.json'), '--host', host];
+    const { status, stderr } = pagegate(args, { timeout: 20_000 });
     expect(status).toBeGreaterThan(0);
     expect(stderr).toMatch(/TLS|loopback/);
   });

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exchange, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { exchange, nextClient, type RawResponse, requestText } from './raw-http.ts';
 import { ask, expectAnswer, expectError, found, sane } from './table.ts';
 
 const PRICING = found('stripe.com', 'allow page_type_db/pricing');
@@ -113,7 +113,7 @@ describe('the wire', () => {
     );
 
     it('405: HEAD, which has no body', async () => {
-      const [response] = await send([withKey(TARGET, [], 'HEAD')], 0, { head: true });
+      const [response] = await send([withKey(TARGET, [], 'HEAD')], 0, { heads: [0] });
       expect(response!.status).toBe(405);
       expect(response!.headers['allow']).toBe('GET');
     });

@@ -1,12 +1,10 @@
 /** The account commands where there is no ledger, or where it is lost: only `account create` makes one, and only once. */
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Committer } from '../../src/ledger/committer.ts';
-
-const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
+import { pagegate } from '../support/program.ts';
 
 let state: string;
 beforeEach(() => {
@@ -14,10 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(state, { recursive: true, force: true }));
 
-function run(line: string): { status: number | null; stdout: string; stderr: string } {
-  const words = line.split(' ');
-  return spawnSync(process.execPath, [CLI, ...words, '--state-dir', state], { encoding: 'utf8' });
-}
+const run = (line: string) => pagegate([...line.split(' '), '--state-dir', state]);
 
 const NEEDING = [
   'account list --json',

@@ -1,14 +1,13 @@
 /** The commands as a person types them: what they print, and with which code they end. */
-import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { pagegate } from '../support/program.ts';
 import { withFile } from './support.ts';
 
-const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 const cases = fileURLToPath(new URL('../../data/policy/cases.json', import.meta.url));
 
 const run = (...words: string[]): { code: number | null; out: string; error: string } => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' });
+  const { status, stdout, stderr } = pagegate(words);
   return { code: status, out: stdout, error: stderr };
 };
 

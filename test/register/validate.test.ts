@@ -1,10 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { type Finding, RegisterValidator, readRegisterFile } from '../../src/register/validate.ts';
+import { pagegate } from '../support/program.ts';
 
 /** The fields that the specification requires, and nothing else. */
 const SMALLEST = {
@@ -252,9 +252,7 @@ describe('what is allowed but worth a look', () => {
 
 describe('pagegate register validate', () => {
   let dir = '';
-  const program = join(import.meta.dirname, '../../src/cli.ts');
-  const run = (args: readonly string[], input = '') =>
-    spawnSync(process.execPath, [program, 'register', 'validate', ...args], { encoding: 'utf8', input });
+  const run = (args: readonly string[], input = '') => pagegate(['register', 'validate', ...args], { input });
 
   beforeAll(() => {
     dir = mkdtempSync(join(tmpdir(), 'pagegate-register-'));
@@ -264,8 +262,9 @@ describe('pagegate register validate', () => {
   afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
   it('ends with 0 for valid files', () => {
-    const output = execFileSync(process.execPath, [program, 'register', 'validate', join(dir, 'good.json')]);
-    expect(output.toString()).toContain('2 entries in 1 files: valid (0 errors, 0 warnings)');
+    const { status, stdout } = run([join(dir, 'good.json')]);
+    expect(status).toBe(0);
+    expect(stdout).toContain('2 entries in 1 files: valid (0 errors, 0 warnings)');
   });
 
   it('ends with 3 and a line with file, line, entry and field for an invalid one', () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { requestText } from '../support/raw-client.ts';
+import { requestText } from '../support/raw-http.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -120,7 +120,7 @@ describe('server.max_connections', () => {
         socket.on('error', () => {});
         socket.once('close', () => resolve('closed'));
         socket.once('data', (chunk) => resolve(String(chunk).slice(9, 12)));
-        socket.write(requestText('/api/check?domain=example.com', { 'x-api-key': server.keys['pro']! }));
+        socket.write(requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]));
       });
     };
     try {

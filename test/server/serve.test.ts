@@ -1,17 +1,17 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control.ts';
-import { type Installation, install, read } from '../support/server.ts';
+import { CLI, pagegate } from '../support/program.ts';
+import { type Installed, install, read } from '../support/server.ts';
 
-const PROGRAM = join(import.meta.dirname, '../../src/cli.ts');
 const SECRET_URL = 'https://example.com/secret-path?token=SECRET';
 
 let dir: string;
-let installation: Installation;
+let installation: Installed;
 let configFile: string;
 let server: ChildProcess | undefined;
 let output = '';
@@ -35,7 +35,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 async function serve(...flags: string[]): Promise<string> {
   output = '';
-  const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', configFile, ...flags]);
+  const child = spawn(process.execPath, [CLI, 'serve', '--config', configFile, ...flags]);
   server = child;
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk) => {
@@ -46,8 +46,7 @@ async function serve(...flags: string[]): Promise<string> {
   return /pagegate serves (\S+) /.exec(output)![1]!;
 }
 
-const run = (...args: string[]) =>
-  spawnSync(process.execPath, [PROGRAM, ...args, '--config', configFile], { encoding: 'utf8' });
+const run = (...words: string[]) => pagegate([...words, '--config', configFile]);
 const ask = async (url: string, value = SECRET_URL) =>
   read(
     await fetch(`${url}?url=${encodeURIComponent(value)}`, {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCertificate } from '../../tools/certificate.ts';
-import { requestText } from '../support/raw-client.ts';
+import { requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'pagegate-tls-'));
@@ -51,7 +51,7 @@ async function ask(socket: TLSSocket): Promise<string> {
     socket.once('data', (chunk) => resolve(String(chunk)));
     socket.once('close', () => reject(new Error('closed')));
   });
-  socket.write(requestText('/api/check?domain=example.com', { 'x-api-key': server.keys['pro']! }));
+  socket.write(requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]));
   return answer;
 }
 

@@ -82,10 +82,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 }
 
 /** What a server needs to find in its state directory, without a server. */
-export type Installation = Pick<TestServer, 'config' | 'paths' | 'keys' | 'publish'>;
+export type Installed = Pick<TestServer, 'config' | 'paths' | 'keys' | 'publish'>;
 
 /** Installs license, accounts and index in a directory. */
-export function install(dir: string, options: TestServerOptions): Installation {
+export function install(dir: string, options: TestServerOptions): Installed {
   const vendor = createLicenseKey();
   const config = testConfig(dir, vendor.publicKey, options);
   const paths = statePaths(config);

@@ -27,11 +27,11 @@ export interface ExchangeOptions {
   readonly untilClose?: boolean;
   /** A pause between two chunks; chunks are sent in segments of their own. */
   readonly pauseMs?: number;
-  /** Responses to HEAD have no body, whatever their length says. */
-  readonly head?: boolean;
+  /** Which of the responses, from 0, answer a HEAD: they have no body, whatever their length says. */
+  readonly heads?: readonly number[];
 }
 
-function parseOne(buffer: Buffer, head: boolean): { response: RawResponse; size: number } | undefined {
+function parseOne(buffer: Buffer, isHead = false): { response: RawResponse; size: number } | undefined {
   const end = buffer.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   const [first = '', ...lines] = buffer.subarray(0, end).toString('latin1').split('\r\n');
@@ -43,7 +43,7 @@ function parseOne(buffer: Buffer, head: boolean): { response: RawResponse; size:
     const value = line.slice(colon + 1).trim();
     headers[name] = name in headers ? `${headers[name]}\n${value}` : value;
   }
-  const length = head ? 0 : Number(headers['content-length'] ?? 0);
+  const length = isHead ? 0 : Number(headers['content-length'] ?? 0);
   const size = end + 4 + length;
   if (buffer.length < size) return undefined;
   return { response: { status, headers, body: buffer.subarray(end + 4, size).toString('utf8') }, size };
@@ -55,7 +55,7 @@ export async function exchange(
   chunks: readonly (string | Uint8Array)[],
   options: ExchangeOptions = {},
 ): Promise<Exchange> {
-  const { from = '127.0.0.1', count = 1, untilClose = false, pauseMs = 0, head = false } = options;
+  const { from = '127.0.0.1', count = 1, untilClose = false, pauseMs = 0, heads = [] } = options;
   const responses: RawResponse[] = [];
   let buffer: Buffer = Buffer.alloc(0);
   let closed = false;
@@ -68,7 +68,9 @@ export async function exchange(
     };
     socket.on('data', (data: Buffer) => {
       buffer = Buffer.concat([buffer, data]);
-      for (let next = parseOne(buffer, head); next !== undefined; next = parseOne(buffer, head)) {
+      for (;;) {
+        const next = parseOne(buffer, heads.includes(responses.length));
+        if (next === undefined) break;
         responses.push(next.response);
         buffer = buffer.subarray(next.size);
       }
@@ -110,7 +112,7 @@ export async function converse(port: number, texts: readonly string[], from: str
     socket.on('connect', next);
     socket.on('data', (data: Buffer) => {
       buffer = Buffer.concat([buffer, data]);
-      const one = parseOne(buffer, false);
+      const one = parseOne(buffer);
       if (one === undefined) return;
       responses.push(one.response);
       buffer = buffer.subarray(one.size);
