@@ -54,7 +54,7 @@ dataset: install ## a made-up drop of N records in DATASET, seeded with SEED
 eval: install ## what share of labelled real pages the shipped rules judge right
 	$(NODE) tools/eval/eval.ts
 
-fuzz: install ## mutate URLs for a minute: no crash, one verdict for every spelling
+fuzz: install ## mutate URLs for half a minute: no crash, one verdict for every spelling
 	$(NODE) tools/fuzz/fuzz.ts
 
 chaos: install ## kill random processes of a real server under load, 200 times

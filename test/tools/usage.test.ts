@@ -1,4 +1,4 @@
-/** How the benches and the chaos tools answer when they are called wrongly: before anything is started or written. */
+/** How benches and tools answer when they are called wrongly: before anything is started or written. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 
@@ -12,6 +12,8 @@ describe.each([
   ['tools/chaos/metering.ts', 'Usage: '],
   ['tools/chaos/refresh.ts', 'Usage: '],
   ['tools/chaos/soak.ts', 'Usage: '],
+  ['tools/fuzz/fuzz.ts', 'Usage: '],
+  ['tools/plot/plot.ts', 'Usage: '],
 ])('%s', (program, told) => {
   it('tells its usage and ends well with --help', () => {
     const { status, stdout, stderr } = call(program, '--help');
@@ -41,6 +43,7 @@ describe('a value', () => {
     ['tools/chaos/refresh.ts', ['--kills', '0'], '--kills must be a whole number, at least 1: '],
     ['tools/chaos/refresh.ts', ['5'], "Unexpected argument '5'. "],
     ['tools/chaos/soak.ts', ['--minutes', '0'], '--minutes must be a number above 0: '],
+    ['tools/fuzz/fuzz.ts', ['--seconds', 'x'], '--seconds must be a whole number, at least 0: '],
   ])('that %s cannot use is refused: %s', (program, args, told) => {
     const { status, stderr } = call(program, ...args);
     expect(stderr.startsWith(told)).toBe(true);

@@ -1,13 +1,14 @@
 /** `make fuzz`: the fuzzer of the verdict for as long as wanted, and what long hostile values cost by their length. */
-import { parseArgs } from 'node:util';
 import { printLine, printTable } from '../../src/commands/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
+import { readOptions, wholeNumber } from '../options.ts';
 import { longValues } from './urls.ts';
 import { fuzzVerdicts, verdictOf } from './verdict.ts';
 
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '30' }, seed: { type: 'string', default: '1' } },
-});
+const USAGE = 'Usage: node tools/fuzz/fuzz.ts [--seconds 30] [--seed 1]';
+const { values } = await readOptions(USAGE, { seconds: '30', seed: '1' });
+const seconds = wholeNumber(values, 'seconds', 0);
+const firstSeed = wholeNumber(values, 'seed', 0);
 
 /** No answer may take longer. */
 const MAX_ANSWER_MS = 1;
@@ -30,8 +31,8 @@ function cost(value: string): number {
 }
 
 let failed = false;
-const end = Date.now() + Number(values.seconds) * 1000;
-let [seed, judged, pairs, harder] = [Number(values.seed), 0, 0, 0];
+const end = Date.now() + seconds * 1000;
+let [seed, judged, pairs, harder] = [firstSeed, 0, 0, 0];
 do {
   const report = fuzzVerdicts(policy, seed++, 20_000);
   judged += report.judged;

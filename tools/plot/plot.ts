@@ -1,12 +1,13 @@
 /**
- * Draws what `make bench` and `make bench-40m` measured: nanoseconds of a look-up and bytes a record against the number of records.
- *
- *   node tools/plot/plot.ts [--from var/bench] [--out docs/benchmarks.svg]
+ * `make plot`: draws what `make bench` and `make bench-40m` measured, nanoseconds of a look-up and bytes a record against the number
+ * of records.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptions } from '../options.ts';
 import { type Chart, drawCharts, type Series } from './svg.ts';
+
+const USAGE = 'Usage: node tools/plot/plot.ts [--from var/bench] [--out docs/benchmarks.svg]';
 
 type Row = Readonly<Record<string, string | number | null>>;
 
@@ -62,12 +63,7 @@ function charts(folder: string): Chart[] {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({
-    options: {
-      from: { type: 'string', default: 'var/bench' },
-      out: { type: 'string', default: 'docs/benchmarks.svg' },
-    },
-  });
+  const { values } = await readOptions(USAGE, { from: 'var/bench', out: 'docs/benchmarks.svg' });
   writeFileSync(values.out, drawCharts(charts(values.from)));
   process.stdout.write(`${values.out}\n`);
 }

@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { createProgram } from '../../src/cli.ts';
 import { ERRORS, EXIT } from '../../src/errors.ts';
-import { filteringTable, pageTypeTable } from './words.ts';
+import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
+import { pageTypes } from '../../src/record/vocabulary.ts';
 
 /** What each exit code tells a script. The names are those of `EXIT`; a new one needs a sentence here. */
 const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
@@ -70,6 +71,30 @@ async function commandTable(): Promise<string> {
     return [`\`${cell(call)}\``, options.join(', '), cell(command.description())];
   });
   return table([['command', 'options', 'what it does'], ...rows]);
+}
+
+/** Every page type in vocabulary order, with its class and its aliases. */
+function pageTypeTable(): string {
+  const rows = pageTypes('full').map(({ name, verdict, core, aliases, meaning }) => [
+    `\`${name}\``,
+    core ? 'core' : 'full',
+    verdict,
+    meaning,
+    aliases.map((alias) => `\`${alias}\``).join(', '),
+  ]);
+  return table([['page type', 'in', 'class', 'what it is', 'aliases on import'], ...rows]);
+}
+
+/** Every filtering category in the order of the taxonomy. */
+function filteringTable(): string {
+  const rows = filteringTaxonomy.map(({ id, name, group, threat, meaning }) => [
+    name,
+    `\`${id}\``,
+    group,
+    threat ? 'yes' : '',
+    meaning,
+  ]);
+  return table([['category', 'id', 'group', 'threat', 'what it is'], ...rows]);
 }
 
 /** Reference page → the tables in it, by name; each stands between `<!-- table NAME -->` and `<!-- end -->`. */
