@@ -1,6 +1,6 @@
 /** How a build ends that cannot go on: by name, and with nothing left behind. */
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const manifest = await makeDrop(join(folder, 'broken'), { 'a.ndjson.gz': [{ domain: 'a.example' }] });
   const bytes = gzipSync('{"domain":"a.example"}\n').subarray(0, -3);
   writeFileSync(join(folder, 'broken', 'a.ndjson.gz'), bytes);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const sha256 = hash('sha256', bytes);
   const files = [{ ...manifest.files[0], bytes: bytes.length, sha256 }];
   rewriteManifest(join(folder, 'broken'), { ...manifest, files });
 });

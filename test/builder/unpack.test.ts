@@ -1,5 +1,5 @@
 /** Packed parts as other programs write them: several members, several frames, something behind the end. */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -58,7 +58,7 @@ async function unpack(name: string, bytes: Buffer, size: number): Promise<string
 /** A drop of one part and a manifest by hand. */
 function write(name: string, bytes: Buffer, records: number): void {
   writeFileSync(join(drop, name), bytes);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const sha256 = hash('sha256', bytes);
   const vocabulary = { name: 'page-types', version: 1 };
   const { pageTypes: page_types, ...facts } = FACTS;
   const files = [{ name, bytes: bytes.length, records, sha256 }];

@@ -19,7 +19,7 @@ import type { ErrorCode } from '../../src/errors.ts';
 import { readAudit } from '../../src/ledger/audit.ts';
 import { backupLedger, checkLedger, restoreLedger } from '../../src/ledger/backup.ts';
 import { countersFile, openCounters, packWord } from '../../src/ledger/counters.ts';
-import { APPLICATION_ID, openDatabase } from '../../src/ledger/database.ts';
+import { APPLICATION_ID, openDatabase, refuseNetworkFileSystem } from '../../src/ledger/database.ts';
 import { LEDGER_VERSION, MIGRATIONS, migrate } from '../../src/ledger/migrations.ts';
 import { usageByDay } from '../../src/ledger/usage.ts';
 import { accountOf, chargeOnce, DAY_MS, TestRoom } from './support.ts';
@@ -350,5 +350,14 @@ describe('backup and restore', () => {
     expectCode(() => restore({ acceptUnknownUsage: true }), 'restore_refused');
     expect(room.ledger().view('acme').quota.quota_used).toBe(15);
     expect(readdirSync(dirname(room.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
+  });
+});
+
+describe('a network file system', () => {
+  it('is refused by name, a local one is not', () => {
+    expect(() => refuseNetworkFileSystem('/x', () => 0x6969)).toThrow(/NFS/);
+    expect(() => refuseNetworkFileSystem('/x', () => 0xff534d42 | 0)).toThrow(/CIFS/);
+    expect(() => refuseNetworkFileSystem('/x', () => 0xef53)).not.toThrow();
+    expect(() => refuseNetworkFileSystem(room.dir)).not.toThrow();
   });
 });

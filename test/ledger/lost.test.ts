@@ -24,12 +24,7 @@ const backup = (): string => join(room.dir, 'backup.sqlite');
 beforeEach(async () => {
   room = new TestRoom();
   room.nowMs = Date.now();
-  ledger = room.ledger();
-  ledger.createAccount('acme');
-  key = ledger.subscribe('acme', 'custom', 'INV-1', 1000).issued!.key;
-  committer = room.committer();
-  committer.open();
-  meter = await room.meter(committer);
+  ({ ledger, key, committer, meter } = await room.metered(1000));
   for (let i = 0; i < 10; i += 1) await chargeOnce(meter, accountOf(meter, key));
   backupLedger(room.file, backup());
   for (let i = 0; i < 25; i += 1) await chargeOnce(meter, accountOf(meter, key));

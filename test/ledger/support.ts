@@ -11,6 +11,13 @@ import { type AccountRef, type ChargeOutcome, type Durability, type Meter, openM
 const START_MS = Date.UTC(2026, 0, 1);
 export const DAY_MS = 86_400_000;
 
+export interface Metered {
+  readonly ledger: Ledger;
+  readonly key: string;
+  readonly committer: Committer;
+  readonly meter: Meter;
+}
+
 export class TestRoom {
   readonly dir = mkdtempSync(join(tmpdir(), 'pagegate-ledger-'));
   readonly file = join(this.dir, 'ledger', 'ledger.sqlite');
@@ -49,6 +56,16 @@ export class TestRoom {
       return meter.close();
     });
     return meter;
+  }
+
+  /** An account `acme` with so many lookups, and a meter that charges it. */
+  async metered(limit: number, durability: Durability = 'full'): Promise<Metered> {
+    const ledger = this.ledger();
+    ledger.createAccount('acme');
+    const { key } = ledger.subscribe('acme', 'custom', 'INV-1', limit).issued!;
+    const committer = this.committer(durability);
+    if (!committer.open()) throw new Error(committer.counters.reason);
+    return { ledger, key, committer, meter: await this.meter(committer, { durability }) };
   }
 
   /** Closes everything that was opened here. */

@@ -3,10 +3,9 @@ import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { PagegateError } from '../../src/errors.ts';
 import { checkDrop, checkPartContents } from '../../src/refresh/drop-check.ts';
 import { writeSignature } from '../../src/refresh/drop-signing.ts';
-import { type Bench, createBench } from './support.ts';
+import { type Bench, codeOf, createBench } from './support.ts';
 
 let bench: Bench;
 beforeEach(() => {
@@ -20,11 +19,6 @@ const contentsOf = async (drop: string) => {
   const { manifest } = checkDrop({ drop, trustedKeys: bench.trusted });
   return checkPartContents(drop, manifest);
 };
-const codeOf = async (task: Promise<unknown>): Promise<string> =>
-  task.then(
-    () => 'no failure',
-    (error) => (error instanceof PagegateError ? error.code : String(error)),
-  );
 
 test('sound parts pass, and what they unpack to is known', async () => {
   const parts = { 'a.ndjson': TEXT, 'b.ndjson.gz': gzipSync(TEXT), 'c.ndjson.zst': zstdCompressSync(TEXT) };

@@ -2,9 +2,7 @@
  * Runs one refresh with made-up steps and ends itself with SIGKILL just before its n-th change of the file system.
  * Usage: killed-child.ts STORE DROP N. Prints how many changes there were where N was never reached.
  */
-
-import { createHash } from 'node:crypto';
-import fs, { readFileSync, writeFileSync } from 'node:fs';
+import fs, { writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -32,26 +30,20 @@ count(fs, ['fsyncSync', 'renameSync', 'writeFileSync']);
 syncBuiltinESMExports();
 
 const { refresh } = await import('../../src/refresh/refresh.ts');
-const identify = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
+const { fakeSteps } = await import('./support.ts');
+const steps = fakeSteps({
+  notifyServer: async () => {
+    change();
+    return { server: 'told' };
+  },
+});
 await refresh(
   { drop, store, keep: 1, trustedKeys: [], unsigned: true },
   {
-    build: async ({ out, generation }) => {
-      const manifest = readFileSync(`${drop}/manifest.json`);
-      const { dataset, revision } = JSON.parse(manifest.toString());
-      const manifestSha256 = createHash('sha256').update(manifest).digest('hex');
-      writeFileSync(out, '{"half":');
-      writeFileSync(
-        out,
-        JSON.stringify({ dataset, revision, generation, manifestSha256, recordCount: 2, sizeBytes: 1 }),
-      );
-    },
-    identify,
-    verify: async (file) => identify(file),
-    assertEntitled: () => {},
-    notifyServer: async () => {
-      change();
-      return { server: 'told' };
+    ...steps,
+    build: (request) => {
+      writeFileSync(request.out, '{"half":');
+      return steps.build(request);
     },
   },
 );

@@ -1,5 +1,5 @@
 /** A made-up drop and steps that stand for the builder, so that refresh is tested alone. */
-import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, hash, type KeyObject } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +8,6 @@ import { PagegateError } from '../../src/errors.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import type { IndexIdentity, RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
 import { signManifest, type TrustedKey } from '../../src/refresh/signature.ts';
-
-export const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
 
 export interface DropSpec {
   readonly dataset?: string;
@@ -63,7 +61,7 @@ export function createBench(): Bench {
           name: part,
           bytes: bytes.length,
           records: 2,
-          sha256: sha256(bytes),
+          sha256: hash('sha256', bytes),
         })),
       };
       const bytes = Buffer.from(JSON.stringify(manifest));
@@ -99,7 +97,14 @@ export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps &
     build: async ({ drop, out, generation }) => {
       const manifest = readFileSync(join(drop, 'manifest.json'));
       const { dataset, revision } = JSON.parse(manifest.toString()) as { dataset: string; revision: number };
-      const index = { dataset, revision, generation, manifestSha256: sha256(manifest), recordCount: 2, sizeBytes: 100 };
+      const index = {
+        dataset,
+        revision,
+        generation,
+        manifestSha256: hash('sha256', manifest),
+        recordCount: 2,
+        sizeBytes: 100,
+      };
       writeFileSync(out, JSON.stringify(index), { mode: 0o444 });
       return { entries: 2 };
     },
@@ -112,4 +117,15 @@ export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps &
     },
     ...overrides,
   };
+}
+
+/** The code of the failure that a task ends with. */
+export async function codeOf(task: Promise<unknown>): Promise<string> {
+  try {
+    await task;
+  } catch (error) {
+    if (error instanceof PagegateError) return error.code;
+    throw error;
+  }
+  return 'no failure';
 }

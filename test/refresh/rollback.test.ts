@@ -1,0 +1,141 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { pruneGenerations } from '../../src/refresh/prune.ts';
+import { refresh } from '../../src/refresh/refresh.ts';
+import { rollback } from '../../src/refresh/rollback.ts';
+import { currentGeneration, listLitter } from '../../src/refresh/store.ts';
+import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn.ts';
+import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+describe('a rollback', () => {
+  test('activates the generation before and is not undone by the next refresh', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    const newer = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(newer), fakeSteps());
+    const steps = fakeSteps();
+    expect(await rollback({ store: bench.store }, steps)).toMatchObject({
+      generation: 1,
+      previousGeneration: 2,
+      revision: 1,
+    });
+    expect(steps.notified).toEqual([1]);
+    expect(await codeOf(refresh(bench.options(newer), fakeSteps()))).toBe('drop_withdrawn');
+    expect(currentGeneration(bench.store)).toBe(1);
+  });
+
+  test('can be taken back with its number', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    const newer = bench.drop('b', { revision: 2 });
+    await refresh(bench.options(newer), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ generation: 2 });
+    expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ outcome: 'unchanged' });
+    // Going on to a newer one withdraws nothing.
+    expect(readWithdrawn(bench.store)).toEqual([]);
+  });
+
+  test('goes to the newest older generation whose report is kept, and to none without', async () => {
+    for (const revision of [1, 2, 3, 4])
+      await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 4 }), fakeSteps());
+    rmSync(join(bench.store, 'generations/3/report.json'));
+    expect(await rollback({ store: bench.store }, fakeSteps())).toMatchObject({ generation: 2 });
+    expect(await codeOf(rollback({ store: bench.store, to: 3 }, fakeSteps()))).toBe('generation_damaged');
+    const verify = async () => ({ ...fakeSteps().identify(join(bench.store, 'generations/2/index.pgx')) });
+    expect(await codeOf(rollback({ store: bench.store, to: 1 }, fakeSteps({ verify })))).toBe('generation_damaged');
+    expect(currentGeneration(bench.store)).toBe(2);
+  });
+
+  test('to what the license does not cover is refused, and litter goes all the same', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
+    mkdirSync(join(bench.store, 'generations/.building-3'));
+    const assertEntitled = (): never => {
+      throw new PagegateError('license_not_entitled');
+    };
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps({ assertEntitled })))).toBe('license_not_entitled');
+    expect(currentGeneration(bench.store)).toBe(2);
+    expect(listLitter(bench.store)).toEqual([]);
+  });
+
+  test('keeps what is served from being pruned, however old it is', async () => {
+    for (const revision of [1, 2, 3])
+      await refresh(bench.options(bench.drop(`r${revision}`, { revision })), fakeSteps());
+    await rollback({ store: bench.store, to: 1 }, fakeSteps());
+    expect(await pruneGenerations(bench.store, 2)).toEqual([2]);
+    expect(await pruneGenerations(bench.store, 1)).toEqual([3]);
+    expect(await pruneGenerations(bench.store, 0)).toEqual([]);
+    expect(currentGeneration(bench.store)).toBe(1);
+    // Where nothing is served all that are kept are others.
+    rmSync(join(bench.store, 'current'));
+    expect(await pruneGenerations(bench.store, 1)).toEqual([]);
+  });
+
+  test('keeps one mark for a manifest, few of them, and goes on where they cannot be read', async () => {
+    const mark = (n: number) => ({ manifestSha256: `m${n}`, generation: n, revision: n, withdrawnAt: '' });
+    const file = join(bench.store, 'withdrawn.json');
+    mkdirSync(bench.store);
+    writeFileSync(file, JSON.stringify(Array.from({ length: 64 }, (_, n) => mark(n))));
+    await withdraw(bench.store, mark(64));
+    await withdraw(bench.store, mark(5));
+    expect(readWithdrawn(bench.store).map((one) => one.generation)).toEqual([
+      ...Array.from({ length: 64 }, (_, n) => n + 1).filter((n) => n !== 5),
+      5,
+    ]);
+    for (const text of ['{}', '[', 'null']) {
+      writeFileSync(file, text);
+      expect(readWithdrawn(bench.store)).toEqual([]);
+    }
+  });
+
+  test('never gives the number of a removed generation to another one', async () => {
+    for (const revision of [1, 2]) await refresh(bench.options(bench.drop(`n${revision}`, { revision })), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    await pruneGenerations(bench.store, 1);
+    writeFileSync(join(bench.store, 'withdrawn.json'), '[null, 1, {}]');
+    const report = await refresh(bench.options(bench.drop('n3', { revision: 3 })), fakeSteps());
+    expect(report).toMatchObject({ generation: 3, previousGeneration: 1 });
+    // A store that an earlier version made has the generations and the marks alone.
+    await rollback({ store: bench.store }, fakeSteps());
+    await pruneGenerations(bench.store, 1);
+    rmSync(join(bench.store, 'last-number'));
+    const next = await refresh(bench.options(bench.drop('n4', { revision: 4 })), fakeSteps());
+    expect(next).toMatchObject({ generation: 4, previousGeneration: 1 });
+  });
+
+  test('with --rollback an older or withdrawn drop is accepted', async () => {
+    const older = bench.drop('a', { revision: 1 });
+    await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
+    expect(await refresh(bench.options(older, { rollback: true }), fakeSteps())).toMatchObject({ revision: 1 });
+    await rollback({ store: bench.store, to: 1 }, fakeSteps());
+    await refresh(bench.options(bench.drop('c', { revision: 3 })), fakeSteps());
+    await rollback({ store: bench.store }, fakeSteps());
+    const withdrawn = bench.options(bench.drop('c', { revision: 3 }));
+    expect(await codeOf(refresh(withdrawn, fakeSteps()))).toBe('drop_withdrawn');
+    await refresh({ ...withdrawn, rollback: true }, fakeSteps());
+    expect(readWithdrawn(bench.store)).toEqual([]);
+  });
+
+  test('is refused where nothing older is kept, and for a number that is not kept', async () => {
+    await refresh(bench.options(bench.drop('a')), fakeSteps());
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
+    expect(await codeOf(rollback({ store: bench.store, to: 9 }, fakeSteps()))).toBe('generation_missing');
+  });
+
+  test('to a damaged generation is refused and changes nothing', async () => {
+    await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
+    await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
+    rmSync(join(bench.store, 'generations/1/index.pgx'));
+    writeFileSync(join(bench.store, 'generations/1/index.pgx'), '{');
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('generation_damaged');
+    expect(currentGeneration(bench.store)).toBe(2);
+    expect(existsSync(join(bench.store, 'withdrawn.json'))).toBe(false);
+  });
+});

@@ -1,0 +1,46 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { refresh } from '../../src/refresh/refresh.ts';
+import { currentGeneration, listGenerations, switchCurrent } from '../../src/refresh/store.ts';
+import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+test.each(['generations/1/..', 'generations/01', 'generations', 'other/1', '../generations/1', '/generations/1'])(
+  'a store whose current one is %s is damaged',
+  (target) => {
+    mkdirSync(bench.store);
+    symlinkSync(target, join(bench.store, 'current'));
+    expect(() => currentGeneration(bench.store)).toThrow(expect.objectContaining({ code: 'store_damaged' }));
+  },
+);
+
+test('a store whose current one is a folder is damaged, and nothing is put in its place', async () => {
+  mkdirSync(join(bench.store, 'current'), { recursive: true });
+  expect(await codeOf(switchCurrent(bench.store, 1))).toBe('store_damaged');
+  expect(await codeOf(refresh(bench.options(bench.drop('a')), fakeSteps()))).toBe('store_damaged');
+});
+
+test('generations come in the order of their numbers', () => {
+  for (const name of ['10', '9', '0', '01', '1234567890', 'x']) {
+    mkdirSync(join(bench.store, 'generations', name), { recursive: true });
+  }
+  expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([9, 10]);
+});
+
+test('a report of another format is none', async () => {
+  await refresh(bench.options(bench.drop('a')), fakeSteps());
+  writeFileSync(join(bench.store, 'generations/1/report.json'), '{"format":"pagegate-generation/2"}');
+  expect(listGenerations(bench.store)[0]!.report).toBeUndefined();
+});
+
+test('a store that cannot be written has a name for it', async () => {
+  writeFileSync(join(bench.root, 'file'), '');
+  const store = join(bench.root, 'file/index');
+  expect(await codeOf(refresh({ ...bench.options(bench.drop('a')), store }, fakeSteps()))).toBe('store_unavailable');
+});
