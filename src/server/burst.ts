@@ -27,6 +27,8 @@ const RECORD_HEADER_WORDS = 5;
 const TABLE_MAX_BYTES = 512 * 1024 * 1024;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
 const LOCK_TAKEOVER_MS = 100;
+/** Of the time between two looks at a lock, so much counts: what paused this worker for longer most likely paused the holder, too. */
+const LOCK_LOOK_MS = 1;
 /** Workers read one clock, but not at one moment: a time that lies this little ahead is now. */
 const AHEAD_MAX_TICKS = 1_000;
 
@@ -144,14 +146,18 @@ export class BurstGuard {
   #lock(set: number): void {
     const locks = this.#locks;
     if (Atomics.compareExchange(locks, set, 0, this.#pid) === 0) return;
-    const start = performance.now();
+    let waitedMs = 0;
+    let lookedMs = performance.now();
     for (;;) {
       const holder = Atomics.load(locks, set);
       if (holder === 0) {
         if (Atomics.compareExchange(locks, set, 0, this.#pid) === 0) return;
-      } else if (performance.now() - start > LOCK_TAKEOVER_MS) {
+      } else if (waitedMs > LOCK_TAKEOVER_MS) {
         if (Atomics.compareExchange(locks, set, holder, this.#pid) === holder) return;
       }
+      const nowMs = performance.now();
+      waitedMs += Math.min(nowMs - lookedMs, LOCK_LOOK_MS);
+      lookedMs = nowMs;
     }
   }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parseAddress } from '../../src/server/address.ts';
 import { BurstGuard, burstTableSizeBytes, initializeBurstTable, monotonicMs } from '../../src/server/burst.ts';
 
@@ -155,15 +155,36 @@ describe('the burst guard', () => {
     expect(Math.abs(monotonicMs() - host)).toBeLessThan(10_000);
   });
 
-  it('takes over a lock that its holder left behind', () => {
-    const limits = { limit: 1, max_clients: 1024 };
-    const { guard, memory } = guardWith(limits);
+  /** Writes into the lock of every set. */
+  const setLocks = (memory: SharedArrayBuffer, holder: number): void => {
     const words = new Int32Array(memory);
     const sets = 1024 / 8;
     const setWords = (words.length - 8) / sets;
-    for (let set = 0; set < sets; set++) words[8 + set * setWords] = 999_999;
+    for (let set = 0; set < sets; set++) words[8 + set * setWords] = holder;
+  };
+
+  it('takes over a lock that its holder left behind', () => {
+    const { guard, memory } = guardWith({ limit: 1, max_clients: 1024 });
+    setLocks(memory, 999_999);
     expect(guard.admit(v4(1))).toBe(0);
     expect(guard.admit(v4(1))).toBeGreaterThan(0);
+  });
+
+  it('takes no lock over after pauses of its own: its holder was most likely paused, too', () => {
+    const { guard, memory } = guardWith({ limit: 1, max_clients: 1024 });
+    setLocks(memory, 999_999);
+    let looks = 0;
+    const now = vi.spyOn(performance, 'now').mockImplementation(() => {
+      looks += 1;
+      if (looks === 20) setLocks(memory, 0);
+      return looks * 10_000;
+    });
+    try {
+      expect(guard.admit(v4(1))).toBe(0);
+    } finally {
+      now.mockRestore();
+    }
+    expect(looks).toBe(20);
   });
 
   it('is exact over several threads that share the table', async () => {
