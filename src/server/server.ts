@@ -113,11 +113,24 @@ interface Parts extends Observed {
 
 /** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
-  const { log } = options;
   const accepted = new AcceptedParts(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);
   createRunDir(statePaths(config).runDir);
-  const port = await findPort(config.server.host, config.server.port);
+  const held = await findPort(config.server.host, config.server.port);
+  try {
+    return await startOn(held, config, accepted, options);
+  } finally {
+    await held.release();
+  }
+}
+
+async function startOn(
+  { port, release }: HeldPort,
+  config: Config,
+  accepted: AcceptedParts,
+  options: ServerOptions,
+): Promise<RunningServer> {
+  const { log } = options;
   const keeper = await startKeeper(
     { file: statePaths(config).ledgerFile, durability: config.ledger.durability },
     {
@@ -141,6 +154,8 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   try {
     if (options.inProcess !== true) burstFile = createBurstFile(config);
     await supervisor.start();
+    // Before anybody is told the port: a connection that the holder is given is answered by nobody.
+    await release();
     const parts: Parts = {
       config,
       log,
@@ -201,11 +216,18 @@ function checkTransport(config: Config): Certificate | undefined {
   return undefined;
 }
 
+interface HeldPort {
+  readonly port: number;
+  /** Gives up what keeps others from the port. Safe to call twice. */
+  release(): Promise<void>;
+}
+
 /**
  * The port to use, known to be free: workers share their port with whoever asks to share it, so a stranger on it must be found
- * before; and a port that the kernel chose for one worker could not be shared with the others.
+ * before; and a port that the kernel chose for one worker could not be shared with the others. One that the kernel chose is held until
+ * the workers have it, or the kernel might choose it once more for another server.
  */
-async function findPort(host: string, port: number): Promise<number> {
+async function findPort(host: string, port: number): Promise<HeldPort> {
   const probe = createTcpServer();
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (cause) =>
@@ -218,11 +240,12 @@ async function findPort(host: string, port: number): Promise<number> {
         ),
       ),
     );
-    probe.listen({ host, port, exclusive: true }, resolve);
+    probe.listen({ host, port, exclusive: true, reusePort: port === 0 }, resolve);
   });
-  const free = (probe.address() as AddressInfo).port;
-  await new Promise<void>((resolve) => probe.close(() => resolve()));
-  return free;
+  const { port: free } = probe.address() as AddressInfo;
+  const release = (): Promise<void> => new Promise((resolve) => probe.close(() => resolve()));
+  if (port !== 0) await release();
+  return { port: free, release };
 }
 
 function workerCount(config: Config): number {

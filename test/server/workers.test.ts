@@ -1,6 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { read, startTestServer, type TestServer } from '../support/server.ts';
+import type { Log } from '../../src/server/log.ts';
+import { startServer } from '../../src/server/server.ts';
+import { isAlive } from '../support/processes.ts';
+import { install, read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -80,7 +85,7 @@ describe('two worker processes', () => {
     const before = await metric('requests_total{status="200"}');
     const [victim] = server.server.pids;
     process.kill(victim!, 'SIGKILL');
-    await expect.poll(() => server.server.pids.filter((pid) => pid !== victim).length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => server.server.pids.filter((pid) => pid !== victim).length).toBe(2);
     expect(await metric('worker_restarts_total')).toBe(1);
     expect(await metric('requests_total{status="200"}')).toBeGreaterThanOrEqual(before);
     const answers = await Promise.all(
@@ -97,16 +102,38 @@ describe('two worker processes', () => {
   it('drains: what was asked is answered, then no process is left', async () => {
     const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
     const { pids } = other.server;
-    const open = Promise.allSettled(Array.from({ length: 50 }, () => other.check('?domain=example.com')));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const open = Array.from({ length: 50 }, () => other.check('?domain=example.com'));
+    await Promise.race(open);
     await other.stop();
-    for (const outcome of await open) {
+    for (const outcome of await Promise.allSettled(open)) {
       // A connection that was not accepted yet may be refused; what was accepted is answered.
       if (outcome.status === 'fulfilled') expect(outcome.value.status).toBe(200);
     }
-    for (const pid of pids) expect(existsSync(`/proc/${pid}`)).toBe(false);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
     await expect(fetch(other.url)).rejects.toThrow();
   });
+});
+
+it('the port that the kernel chose for a server is held until its workers have it', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'pagegate-port-'));
+  /** Of whatever process. */
+  const listening = (): number[] =>
+    readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .flatMap((line) => /^ *\d+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A /.exec(line)?.[1] ?? [])
+      .map((port) => Number.parseInt(port, 16));
+  let early: number[] = [];
+  const log: Log = (_level, event) => {
+    if (event === 'ledger_ready') early = listening();
+  };
+  const { config } = install(dir, {});
+  const other = await startServer(config, { log, inProcess: true });
+  try {
+    expect(early).toContain(other.port);
+  } finally {
+    await other.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
 });
 
 describe('a start that cannot work', () => {
