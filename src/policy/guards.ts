@@ -3,9 +3,9 @@ import { type CanonicalUrl, decodeOnce, SPELLING } from '../domain/canonical-url
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { type Address, contains, isIsatap, parseAddress, parseRange, type Range } from './addresses.ts';
 import type { RuleEntry } from './documents.ts';
-import { eachParameter, wholeQuery } from './facts.ts';
 import { bySuffix, isConfusableIdn, isInvalidIdn, isSpecialName, isTunnelName } from './names.ts';
 import { hasNestedInternal, hasOpenRedirect } from './nested.ts';
+import { eachParameter, wholeQuery } from './parameters.ts';
 import { SecretScanner } from './secrets.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Evidence, Request, Verdict } from './types.ts';

@@ -70,7 +70,10 @@ const TOGETHER: readonly (readonly string[])[] = [
 /** Letters of other scripts that look like Latin ones. */
 const LOOKS_LATIN = /^[аеорсхуіјѕһԁԛԝӏԍьвмнктгпɑοανρτυωικεζηχγ0-9-]+$/u;
 
-/** Whether a label mixes scripts that are not written together, or looks Latin and is not. */
+/** Latin letters of phonetic writing that look like plain ones: no language has a word with them. */
+const LOOKS_PLAIN = /[\u0251\u0261\u026a\u0274\u0280\u028f\u0299\u029c\u029f\u1d00-\u1d22]/;
+
+/** Whether a label mixes scripts that are not written together, or looks Latin and is not, or plain and is not. */
 export function isConfusableIdn(host: string): boolean {
   if (!host.includes('xn--')) return false;
   const topIsLatin = !host.startsWith('xn--', host.lastIndexOf('.') + 1);
@@ -78,6 +81,7 @@ export function isConfusableIdn(host: string): boolean {
     if (!label.startsWith('xn--')) return false;
     const text = domainToUnicode(label);
     const scripts = SCRIPTS.filter(([, pattern]) => pattern.test(text)).map(([name]) => name);
+    if (LOOKS_PLAIN.test(text)) return true;
     if (scripts.length > 1) return !TOGETHER.some((set) => scripts.every((script) => set.includes(script)));
     return topIsLatin && LOOKS_LATIN.test(text);
   });

@@ -1,7 +1,7 @@
 /** URLs inside a URL: in a parameter or in the path, once decoded. */
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../domain/canonical-url.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
-import { decodeForm, eachParameter, wholeQuery } from './facts.ts';
+import { decodeForm, eachParameter, wholeQuery } from './parameters.ts';
 import type { TokenIndex } from './tokens.ts';
 
 const MAX_SCHEME_LENGTH = 16;
@@ -116,24 +116,50 @@ function untilSpace(text: string, start: number): string {
 }
 
 function isInternalText(text: string, places: InternalPlaces): boolean {
-  const url = parseUrl(text.slice(0, 600)) ?? parseUrl(decodeOnce(text.slice(0, 600)));
+  const start = text.slice(0, 600);
+  if (isInternalUrl(parseUrl(start) ?? parseUrl(decodeOnce(start)), places)) return true;
+  // Clients to whom a backslash is no slash take what is before the `@` for a user's name.
+  return start.includes('\\') && start.includes('@') && isInternalUrl(parseUrl(start.replaceAll('\\', '%5C')), places);
+}
+
+function isInternalUrl(url: CanonicalUrl | undefined, places: InternalPlaces): boolean {
   return url !== undefined && url.host !== '' && places.isInternal(url);
 }
 
-/** Whether a parameter's whole value is a URL on another site. */
+/** Whether a parameter's whole value is a URL on another site, or the path holds one, or either one in base64. */
 export function hasOpenRedirect(url: CanonicalUrl): boolean {
+  const own = { site: undefined };
+  if (url.decodedPath.includes(':/') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
+  if (holdsEncodedUrl(url.path) || holdsEncodedUrl(url.query)) return true;
   const query = wholeQuery(url);
   if (query === '' || (!mayHoldUrl(query) && !/=(\/|%2f|\\|%5c){2}/i.test(query))) return false;
   let found = false;
-  let own: string | undefined;
   let left = 16;
-  eachParameter(query, (_name, value) => {
+  eachParameter(query, (name, value) => {
     if (found) return;
-    const text = startsLikeHost(value) ? `http:${value}` : value;
-    if (!isHttpLike(text)) return;
-    const other = left-- > 0 ? parseUrl(text) : undefined;
-    own ??= registrableDomain(url.host) ?? url.host;
-    found = other === undefined ? left < 0 : (registrableDomain(other.host) ?? other.host) !== own;
+    // A parameter without a name, as relays take the whole URL: its own `=` parts it in two.
+    const text = startsLikeHost(value) ? `http:${value}` : isHttpLike(name) ? name : value;
+    if (isHttpLike(text)) found = left-- <= 0 || leadsAway(text, url, own);
   });
   return found;
+}
+
+/** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
+function leadsAway(text: string | undefined, url: CanonicalUrl, own: { site: string | undefined }): boolean {
+  const other = text === undefined ? undefined : parseUrl(text);
+  if (other === undefined) return false;
+  own.site ??= registrableDomain(url.host) ?? url.host;
+  return (registrableDomain(other.host) ?? other.host) !== own.site;
+}
+
+/** A web address in a path, from its scheme on; undefined where there is none, or it names a copy by its time (`/2020/https://…`), as archives do. */
+function urlInPath(path: string): string | undefined {
+  const found = /(?<![a-z0-9+.-])https?:\/+(?=[^/])/i.exec(path);
+  if (found === null || /\/[12][0-9]{3,13}[a-z_*]{0,4}\/$/.test(path.slice(0, found.index))) return undefined;
+  return path.slice(found.index, found.index + 600);
+}
+
+/** Whether a text holds a word that is `http:/…` or `https:/…` in base64, behind a mark of two letters at most. */
+function holdsEncodedUrl(text: string): boolean {
+  return text.includes('aHR0c') && /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text);
 }

@@ -3,7 +3,6 @@ import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
 import {
   beginsQuery,
-  eachParameter,
   Facts,
   fragmentRoute,
   nameEnd,
@@ -11,8 +10,8 @@ import {
   type ReadingLists,
   SEEN,
   shorterPath,
-  wholeQuery,
 } from './facts.ts';
+import { eachParameter, fragmentQuery, wholeQuery } from './parameters.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Verdict } from './types.ts';
 
@@ -124,6 +123,8 @@ export class PatternMatcher {
     if (route !== undefined) facts.readPath(route);
     const query = wholeQuery(url);
     if (query !== '') this.readQuery(query, url);
+    const routeQuery = fragmentQuery(url);
+    if (routeQuery !== '') this.readQuery(routeQuery, url);
     this.report(url, visit);
     facts.clear();
   }
@@ -143,7 +144,8 @@ export class PatternMatcher {
   /** As {@link match}, but only by what query and fragment route say: for a page whose path is known to be good. */
   matchBeyondPath(url: CanonicalUrl, host: string, visit: (rule: PatternRule) => boolean): void {
     const route = fragmentRoute(url);
-    if (url.query === '' && route === undefined) return;
+    const routeQuery = fragmentQuery(url);
+    if (url.query === '' && route === undefined && routeQuery === '') return;
     const { facts } = this;
     if (route !== undefined) {
       facts.readHost(host);
@@ -152,6 +154,7 @@ export class PatternMatcher {
       facts.readPath(route);
     }
     if (url.query !== '') this.readQuery(url.query, url);
+    if (routeQuery !== '') this.readQuery(routeQuery, url);
     this.report(url, visit);
     facts.clear();
   }
