@@ -82,8 +82,10 @@ export function allowVerdict(policy: Policy, request: Request, host: string): Al
  */
 function hasOwnSlashes(path: string, prefix: string): boolean {
   let end = path.indexOf('/');
-  for (let at = prefix.indexOf('/'); at >= 0 && end >= 0; at = prefix.indexOf('/', at + 1))
+  for (let at = prefix.indexOf('/'); at >= 0; at = prefix.indexOf('/', at + 1)) {
+    if (end < 0) return false;
     end = path.indexOf('/', end + 1);
+  }
   return decodeOnce(end < 0 ? path : path.slice(0, end)) === prefix;
 }
 
