@@ -1,4 +1,5 @@
 /** URLs inside a URL: in a parameter or in the path, once decoded. */
+import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../domain/canonical-url.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
 import { decodeForm, eachParameter, wholeQuery } from './parameters.ts';
@@ -6,7 +7,7 @@ import type { TokenIndex } from './tokens.ts';
 
 const MAX_SCHEME_LENGTH = 16;
 // With or without slashes: clients take both for an absolute URL.
-const STARTS_AS_URL = /^\s{0,16}https?:/i;
+const STARTS_AS_URL = /^https?:/i;
 
 /** How a host that a nested URL names is judged. */
 export interface InternalPlaces {
@@ -28,10 +29,11 @@ export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): bo
   if (query === '') return false;
   if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
   let found = false;
-  eachParameter(query, (name, value) => {
+  eachParameter(query, (name, text) => {
+    const value = asRead(text);
     if (found || value.length < 3) return;
     if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
-    else if (isHttpLike(value)) found = isInternalText(value, places);
+    else if (STARTS_AS_URL.test(value)) found = isInternalText(value, places);
     else found = isInternalPlace(value, places, places.tokens.find(name, 0, name.length));
   });
   return found;
@@ -42,24 +44,19 @@ function isInternalPlace(value: string, places: InternalPlaces, lists: readonly 
   if (lists.includes(places.addressNames) && isAddressNumber(value) && isInternalText(`http://${value}`, places))
     return true;
   if (!lists.includes(places.names)) return false;
-  // As clients read it: blanks in front do not count, nor line ends and tabs anywhere.
-  const start = value
-    .slice(0, 64)
-    .replace(/[\t\n\r]/g, '')
-    .trimStart();
-  const colon = start.indexOf(':');
-  if (colon > 0 && places.schemes.has(start.slice(0, colon).toLowerCase())) return true;
-  return !value.includes(':/') && isPlace(value) && isInternalText(`http://${value}`, places);
-}
-
-function isHttpLike(value: string): boolean {
-  const first = value.charCodeAt(0);
-  return (first <= 0x20 || (first | 0x20) === 0x68) && STARTS_AS_URL.test(value);
+  const colon = value.indexOf(':');
+  if (colon > 0 && places.schemes.has(value.slice(0, colon).toLowerCase())) return true;
+  return isPlace(value) && isInternalText(`http://${value}`, places);
 }
 
 /** Whether a colon stands in a query, once decoded. */
 function mayHoldUrl(query: string): boolean {
-  return query.includes(':') || query.includes('%3A') || query.includes('%3a') || /%u003a/i.test(query);
+  return /:|%(?:u00)?3a/i.test(query);
+}
+
+/** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
+function asRead(value: string): string {
+  return value.replace(/^[\s\p{Cc}]+|[\t\n\r]/gu, '');
 }
 
 function startsLikeHost(value: string): boolean {
@@ -70,8 +67,9 @@ function startsLikeHost(value: string): boolean {
 
 /** Whether a value without a scheme names a host so that nobody can take it for a number or a word. */
 function isPlace(value: string): boolean {
-  const host = value.slice(0, 260).split(/[/\\?#]/, 1)[0]!;
-  const name = host.replace(/:[0-9]*$/, '').toLowerCase();
+  const authority = value.slice(0, 260).split(/[/\\?#]/, 1)[0]!;
+  const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/\.?(:[0-9]*)?$/, '');
+  const name = /[^\0-\x7f]/.test(host) ? domainToASCII(host) : host.toLowerCase();
   if (name === 'localhost' || name.startsWith('[')) return true;
   if (/^(0x[0-9a-f]+|0[0-7]+|[0-9]+)(\.(0x[0-9a-f]+|0[0-7]+|[0-9]+)){3}$/.test(name)) return true;
   if (/^(127|0x7f|0+177)(\.(0x[0-9a-f]+|[0-9]+)){1,2}$/.test(name)) return true;
@@ -132,14 +130,16 @@ export function hasOpenRedirect(url: CanonicalUrl): boolean {
   if (url.decodedPath.includes(':/') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
   if (holdsEncodedUrl(url.path) || holdsEncodedUrl(url.query)) return true;
   const query = wholeQuery(url);
-  if (query === '' || (!mayHoldUrl(query) && !/=(\/|%2f|\\|%5c){2}/i.test(query))) return false;
+  if (query === '') return false;
   let found = false;
   let left = 16;
-  eachParameter(query, (name, value) => {
+  eachParameter(query, (name, text) => {
     if (found) return;
+    const value = asRead(text);
     // A parameter without a name, as relays take the whole URL: its own `=` parts it in two.
-    const text = startsLikeHost(value) ? `http:${value}` : isHttpLike(name) ? name : value;
-    if (isHttpLike(text)) found = left-- <= 0 || leadsAway(text, url, own);
+    const whole = name.includes(':') ? asRead(name) : '';
+    const target = startsLikeHost(value) ? `http:${value}` : STARTS_AS_URL.test(whole) ? whole : value;
+    if (STARTS_AS_URL.test(target)) found = left-- <= 0 || leadsAway(target, url, own);
   });
   return found;
 }
