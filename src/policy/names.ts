@@ -98,9 +98,9 @@ export interface TunnelLimits {
 
 /** Whether labels look like encoded data. */
 export function isTunnelName(host: string, limits: TunnelLimits): boolean {
-  if (host.length < limits.minRun) return false;
   const second = host.lastIndexOf('.', host.lastIndexOf('.') - 1);
   if (second > limits.maxSubdomainLength) return true;
+  if (host.length < limits.minRun) return false;
   let run = 0;
   let digits = 0;
   for (let at = 0; at < host.length; at++) {

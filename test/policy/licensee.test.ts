@@ -4,6 +4,7 @@ import { PagegateError } from '../../src/errors.ts';
 import { checkPolicy } from '../../src/policy/check.ts';
 import { diffPolicies } from '../../src/policy/diff.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
+import type { Policy } from '../../src/policy/policy.ts';
 import { judge, licenseePolicy, shipped, withFile } from './support.ts';
 
 const NOTE = 'A note that a person can act on.';
@@ -41,12 +42,71 @@ describe("the licensee's file", () => {
     );
   });
 
+  it('overrides only what it names', () => {
+    const reads = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'GET', policy);
+    const writes = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'POST', policy);
+    const changed = (change: Record<string, string>): Policy =>
+      licenseePolicy({ override: { hosts: { 'pastebin.com': change } } });
+    const both = (policy: Policy): string[] => [reads(policy), writes(policy)].map((text) => text.split(' ')[0]!);
+    expect(both(changed({ note: NOTE }))).toEqual(['flag', 'deny']);
+    // A verdict for every method replaces those for reads and for writes, unless they are given with it.
+    expect(both(changed({ verdict: 'flag' }))).toEqual(['flag', 'flag']);
+    expect(both(changed({ verdict: 'deny', reads: 'flag' }))).toEqual(['flag', 'deny']);
+    expect(both(changed({ verdict: 'deny', writes: 'flag' }))).toEqual(['deny', 'flag']);
+    expect(both(changed({ writes: 'flag' }))).toEqual(['flag', 'flag']);
+    const hosts = [{ id: 'mine', host: 'x.example.org', writes: 'flag', note: NOTE }];
+    const own = licenseePolicy({ add: { hosts }, override: { hosts: { mine: { verdict: 'deny' } } } });
+    expect(writes(own, 'x.example.org')).toBe('deny high_value_hosts/mine');
+    const limits = licenseePolicy({
+      override: {
+        rules: {
+          too_long: { max_length: 200 },
+          dns_tunnel: { min_run: 20, min_run_digits: 4, max_subdomain_length: 12 },
+          nested_internal: { max_urls: 2 },
+          bulk_query: { max_query_length: 100, max_run: 30 },
+        },
+      },
+    });
+    const url = (start: string, length: number): string => start.padEnd(length, 'a');
+    const rule = (value: string): string => judge(value, {}, 'GET', limits);
+    expect(rule(url('https://example.org/', 200))).toBe('allow default/classified_read');
+    expect(rule(url('https://example.org/', 201))).toBe('deny rules/too_long');
+    expect(rule('https://1234abcdefghijklmnop.org/')).toBe('deny rules/dns_tunnel');
+    expect(rule('https://longlonglonglong.x.org/')).toBe('deny rules/dns_tunnel');
+    expect(rule('https://example.org/?a=of+http://b.org,http://b.org')).toBe('allow default/classified_read');
+    expect(rule('https://example.org/?a=of+http://b.org,http://b.org,http://b.org')).toBe('deny rules/nested_internal');
+    expect(rule(`https://example.org/?q=${'some.'.repeat(20)}`)).toBe('flag rules/bulk_query');
+    expect(rule(`https://example.org/?q=${'a1'.repeat(16)}`)).toBe('flag rules/bulk_query');
+  });
+
+  it('adds rules that have the usual limits where they name none', () => {
+    const policy = licenseePolicy({
+      disable: ['dns_tunnel', 'bulk_query'],
+      add: {
+        rules: [
+          { id: 'names', kind: 'guard', check: 'dns_tunnel', verdict: 'flag', note: NOTE },
+          { id: 'bulk', kind: 'pattern', check: 'bulk_query', verdict: 'flag', note: NOTE },
+        ],
+      },
+    });
+    const rule = (value: string): string => judge(value, {}, 'GET', policy);
+    expect(rule(`https://12345${'abcdefghi'.repeat(3)}.evil.org/`)).toBe('flag rules/names');
+    expect(rule(`https://1234${'abcdefghi'.repeat(4)}.evil.org/`)).toBe('allow default/classified_read');
+    expect(rule(`https://12345${'abcdefgh'.repeat(3)}.evil.org/`)).toBe('allow default/classified_read');
+    expect(rule(`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`)).toBe('flag rules/names');
+    expect(rule(`https://${'abcdefghij.'.repeat(11)}evil.org/`)).toBe('allow default/classified_read');
+    expect(rule(`https://example.org/?q=${'words.'.repeat(170)}12`)).toBe('allow default/classified_read');
+    expect(rule(`https://example.org/?q=${'words.'.repeat(170)}123`)).toBe('flag rules/bulk');
+    expect(rule(`https://example.org/?q=${'a1'.repeat(80)}`)).toBe('allow default/classified_read');
+    expect(rule(`https://example.org/?q=${'a1'.repeat(80)}a`)).toBe('flag rules/bulk');
+  });
+
   it('disables, and is warned when it takes a guard away', () => {
     const policy = licenseePolicy({ disable: ['webhook.site', 'cart', 'port'] });
     expect(judge('https://webhook.site/', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org/basket', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org:8080/', {}, 'GET', policy)).toBe('allow default/classified_read');
-    expect(policy.warnings.filter((warning) => warning.includes('"port"'))).toHaveLength(1);
+    expect(policy.warnings).toEqual([expect.stringContaining('"port"')]);
   });
 
   it('chooses the profile, which the one who starts the program stands above', () => {
@@ -54,6 +114,9 @@ describe("the licensee's file", () => {
     expect(judge('https://a.org/', { found: false }, 'GET', licenseePolicy({ profile: 'strict' }, 'open'))).toMatch(
       /^allow/,
     );
+    const own = { unclassified_read: 'allow' };
+    expect(judge('https://a.org/', { found: false }, 'GET', licenseePolicy(own))).toMatch(/^allow/);
+    expect(judge('https://a.org/', { found: false }, 'GET', licenseePolicy(own, 'strict'))).toMatch(/^deny/);
     const mixed = licenseePolicy({ profile: 'strict', unclassified_subdomain: 'allow' });
     expect(judge('https://a.org/', { found: false, parentFound: true }, 'GET', mixed)).toMatch(/^allow/);
     expect(judge('https://a.org/', { found: false }, 'GET', mixed)).toMatch(/^deny/);
@@ -120,6 +183,34 @@ describe("the licensee's file", () => {
     });
   });
 
+  it('takes hosts in any spelling, local names and addresses too', () => {
+    const policy = licenseePolicy({
+      add: {
+        hosts: ['Wiki', 'MÜNCHEN.de', '=www.Exact.org', '*.below.org', '0xA9.254.1'].map((host, at) => ({
+          id: `mine${at}`,
+          host,
+          verdict: 'deny',
+          note: NOTE,
+        })),
+      },
+      disable: ['special_name', 'link_local', 'obfuscated_address'],
+    });
+    const id = (host: string): string => judge(`http://${host}/`, {}, 'GET', policy).replace(/.*\//, '');
+    expect(['wiki', 'a.münchen.de', 'exact.org', 'www.exact.org', 'a.below.org', '169.254.0.1'].map(id)).toEqual([
+      'mine0',
+      'mine1',
+      'mine2',
+      'mine2',
+      'mine3',
+      'mine4',
+    ]);
+    expect(['a.exact.org', 'below.org', '169.254.0.2'].map(id)).toEqual([
+      'classified_read',
+      'classified_read',
+      'public_address',
+    ]);
+  });
+
   it('takes a category by its name and by its id', () => {
     const policy = licenseePolicy({ override: { rules: { category_flag: { categories: ['spam', 'Gambling'] } } } });
     for (const category of ['Spam', 'Gambling'])
@@ -166,7 +257,13 @@ describe('a policy is refused', () => {
     ['a disabled id of nobody', { disable: ['nothing'] }, 'nothing'],
     ['an id that ships', { add: { hosts: [{ id: 'bit.ly', host: 'x.org', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
     ['a host that ships', { add: { hosts: [{ id: 'mine', host: 'bit.ly', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
-    ['a host that is none', { add: { hosts: [{ id: 'mine', host: 'a b', verdict: 'deny', note: NOTE }] } }, 'mine'],
+    ...['a b', 'me@10.0.0.1', '10.0.0.1:80', '10.0.0.1/x', '256.1.1.1', '1.2.3.4.5', 'in!tranet', 'int%72anet'].map(
+      (host): [string, Record<string, unknown>, string] => [
+        `the host ${host}, which is none`,
+        { add: { hosts: [{ id: 'mine', host, verdict: 'deny', note: NOTE }] } },
+        `"${host}" of "mine" is not a host`,
+      ],
+    ),
     ['an allowing host', { add: { hosts: [{ id: 'mine', host: 'x.org', verdict: 'allow', note: NOTE }] } }, 'mine'],
     ['a host without a verdict', { add: { hosts: [{ id: 'mine', host: 'x.org', note: NOTE }] } }, 'mine'],
     ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
