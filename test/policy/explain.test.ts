@@ -39,6 +39,14 @@ describe('explain', () => {
     expect(verdict.id).toBe('webhook.site');
   });
 
+  it('names every rule that matches, on a page that is verified as good only what stands behind its path', () => {
+    const patterns = (url: string, known: Known): string[] =>
+      explain(shipped, request(url), evidence(known)).steps[4]!.matches.map(({ id }) => id);
+    const url = 'https://example.org/account?next=https://evil.org/';
+    expect(patterns(url, {})).toEqual(['account', 'open_redirect']);
+    expect(patterns(url, { pages: { help: 'https://example.org/account' } })).toEqual(['open_redirect']);
+  });
+
   it('says what evaluate says', () => {
     const urls = [
       'https://example.org/',

@@ -68,6 +68,16 @@ describe('the default', () => {
   );
 });
 
+describe('guards', () => {
+  it.each([
+    ['http://10.0.0.1/', 'OPTIONS', {}, 'deny rules/private_network'],
+    ['https://example.org/', 'OPTIONS', { categories: ['Malware'] }, 'deny rules/category_threat'],
+    ['https://example.org/a%252fb', 'OPTIONS', {}, 'flag rules/double_encoding'],
+  ])('%s with %s and %j: the first that denies, else the first that flags: %s', (url, method, known, expected) => {
+    expect(judge(url, known, method)).toBe(expected);
+  });
+});
+
 describe('high-value hosts', () => {
   it.each([
     ['https://webhook.site/x', 'GET', 'deny high_value_hosts/webhook.site'],
@@ -326,6 +336,11 @@ describe('verified pages', () => {
     expect(judge('https://example.org/get-it', { pages })).toBe('flag page_type_db/download');
     expect(judge('https://example.org/get-it/upload-file', { pages })).toBe('deny rules/upload');
     expect(judge('https://example.org/get-it', { found: false, pages })).toBe('flag page_type_db/download');
+    // The first layer that flags is named.
+    expect(judge('https://example.org/get-it?next=https://evil.org/', { pages })).toBe('flag page_type_db/download');
+    expect(judge('https://pastebin.com/get-it', { pages: { download: 'https://pastebin.com/get-it' } })).toBe(
+      'flag high_value_hosts/pastebin.com',
+    );
   });
 
   it('know every type of the vocabulary, with its verdict', () => {

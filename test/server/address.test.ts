@@ -47,6 +47,11 @@ describe('addresses', () => {
     expect(hex(addressFromBytes(Uint8Array.of(1, 2, 3, 4).buffer))).toBe(hex(parseAddress('1.2.3.4')));
     const mapped = parseAddress('::ffff:1.2.3.4')!;
     expect(hex(addressFromBytes(mapped.slice().buffer))).toBe(hex(parseAddress('1.2.3.4')));
+    const used = parseAddress('2001:db8:1:2:3:4:5:6')!;
+    expect(addressFromBytes(Uint8Array.of(1, 2, 3, 4).buffer, used)).toBe(used);
+    expect(hex(used)).toBe(hex(parseAddress('1.2.3.4')));
+    // A connection that is gone has no address.
+    expect(hex(addressFromBytes(new ArrayBuffer(0)))).toBe(hex(parseAddress('0.0.0.0')));
   });
 });
 
@@ -98,6 +103,10 @@ describe('the client behind proxies', () => {
     ['something unreadable on the way', '10.0.0.1', '2.2.2.2, unknown', '10.0.0.1'],
     ['something unreadable behind the client', '10.0.0.1', 'unknown, 2.2.2.2', '2.2.2.2'],
     ['only proxies', '10.0.0.1', '10.0.0.2', '10.0.0.1'],
+    ['what only looks like an address', '10.0.0.1', 'x[2001:db8::1]', '10.0.0.1'],
+    ['an address with a tail', '10.0.0.1', '[2001:db8::1]x', '10.0.0.1'],
+    ['a port with a tail', '10.0.0.1', '2.2.2.2:80x', '10.0.0.1'],
+    ['a header of 2,048 characters', '10.0.0.1', '2.2.2.2'.padStart(2_048), '2.2.2.2'],
     ['a header that is too long', '10.0.0.1', `${'9.9.9.9, '.repeat(400)}2.2.2.2`, '10.0.0.1'],
   ])('%s', (_, peer, forwarded, expected) => {
     expect(hex(clientAddress(parseAddress(peer)!, forwarded, proxies))).toBe(hex(parseAddress(expected)));
@@ -117,6 +126,9 @@ it.each([
   ['localhost', true],
   ['0.0.0.0', false],
   ['::', false],
+  ['::2', false],
+  ['2001:db8::1', false],
+  ['100::1', false],
   ['10.0.0.1', false],
   ['::ffff:127.0.0.1', true],
   ['example.com', false],
