@@ -113,7 +113,7 @@ export function createInstallation(options: { readonly config?: object } = {}): 
     async pagegate(...args) {
       try {
         const { stdout, stderr } = await run(PAGEGATE, [...args, '--config', configFile, '--json'], {
-          timeout: 60_000,
+          timeout: 300_000,
         });
         return { code: 0, json: JSON.parse(stdout), stderr };
       } catch (error) {

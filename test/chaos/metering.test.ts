@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DEEDS, runChaos, runOversell } from '../../tools/chaos/metering.ts';
 
 describe('metering survives', () => {
-  it('the death, the stopping and the starving of every process: what was read is charged, and nearly nothing else', {
-    timeout: 240_000,
-  }, async () => {
+  it('the death, the stopping and the starving of every process: what was read is charged, and nearly nothing else', async () => {
     const report = await runChaos({ rounds: DEEDS.length, seed: 7, durability: 'full' });
     expect(report.failures).toEqual([]);
     expect(Object.keys(report.deeds).sort()).toEqual([...DEEDS].sort());
@@ -13,7 +11,7 @@ describe('metering survives', () => {
     expect(report.unavailable).toBeGreaterThan(0);
   });
 
-  it('crashes with the relaxed durability, too', { timeout: 240_000 }, async () => {
+  it('crashes with the relaxed durability, too', async () => {
     const report = await runChaos({ rounds: 3, seed: 8, durability: 'relaxed' });
     expect(report.failures).toEqual([]);
     expect(report.read).toBeGreaterThan(0);
@@ -21,9 +19,6 @@ describe('metering survives', () => {
 
   it.each(['full', 'relaxed'] as const)(
     'more requests than units over two workers, durability %s',
-    {
-      timeout: 240_000,
-    },
     async (durability) => {
       expect((await runOversell({ times: 2, durability })).failures).toEqual([]);
     },

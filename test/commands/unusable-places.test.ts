@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const at = (...names: string[]): string => join(folder, ...names);
 function run(...words: string[]) {
   const { status, stderr, signal } = pagegate([...words, '--state-dir', at('state')], {
-    timeout: 60_000,
+    timeout: 300_000,
     killSignal: 'SIGKILL',
   });
   return { status, signal, code: /\[(\w+)\]\n$/.exec(stderr)?.[1] ?? stderr };

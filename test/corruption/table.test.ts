@@ -408,7 +408,7 @@ describe('a bad file', () => {
       // The one line is one thread's, however many are asked for.
       await expectSameReport(copy, [0, 2]);
     }
-  }, 180_000);
+  });
 });
 
 it('a record that is damaged does not show in the one that was read before it', () => {

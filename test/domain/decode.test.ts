@@ -95,12 +95,11 @@ describe('decoding once', () => {
   });
 
   it('takes time in proportion to the length', () => {
+    // With the square of the length this would take an hour, and the runner's patience would end.
     for (const part of ['%c1%ac', '%c0%af', '%c1%ff', '%c1', '%fc%80', '%c1%aca', '%c3%a9']) {
-      const text = part.repeat(200_000);
-      const start = performance.now();
-      decodeOnce(`${text}%ff`);
-      decodeOnce(`a${text}`);
-      expect(performance.now() - start).toBeLessThan(2000);
+      const text = part.repeat(400_000);
+      expect(decodeOnce(`${text}%ff`)).toMatch(/\ufffd$/);
+      expect(decodeOnce(`a${text}`)).toMatch(/^a/);
     }
   });
 

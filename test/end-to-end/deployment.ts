@@ -13,8 +13,8 @@ import { createCertificate } from '../../tools/certificate.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { DROP_ENTRIES } from './fixture.ts';
 
-const START_DEADLINE_MS = 30_000;
-const STOP_DEADLINE_MS = 15_000;
+const START_DEADLINE_MS = 120_000;
+const STOP_DEADLINE_MS = 60_000;
 
 export interface Deployment {
   readonly port: number;

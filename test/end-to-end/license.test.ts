@@ -35,7 +35,7 @@ describe('contract license', () => {
     const before = await dataTag();
     deployment.deliver(2, daysAgo(6));
     deployment.refresh();
-    await expect.poll(dataTag, { timeout: 10_000 }).not.toBe(before);
+    await expect.poll(dataTag).not.toBe(before);
     expect(before).toMatch(/^1\./);
     expect(await dataTag()).toBe(before?.replace(/^1/, '2'));
   });

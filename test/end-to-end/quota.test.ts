@@ -91,8 +91,8 @@ describe('accounts and quota', () => {
 
     it('spec 3.1: quota exhausted, the next 30-day cycle starts: the quota is that of the plan again (spec 8.1 rule 2, contract accounts: cycle)', async () => {
       const key = deployment.createAccount('monthly');
-      // The subscription began 30 days ago but for four seconds.
-      deployment.subscribe('monthly', 'custom', 1, Date.now() - 30 * DAY_MS + 4_000);
+      // The subscription began 30 days ago but for ten seconds.
+      deployment.subscribe('monthly', 'custom', 1, Date.now() - 30 * DAY_MS + 10_000);
       expect(remainingIn(await look(key))).toBe(0);
       const body = expect403(await look(key), 'quota_exhausted');
       const boundary = Date.parse(String(body['quota_resets_at']));

@@ -56,7 +56,7 @@ describe('contract transport', () => {
 
   it.each([['0.0.0.0'], ['::']])('plain HTTP only on loopback: %s is refused', (host) => {
     const args = ['serve', '--config', join(deployment.stateDir, '../pagegate.json'), '--host', host];
-    const { status, stderr } = pagegate(args, { timeout: 20_000 });
+    const { status, stderr } = pagegate(args, { timeout: 120_000 });
     expect(status).toBeGreaterThan(0);
     expect(stderr).toMatch(/TLS|loopback/);
   });

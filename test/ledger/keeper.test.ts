@@ -1,11 +1,12 @@
 /** The keeper as a process of its own, with meters in this one. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backupLedger, restoreLedger } from '../../src/ledger/backup.ts';
 import { type Keeper, type KeeperHealth, startKeeper } from '../../src/ledger/keeper.ts';
 import { type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { isAlive } from '../support/processes.ts';
 import { accountOf, chargeOnce, TestRoom } from './support.ts';
 
 let room: TestRoom;
@@ -35,19 +36,13 @@ async function start(durability: Durability = 'full', onHealth?: (health: Keeper
   return keeper;
 }
 
+/** How long a charge waits for a keeper that is started again on a busy machine. */
+const PATIENCE_MS = 60_000;
+
 async function open(durability: Durability = 'full', file = room.file): Promise<Meter> {
-  const meter = await openMeter({ file, durability });
+  const meter = await openMeter({ file, durability, patienceMs: PATIENCE_MS });
   meters.push(meter);
   return meter;
-}
-
-/** Whether a process runs or is stopped; one that nobody has waited for yet is dead. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 const usedInFile = (): unknown => room.ledger().database.prepare('SELECT used FROM meters').pluck().get();
@@ -86,7 +81,8 @@ describe('the keeper', () => {
     process.kill(pid!, 'SIGKILL');
     expect(await waiting).toEqual({ charged: true, remaining: 998 });
     expect(keeper.pid).not.toBe(pid);
-    expect(keeper.health).toEqual({ ready: true });
+    // The disk's word reaches the meter in the shared counters, the keeper's own report comes later.
+    await expect.poll(() => keeper.health).toEqual({ ready: true });
     expect(seen).toEqual([true, false, true]);
     expect(usedInFile()).toBe(2);
   });
@@ -98,7 +94,7 @@ describe('the keeper', () => {
       const reasons: string[] = [];
       const kills: [number, string][] = [];
       const keeper = await startKeeper(
-        { file: room.file, durability, patienceMs: 1_000 },
+        { file: room.file, durability, patienceMs: 3_000 },
         {
           onHealth: (health) => reasons.push(health.ready ? 'ready' : health.reason),
           onKill: (...kill) => kills.push(kill),
@@ -110,29 +106,28 @@ describe('the keeper', () => {
       const { pid } = keeper;
       process.kill(pid!, 'SIGSTOP');
       expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 998 });
-      await expect.poll(() => keeper.pid !== undefined && keeper.pid !== pid, { timeout: 8_000 }).toBe(true);
-      await expect.poll(() => keeper.health.ready, { timeout: 8_000 }).toBe(true);
-      expect(kills).toEqual([[pid, expect.stringContaining('showed no life for 2 s')]]);
+      await expect.poll(() => keeper.pid !== undefined && keeper.pid !== pid).toBe(true);
+      await expect.poll(() => keeper.health.ready).toBe(true);
+      expect(kills).toEqual([[pid, expect.stringContaining('showed no life for 4 s')]]);
       expect(reasons).toEqual(['ready', expect.stringMatching(/showed no life .* started again/), 'ready']);
       expect(usedInFile()).toBe(2);
       // The next one is given more time: what is slow must not become slower by new starts.
       process.kill(keeper.pid!, 'SIGSTOP');
-      await expect.poll(() => kills.length, { timeout: 8_000 }).toBe(2);
-      expect(kills[1]![1]).toContain('showed no life for 3 s');
+      await expect.poll(() => kills.length).toBe(2);
+      expect(kills[1]![1]).toContain('showed no life for 7 s');
     },
   );
 
   it('is left alone while it works, and when its parent was stopped', async () => {
     subscribe('acme', 1);
-    const keeper = await startKeeper({ file: room.file, patienceMs: 1_000 });
+    const keeper = await startKeeper({ file: room.file, patienceMs: 3_000 });
     keepers.push(keeper);
     const { pid } = keeper;
     // Nothing of what the keeper says is heard meanwhile.
-    const untilMs = performance.now() + 3_000;
-    while (performance.now() < untilMs);
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000);
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
     expect(keeper.pid).toBe(pid);
-  }, 20_000);
+  });
 
   it('that hangs is killed at its end, and the next start commits what it left', async () => {
     const key = subscribe('acme', 1000);
@@ -143,10 +138,8 @@ describe('the keeper', () => {
     process.kill(keeper.pid!, 'SIGSTOP');
     for (let i = 0; i < 20; i += 1) await chargeOnce(meter, accountOf(meter, key));
     const { pid } = keeper;
-    const startedMs = performance.now();
     await keeper.close(200);
-    expect(performance.now() - startedMs).toBeLessThan(3_000);
-    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    await expect.poll(() => isAlive(pid!)).toBe(false);
     expect(usedInFile()).toBe(1);
     await start('relaxed');
     expect(usedInFile()).toBe(21);
@@ -170,7 +163,7 @@ describe('the keeper', () => {
     });
     const pid = Number(stdout);
     expect(pid).toBeGreaterThan(0);
-    await expect.poll(() => isAlive(pid), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it('tells running workers of a change before the command ends', async () => {
@@ -197,7 +190,7 @@ describe('the keeper', () => {
     expect(() => restoreLedger({ backup, file: room.file, actor: 'op' })).toThrow(
       expect.objectContaining({ code: 'ledger_in_use' }),
     );
-  }, 20_000);
+  });
 
   it('starts over a damaged file, says why nothing is charged, and goes on when the file is replaced', async () => {
     mkdirSync(dirname(room.file), { recursive: true });
@@ -206,7 +199,7 @@ describe('the keeper', () => {
     expect(keeper.health).toMatchObject({ ready: false, reason: expect.stringContaining('SQLITE_NOTADB') });
     rmSync(room.file);
     const key = subscribe('acme', 5);
-    await expect.poll(() => keeper.health.ready, { timeout: 5_000 }).toBe(true);
+    await expect.poll(() => keeper.health.ready).toBe(true);
     const meter = await open();
     expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 4 });
   });

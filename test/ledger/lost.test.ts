@@ -236,19 +236,19 @@ describe("the keeper's process", () => {
     try {
       expect(keeper.health.ready).toBe(true);
       renameSync(room.file, `${room.file}.away`);
-      await expect.poll(() => keeper.health.ready, { timeout: 5_000 }).toBe(false);
+      await expect.poll(() => keeper.health.ready).toBe(false);
       const { pid } = keeper;
       process.kill(pid!, 'SIGKILL');
-      await expect.poll(() => keeper.pid !== pid && keeper.pid !== undefined, { timeout: 5_000 }).toBe(true);
+      await expect.poll(() => keeper.pid !== pid && keeper.pid !== undefined).toBe(true);
       await expect
-        .poll(() => keeper.health, { timeout: 5_000 })
+        .poll(() => keeper.health)
         .toMatchObject({
           ready: false,
           reason: expect.stringContaining('is gone or empty'),
         });
       expect(existsSync(room.file)).toBe(false);
       renameSync(`${room.file}.away`, room.file);
-      await expect.poll(() => keeper.health.ready, { timeout: 5_000 }).toBe(true);
+      await expect.poll(() => keeper.health.ready).toBe(true);
     } finally {
       await keeper.close();
     }

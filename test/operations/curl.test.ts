@@ -49,7 +49,9 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     ['an empty URL', [''], false],
     ['a URL that no parser takes', ['https://'], false],
   ])('%s', async (_name, args, expected) => {
-    expect(await allows(args)).toBe(expected);
+    // Two seconds without an answer are no verdict: a busy machine is asked again.
+    if (expected) await expect.poll(() => allows(args)).toBe(true);
+    else expect(await allows(args)).toBe(false);
   });
 
   test('a wrong key, no key file and no server allow nothing', async () => {
@@ -59,7 +61,7 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     expect(await allows(good, { PAGEGATE_HEADER: wrong })).toBe(false);
     expect(await allows(good, { PAGEGATE_HEADER: join(folder, 'none') })).toBe(false);
     expect(await allows(good, { PAGEGATE_SERVER: 'http://127.0.0.1:1' })).toBe(false);
-    expect(await allows(good)).toBe(true);
+    await expect.poll(() => allows(good)).toBe(true);
   });
 
   test('no proxy of the environment or of ~/.curlrc is given the key or decides', async () => {
@@ -73,7 +75,7 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     try {
       for (const name of ['http_proxy', 'https_proxy', 'all_proxy', 'ALL_PROXY']) {
         expect(await allows(['https://unknown.example.org/'], { [name]: address })).toBe(false);
-        expect(await allows(['https://shop.example.com/news'], { [name]: address })).toBe(true);
+        await expect.poll(() => allows(['https://shop.example.com/news'], { [name]: address })).toBe(true);
       }
       writeFileSync(join(folder, '.curlrc'), `proxy = ${address}\n`);
       for (const name of ['HOME', 'CURL_HOME', 'XDG_CONFIG_HOME']) {

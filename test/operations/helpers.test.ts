@@ -97,14 +97,14 @@ describe('a helper and a server', () => {
   });
 
   test('the URL is percent-encoded once, and the key goes into the header', async () => {
-    const asker = createAsker({ server: address, keyFile, timeoutMs: 2000 });
+    const asker = createAsker({ server: address, keyFile, timeoutMs: 60_000 });
     expect(await asker.ask('http://a.example/?x=1&y=%2F+', 'POST')).toMatchObject({ allowed: true });
     expect(seen.at(-1)).toBe('/api/check?url=http%3A%2F%2Fa.example%2F%3Fx%3D1%26y%3D%252F%2B&method=POST pg_test');
     asker.close();
   });
 
   test.each(['cut', 'large', 'moved'])('an answer that is %s allows nothing', async (kind) => {
-    const asker = createAsker({ server: address, keyFile, timeoutMs: 2000 });
+    const asker = createAsker({ server: address, keyFile, timeoutMs: 60_000 });
     expect(await asker.ask(`http://${kind}/`, 'GET')).toMatchObject({ allowed: false, verdict: 'error' });
     asker.close();
   });
@@ -117,15 +117,19 @@ describe('a helper and a server', () => {
 
   test('the Squid helper as a process answers each line, asks no proxy, and ends with its input', async () => {
     const helper = new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url).pathname;
-    const child = spawn(process.execPath, [helper, '--server', address, '--key-file', keyFile], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      env: {
-        ...process.env,
-        NODE_USE_ENV_PROXY: '1',
-        http_proxy: 'http://127.0.0.1:1',
-        HTTP_PROXY: 'http://127.0.0.1:1',
+    const child = spawn(
+      process.execPath,
+      [helper, '--server', address, '--key-file', keyFile, '--timeout-ms', '60000'],
+      {
+        stdio: ['pipe', 'pipe', 'inherit'],
+        env: {
+          ...process.env,
+          NODE_USE_ENV_PROXY: '1',
+          http_proxy: 'http://127.0.0.1:1',
+          HTTP_PROXY: 'http://127.0.0.1:1',
+        },
       },
-    });
+    );
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
       output += chunk;
@@ -172,7 +176,7 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('a server with TL
       server: `https://${host}:${port}`,
       keyFile: join(folder, 'key'),
       caFile,
-      timeoutMs: 2000,
+      timeoutMs: 60_000,
     });
     expect((await asker.ask('https://a.example/', 'GET')).allowed).toBe(allowed);
     asker.close();

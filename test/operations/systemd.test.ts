@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 30_000 });
+const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 120_000 });
 
 test('the units are the server, the refresh with its timer, and the adapter for nginx', () => {
   const expected = ['nginx-auth.service', 'refresh.service', 'refresh.timer'].map((name) => `pagegate-${name}`);

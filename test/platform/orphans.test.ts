@@ -1,9 +1,9 @@
 /** Children are killed with their parent, however many there are, and forgotten when they end. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { killWithUs } from '../../src/platform/orphans.ts';
+import { isAlive } from '../support/processes.ts';
 
 const MODULE = new URL('../../src/platform/orphans.ts', import.meta.url).href;
 
@@ -17,15 +17,6 @@ it('takes one listener for all children', () => {
   }
   expect(process.listenerCount('exit')).toBe(before);
 });
-
-/** Whether a process runs: one that nobody has waited for yet runs no more. */
-function runs(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
 
 it('kills those that are left, and only those', async () => {
   const program = `
@@ -42,5 +33,5 @@ it('kills those that are left, and only those', async () => {
     });`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
   expect(stdout).toMatch(/^\d+\n$/);
-  await expect.poll(() => runs(Number(stdout))).toBe(false);
+  await expect.poll(() => isAlive(Number(stdout))).toBe(false);
 });

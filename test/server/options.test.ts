@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { requestText } from '../support/raw-http.ts';
+import { askOn, requestText } from '../support/raw-http.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -60,7 +60,7 @@ describe('index.subdomains', () => {
     });
     expect((await server.check('?domain=example.com')).body.matched.id).toBe('classified_read');
     const log = join(server.paths.logDir, 'decisions-0.ndjson');
-    await expect.poll(() => readFileSync(log, 'utf8').split('\n').length, { timeout: 5_000 }).toBe(3);
+    await expect.poll(() => readFileSync(log, 'utf8').split('\n').length).toBe(3);
     expect(JSON.parse(readFileSync(log, 'utf8').split('\n')[0]!)).toMatchObject({
       host: 'evil-user.example.com',
       domain: 'example.com',
@@ -86,7 +86,7 @@ describe('decision_log', () => {
     await server.check('?domain=unknown.net&method=POST');
     await server.check('?domain=%zz');
     await server.check('?domain=example.com', { 'x-api-key': 'wrong' });
-    await expect.poll(() => lines().length, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => lines().length).toBe(2);
     expect(lines()).toMatchObject([
       { method: 'GET', scheme: 'https', host: 'www.example.com', path: '/a/b', domain: 'example.com', found: true },
       { method: 'POST', host: 'unknown.net', domain: 'unknown.net', found: false, verdict: 'deny' },
@@ -94,9 +94,9 @@ describe('decision_log', () => {
     const text = readFileSync(join(server.paths.logDir, 'decisions-0.ndjson'), 'utf8');
     expect(text).not.toMatch(/SECRET|pg_/);
     expect(statSync(join(server.paths.logDir, 'decisions-0.ndjson')).mode & 0o777).toBe(0o600);
-    expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
-      /^pagegate_decision_log_lines_total 2$/m,
-    );
+    await expect
+      .poll(async () => (await read(await fetch(`${server.adminUrl}/metrics`))).text)
+      .toMatch(/^pagegate_decision_log_lines_total 2$/m);
   });
 
   it('is off as shipped', async () => {
@@ -116,18 +116,18 @@ describe('server.max_connections', () => {
     const open = async (): Promise<string> => {
       const socket = connect({ port: server.port, host: '127.0.0.1' });
       sockets.push(socket);
-      return new Promise((resolve) => {
-        socket.on('error', () => {});
-        socket.once('close', () => resolve('closed'));
-        socket.once('data', (chunk) => resolve(String(chunk).slice(9, 12)));
-        socket.write(requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]));
-      });
+      socket.on('error', () => {});
+      const request = requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]);
+      return askOn(socket, request).then(
+        ({ status }) => String(status),
+        () => 'closed',
+      );
     };
     try {
       expect([await open(), await open(), await open()]).toEqual(['200', '200', '200']);
       expect(await open()).toBe('closed');
       sockets[0]!.destroy();
-      await expect.poll(open, { timeout: 5_000 }).toBe('200');
+      await expect.poll(open).toBe('200');
       expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
         /^pagegate_connections_refused_total [1-9]/m,
       );

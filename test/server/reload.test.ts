@@ -115,7 +115,7 @@ describe('without being told', () => {
       expect([none.status, none.body.error, none.headers.get('retry-after')]).toEqual([503, 'no_index', '5']);
       expect((await read(await fetch(`${other.adminUrl}/readyz`))).status).toBe(503);
       other.publish(3, entries(3));
-      await expect.poll(async () => (await other.check('?domain=site-1.com')).status, { timeout: 5_000 }).toBe(200);
+      await expect.poll(async () => (await other.check('?domain=site-1.com')).status).toBe(200);
       expect((await read(await fetch(`${other.adminUrl}/readyz`))).status).toBe(200);
     } finally {
       await other.stop();
@@ -136,11 +136,11 @@ describe('without being told', () => {
       expect(await verdict()).toBe('allow');
       writeFileSync(file, policy([{ ...own, verdict: 'nonsense' }]));
       await expect
-        .poll(async () => (await other.server.status()).workers, { timeout: 5_000 })
+        .poll(async () => (await other.server.status()).workers)
         .toMatchObject([{ problems: { policy: expect.any(String) } }]);
       expect(await verdict()).toBe('allow');
       writeFileSync(file, policy([own]));
-      await expect.poll(verdict, { timeout: 5_000 }).toBe('deny');
+      await expect.poll(verdict).toBe('deny');
       expect((await other.server.status()).workers).toMatchObject([{ problems: {} }]);
     } finally {
       await other.stop();

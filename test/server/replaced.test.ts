@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createCertificate } from '../../tools/certificate.ts';
+import { createCertificate, putPem } from '../../tools/certificate.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let dir: string;
@@ -16,9 +16,8 @@ const policy = (note: string) => {
 };
 const installCertificate = (name: string): void => {
   const { certificate, key } = createCertificate(name);
-  writeFileSync(file('cert.pem'), certificate);
-  writeFileSync(file('key.pem'), key, { mode: 0o600 });
-  chmodSync(file('key.pem'), 0o600);
+  putPem(file('cert.pem'), certificate);
+  putPem(file('key.pem'), key);
 };
 
 const start = async (withTls: boolean): Promise<void> => {
@@ -45,7 +44,7 @@ afterEach(async () => {
 /** Kills workers and waits for as many new ones. */
 async function replace(pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGKILL');
-  await expect.poll(() => server.server.pids.filter((pid) => !pids.includes(pid)).length, { timeout: 20_000 }).toBe(2);
+  await expect.poll(() => server.server.pids.filter((pid) => !pids.includes(pid)).length).toBe(2);
 }
 const problems = async () => {
   const { workers } = await server.server.status();
@@ -94,21 +93,21 @@ describe('after the death of all workers', () => {
 
   it.each<[string, () => void]>([
     ['the key may be read by everybody', () => chmodSync(file('key.pem'), 0o644)],
-    ['the key does not fit', () => writeFileSync(file('key.pem'), createCertificate('x').key, { mode: 0o600 })],
+    ['the key does not fit', () => putPem(file('key.pem'), createCertificate('x').key)],
     ['the certificate is gone', () => rmSync(file('cert.pem'))],
   ])('where %s, the certificate that was taken into use last goes on', async (_, spoil) => {
     await start(true);
     installCertificate('second.test');
-    await expect.poll(nameOnPort, { timeout: 10_000 }).toBe('second.test');
+    await expect.poll(nameOnPort).toBe('second.test');
     await server.server.reload();
     spoil();
-    await expect.poll(problems, { timeout: 10_000 }).toEqual([['certificate'], ['certificate']]);
+    await expect.poll(problems).toEqual([['certificate'], ['certificate']]);
     await replace(server.server.pids);
     for (let i = 0; i < 10; i += 1) expect(await nameOnPort()).toBe('second.test');
     expect(await problems()).toEqual([['certificate'], ['certificate']]);
     expect(await health()).toBe(200);
     installCertificate('third.test');
-    await expect.poll(problems, { timeout: 10_000 }).toEqual([[], []]);
+    await expect.poll(problems).toEqual([[], []]);
     expect(await nameOnPort()).toBe('third.test');
     expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
       /^pagegate_certificate_expiry_seconds 2\d{6}/m,
@@ -125,9 +124,7 @@ describe('after the death of all workers', () => {
     expect((await answers(4)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     writeFileSync(file('policy.json'), policy('Our second note.'));
     await expect
-      .poll(async () => (await answers(8)).every(({ body }) => body.matched.note === 'Our second note.'), {
-        timeout: 10_000,
-      })
+      .poll(async () => (await answers(8)).every(({ body }) => body.matched.note === 'Our second note.'))
       .toBe(true);
     expect((await answers(1))[0]!.body.language).toBe('de');
   });
@@ -152,12 +149,12 @@ describe('a worker that replaces another', () => {
     chmodSync(join(server.paths.indexDir, 'generations/1/index.pgx'), 0o666);
     process.kill(victim!, 'SIGKILL');
     await expect
-      .poll(async () => (await server.server.status()).warnings, { timeout: 20_000 })
+      .poll(async () => (await server.server.status()).warnings)
       .toEqual(expect.arrayContaining([expect.stringMatching(/^worker 0 cannot be started and is tried again: /)]));
     expect(server.server.pids).toEqual([other]);
     for (const { status } of await answers(40)) expect(status).toBe(200);
     chmodSync(join(server.paths.indexDir, 'generations/1/index.pgx'), 0o444);
-    await expect.poll(() => server.server.pids.length, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => server.server.pids.length).toBe(2);
     for (const { status } of await answers(40)) expect(status).toBe(200);
   });
 
@@ -176,7 +173,7 @@ describe('a worker that replaces another', () => {
     await expect.poll(async () => (await answers(8)).every(({ body }) => body.language === 'fr')).toBe(true);
     const second = join(server.paths.indexDir, 'generations/2/index.pgx');
     for (const pid of [...server.server.pids, process.pid])
-      await expect.poll(() => new Set(openIndexes(pid)), { timeout: 5_000 }).toEqual(new Set([second]));
+      await expect.poll(() => new Set(openIndexes(pid))).toEqual(new Set([second]));
   });
 });
 

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control.ts';
+import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { type Installed, install, read } from '../support/server.ts';
 
@@ -42,11 +43,20 @@ async function serve(...flags: string[]): Promise<string> {
       output += chunk;
     });
   }
-  await expect.poll(() => output, { timeout: 30_000 }).toMatch(/pagegate serves \S+ /);
+  await expect.poll(() => output).toMatch(/pagegate serves \S+ /);
   return /pagegate serves (\S+) /.exec(output)![1]!;
 }
 
 const run = (...words: string[]) => pagegate([...words, '--config', configFile]);
+/** The same beside other things. */
+const runMeanwhile = (...args: string[]) =>
+  new Promise<{ readonly status: unknown; readonly stdout: string }>((resolve) => {
+    execFile(process.execPath, [CLI, ...args, '--config', configFile], (error, stdout) =>
+      resolve({ status: error?.code ?? 0, stdout }),
+    );
+  });
+/** Exit code and signal, once everything that it and its children wrote has been read. */
+const end = (child: ChildProcess): Promise<unknown[]> => once(child, 'close');
 const ask = async (url: string, value = SECRET_URL) =>
   read(
     await fetch(`${url}?url=${encodeURIComponent(value)}`, {
@@ -57,8 +67,6 @@ const workerPids = async (): Promise<number[]> => {
   const status = (await askServer(installation.paths.socket, 'status')) as { workers: { pid: number }[] };
   return status.workers.map((worker) => worker.pid);
 };
-const isAlive = (pid: number): boolean =>
-  existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
@@ -84,9 +92,9 @@ describe('pagegate serve', () => {
     expect(run('reload').status).toBe(6);
     installation.publish(4, [{ domain: 'plain.org' }]);
     server!.kill('SIGHUP');
-    await expect.poll(async () => (await ask(url)).body.found, { timeout: 10_000 }).toBe(false);
+    await expect.poll(async () => (await ask(url)).body.found).toBe(false);
 
-    const ended = once(server!, 'exit');
+    const ended = end(server!);
     expect(run('drain').status).toBe(0);
     expect(await ended).toEqual([0, null]);
     expect(run('status').status).toBe(4);
@@ -101,14 +109,14 @@ describe('pagegate serve', () => {
     const pids = await workerPids();
     expect((await ask(url)).status).toBe(200);
     server!.kill('SIGTERM');
-    expect(await once(server!, 'exit')).toEqual([0, null]);
+    expect(await end(server!)).toEqual([0, null]);
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
   it('a start while the earlier one stops waits for its end', async () => {
     await serve();
     const earlier = server!;
-    const ended = once(earlier, 'exit');
+    const ended = end(earlier);
     earlier.kill('SIGTERM');
     const url = await serve();
     expect((await ask(url)).status).toBe(200);
@@ -121,12 +129,9 @@ describe('pagegate serve', () => {
     expect((await ask(url)).status).toBe(200);
     const pids = childPids();
     process.kill(keeperPid(), 'SIGSTOP');
-    const startedMs = performance.now();
     server!.kill('SIGTERM');
-    expect(await once(server!, 'exit')).toEqual([0, null]);
-    // server.drain_seconds is 5.
-    expect(performance.now() - startedMs).toBeLessThan(12_000);
-    expect(pids.filter(isAlive)).toEqual([]);
+    expect(await end(server!)).toEqual([0, null]);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
     expect(output).toMatch(/"keeper_killed".*did not end in time/);
   });
 
@@ -139,8 +144,8 @@ describe('pagegate serve', () => {
     server!.kill('SIGTERM');
     await expect.poll(() => output).toContain('"stopping"');
     server!.kill('SIGTERM');
-    expect(await once(server!, 'exit')).toEqual([130, null]);
-    await expect.poll(() => pids.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+    expect(await end(server!)).toEqual([130, null]);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
   it('a worker that hangs is named by health, status and reload, then killed and replaced', async () => {
@@ -149,17 +154,26 @@ describe('pagegate serve', () => {
     const pids = await workerPids();
     const [hanging] = pids;
     process.kill(hanging!, 'SIGSTOP');
-    const startedMs = performance.now();
-    const health = await read(await fetch(`${admin}/readyz`));
-    expect(performance.now() - startedMs).toBeLessThan(4_000);
-    expect([health.status, health.text]).toEqual([503, expect.stringContaining(`worker 0 (pid ${hanging}) `)]);
-    expect((await read(await fetch(`${admin}/metrics`))).text).toMatch(/^pagegate_workers 1$/m);
-    const status = run('status');
+    // All at once: the worker is killed after ten seconds.
+    const [health, metrics, status, reload] = await Promise.all([
+      fetch(`${admin}/readyz`).then(read),
+      fetch(`${admin}/metrics`).then(read),
+      runMeanwhile('status'),
+      runMeanwhile('reload'),
+    ]);
+    expect([health.status, health.text]).toEqual([
+      503,
+      expect.stringMatching(
+        `worker 0 \\(pid ${hanging}\\) (did not answer \\W+status\\W+ within 2 s|has not answered for)`,
+      ),
+    ]);
+    expect(metrics.text).toMatch(/^pagegate_workers 1$/m);
     expect([status.status, status.stdout]).toEqual([4, expect.stringMatching(/no answer/)]);
-    const reload = run('reload');
-    expect(performance.now() - startedMs).toBeLessThan(20_000);
-    expect([reload.status, reload.stdout]).toEqual([6, expect.stringContaining('Worker 0 did not do it: it did not')]);
-    await expect.poll(workerPids, { timeout: 10_000 }).toEqual([expect.any(Number), pids[1]]);
+    expect([reload.status, reload.stdout]).toEqual([
+      6,
+      expect.stringMatching(/Worker 0 did not do it: it did not answer for \d+ s and was killed/),
+    ]);
+    await expect.poll(workerPids).toEqual([expect.any(Number), pids[1]]);
     expect(isAlive(hanging!)).toBe(false);
     expect(output).toMatch(/"worker_silent".*"worker":0/);
     expect(output).not.toContain('could not start');
@@ -172,7 +186,7 @@ describe('pagegate serve', () => {
     const pids = await workerPids();
     server!.kill('SIGKILL');
     await once(server!, 'exit');
-    await expect.poll(() => pids.filter(isAlive), { timeout: 15_000 }).toEqual([]);
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
     const url = await serve();
     expect((await ask(url)).status).toBe(200);
     server!.kill('SIGTERM');

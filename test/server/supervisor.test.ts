@@ -97,7 +97,7 @@ describe('a worker that hangs', () => {
     workers[1]!.requests = 7;
     await expect.poll(() => supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
     workers[1]!.hangs = true;
-    await expect.poll(() => supervisor.pids, { timeout: 8_000 }).toEqual([100, 102]);
+    await expect.poll(() => supervisor.pids).toEqual([100, 102]);
     expect(log).toEqual([
       expect.stringMatching(/^error worker_silent .*"worker":1,"pid":101,"silent_seconds":3/),
       expect.stringMatching(/^error worker_died .*"worker":1,"pid":101/),
@@ -105,7 +105,7 @@ describe('a worker that hangs', () => {
     ]);
     expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
     expect((await supervisor.ask('status')).missing).toEqual([]);
-  }, 15_000);
+  });
 
   it('is given twice as long after each end in a row, however long that is', async () => {
     vi.useFakeTimers();
@@ -126,16 +126,16 @@ describe('a worker that hangs', () => {
     await startWith(60_000);
     workers[1]!.hangs = true;
     const missing = { worker: 1, pid: 101, listens: true };
-    const startedMs = performance.now();
+    const ask = vi.spyOn(workers[1]!, 'ask');
     expect(await supervisor.ask('status')).toMatchObject({
       answers: [{ worker: 0 }],
       missing: [{ ...missing, reason: expect.stringContaining('did not answer') }],
     });
-    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    expect(ask).toHaveBeenCalledWith('status', 2_000);
     await expect
-      .poll(async () => (await supervisor.ask('status')).missing, { timeout: 8_000 })
+      .poll(async () => (await supervisor.ask('status')).missing)
       .toEqual([{ ...missing, reason: expect.stringMatching(/^has not answered for \d+ s$/) }]);
-  }, 15_000);
+  });
 
   it('does not hold up a reload for longer than it lives', async () => {
     await startWith(2_000);
@@ -143,7 +143,7 @@ describe('a worker that hangs', () => {
     const { answers, missing } = await supervisor.ask('reload');
     expect(answers).toMatchObject([{ worker: 0 }]);
     expect(missing).toMatchObject([{ worker: 1, pid: 101, reason: expect.stringMatching(/^did not answer for 3 s/) }]);
-  }, 15_000);
+  });
 
   it('is told apart from one that ended and cannot be started', async () => {
     await startWith(60_000);
@@ -153,7 +153,7 @@ describe('a worker that hangs', () => {
     workers[0]!.kill();
     const reason = 'cannot be started and is tried again: the disk is gone';
     await expect
-      .poll(async () => (await supervisor.ask('status')).missing, { timeout: 5_000 })
+      .poll(async () => (await supervisor.ask('status')).missing)
       .toEqual([{ worker: 0, pid: null, listens: false, reason }]);
   });
 });

@@ -1,11 +1,11 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCertificate } from '../../tools/certificate.ts';
-import { requestText } from '../support/raw-http.ts';
+import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { askOn, requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'pagegate-tls-'));
@@ -13,8 +13,8 @@ const files = { certificate_file: join(dir, 'cert.pem'), key_file: join(dir, 'ke
 
 function install(commonName: string): void {
   const { certificate, key } = createCertificate(commonName);
-  writeFileSync(files.certificate_file, certificate);
-  writeFileSync(files.key_file, key, { mode: 0o600 });
+  putPem(files.certificate_file, certificate);
+  putPem(files.key_file, key);
 }
 
 let server: TestServer;
@@ -47,12 +47,8 @@ async function open(version?: Version): Promise<TLSSocket> {
 const nameOf = (socket: TLSSocket): string => String(socket.getPeerCertificate().subject.CN);
 
 async function ask(socket: TLSSocket): Promise<string> {
-  const answer = new Promise<string>((resolve, reject) => {
-    socket.once('data', (chunk) => resolve(String(chunk)));
-    socket.once('close', () => reject(new Error('closed')));
-  });
-  socket.write(requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]));
-  return answer;
+  const request = requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]);
+  return (await askOn(socket, request)).body;
 }
 
 describe('TLS in the server', () => {
@@ -117,12 +113,8 @@ describe('TLS in the server', () => {
   });
 
   it.each<[string, () => void, RegExp]>([
-    [
-      'a key that does not belong to it',
-      () => writeFileSync(files.key_file, createCertificate('x').key, { mode: 0o600 }),
-      /does not belong/,
-    ],
-    ['no certificate at all', () => writeFileSync(files.certificate_file, 'nonsense'), /refused/],
+    ['a key that does not belong to it', () => putPem(files.key_file, createCertificate('x').key), /does not belong/],
+    ['no certificate at all', () => putPem(files.certificate_file, 'nonsense'), /refused/],
     ['a key that everybody may read', () => chmodSync(files.key_file, 0o644), /chmod/],
   ])('%s is refused, the old one goes on', async (_, spoil, expected) => {
     install('good.test');

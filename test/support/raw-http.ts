@@ -1,7 +1,7 @@
 /** HTTP/1.1 over a bare socket: what is sent is exactly what the test says, and every byte of the answer is seen. */
 import { connect, type Socket } from 'node:net';
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** One response, as it came. Header names in lower case; a header sent twice is joined by a line feed, which no value contains. */
 export interface RawResponse {
@@ -123,6 +123,25 @@ export async function converse(port: number, texts: readonly string[], from: str
     socket.on('close', () => clearTimeout(timer));
   }).finally(() => socket.destroy());
   return responses;
+}
+
+/** Sends a request over an open connection, which stays open, and reads its answer whole. Rejects when the connection is closed instead. */
+export function askOn(socket: Socket, request: string): Promise<RawResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<RawResponse>();
+  let received: Buffer = Buffer.alloc(0);
+  const onData = (chunk: Buffer): void => {
+    received = Buffer.concat([received, chunk]);
+    const one = parseOne(received);
+    if (one !== undefined) resolve(one.response);
+  };
+  const onClose = (): void => reject(new Error(`closed after ${received.length} bytes`));
+  socket.on('data', onData);
+  socket.on('close', onClose);
+  socket.write(request);
+  return promise.finally(() => {
+    socket.off('data', onData);
+    socket.off('close', onClose);
+  });
 }
 
 async function send(socket: Socket, chunks: readonly (string | Uint8Array)[], pauseMs: number): Promise<void> {

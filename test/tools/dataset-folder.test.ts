@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** Runs the generator in a shell, with whatever limits come first. */
 function generate(out: string, before = ''): { readonly status: number | null; readonly stderr: string } {
   const command = `${before} exec "${process.execPath}" "${tool}" --records 2000 --workers 1 --out ${out}`;
-  return spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 60_000 });
+  return spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 300_000 });
 }
 
 describe('the generator’s folder', () => {

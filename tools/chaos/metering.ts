@@ -20,6 +20,9 @@ type Deed = (typeof DEEDS)[number];
 /** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
 const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary']);
 
+/** A full disk is noticed by the next commit. */
+const NOTICED_DEADLINE_MS = 30_000;
+
 export interface ChaosOptions {
   readonly rounds: number;
   readonly seed: number;
@@ -56,8 +59,17 @@ async function pause(pid: number, forMs: number): Promise<void> {
   process.kill(pid, 'SIGCONT');
 }
 
+interface Scene {
+  readonly installation: ServedInstallation;
+  readonly random: Random;
+  /** A key to ask with until the server is whole again. */
+  readonly key: string;
+  /** Whether a client has been refused by now. */
+  readonly isRefused: () => boolean;
+}
+
 /** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
-async function act(installation: ServedInstallation, deed: Deed, random: Random, key: string): Promise<void> {
+async function act(deed: Deed, { installation, random, key, isRefused }: Scene): Promise<void> {
   const { workers, keeper, primary } = installation;
   const pid = deed.endsWith('worker')
     ? workers[random.below(workers.length)]
@@ -77,6 +89,8 @@ async function act(installation: ServedInstallation, deed: Deed, random: Random,
     // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);
     await sleep(200 + random.below(500));
+    const deadline = Date.now() + NOTICED_DEADLINE_MS;
+    while (!isRefused() && Date.now() < deadline) await sleep(20);
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:']);
   }
   await installation.recovered(key);
@@ -103,7 +117,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       const running = clients.map((client) => client.run());
       try {
         await sleep(50 + random.below(250));
-        await act(installation, deed, random, probe);
+        const isRefused = (): boolean => clients.some((client) => client.count(503) > 0);
+        await act(deed, { installation, random, key: probe, isRefused });
         await sleep(20 + random.below(100));
       } catch (error) {
         failures.push(`round ${round}, ${deed}: ${(error as Error).message}`);

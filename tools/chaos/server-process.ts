@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PAGEGATE } from '../installation.ts';
 
-export const START_DEADLINE_MS = 30_000;
-const STOP_DEADLINE_MS = 60_000;
+export const START_DEADLINE_MS = 120_000;
+const STOP_DEADLINE_MS = 120_000;
 
 export class ServerProcess {
   readonly #child: ChildProcess;
