@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/integrations/**', 'node_modules/**'],
+    setupFiles: ['./test/support/seed.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: PATIENCE_MS,
