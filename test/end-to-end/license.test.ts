@@ -45,6 +45,6 @@ describe('contract license', () => {
     await deployment.restart();
     const response = await ask(deployment.port, { query: 'url=stripe.com', key: deployment.keys.pro });
     expectError(response, 503, 'no_index');
-    expect(deployment.log()).toMatch(/license_missing/);
+    await expect.poll(() => deployment.log()).toMatch(/license_missing/);
   });
 });
