@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** Only what hangs is to run into these: a busy machine may be twenty times slower than an idle one. */
-const PATIENCE_MS = 300_000;
+const PATIENCE_MS = 600_000;
 
 export default defineConfig({
   test: {
@@ -12,7 +12,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: PATIENCE_MS,
     hookTimeout: PATIENCE_MS,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 120_000 } },
     reporters: ['default', './test/plain-summary.ts'],
   },
 });

@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the generator in a shell, with whatever limits come first. */
+/** Runs the generator in a shell, with whatever limits come first; `out` is the shell's word for where. */
 function generate(out: string, before = ''): { readonly status: number | null; readonly stderr: string } {
   const command = `${before} exec "${process.execPath}" "${tool}" --records 2000 --workers 1 --out ${out}`;
   return spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 300_000 });
@@ -28,12 +28,12 @@ describe('the generator’s folder', () => {
     for (const { name } of files) writeFileSync(join(out, name), 'x');
     writeFileSync(join(out, 'manifest.json'), JSON.stringify({ dataset: DATASET_ID, files }));
     writeFileSync(join(out, 'manifest.json.sig'), 'x');
-    expect(generate(out)).toMatchObject({ status: 0 });
+    expect(generate(`'${out}'`)).toMatchObject({ status: 0 });
     expect(readdirSync(out).sort()).toEqual(['manifest.json', 'part-0.ndjson']);
     expect(readdirSync(folder)).toContain('outside.ndjson');
     // A drop that was not generated to its end has no manifest, and is written over.
     rmSync(join(out, 'manifest.json'));
-    expect(generate(out)).toMatchObject({ status: 0 });
+    expect(generate(`'${out}'`)).toMatchObject({ status: 0 });
   });
 
   it.each([
@@ -52,9 +52,9 @@ describe('the generator’s folder', () => {
     writeFileSync(join(folder, 'file'), '');
     const attempts = [
       generate('- >/dev/full'),
-      generate(join(folder, 'file')),
+      generate(`'${join(folder, 'file')}'`),
       generate('/proc/nowhere'),
-      generate(join(folder, 'small'), 'ulimit -f 100;'),
+      generate(`'${join(folder, 'small')}'`, 'ulimit -f 100;'),
     ];
     for (const { status, stderr } of attempts) {
       expect(status).toBe(7);
