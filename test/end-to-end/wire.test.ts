@@ -356,5 +356,6 @@ describe('the wire', () => {
       const response = await ask(port, { query, key });
       expect(() => JSON.parse(response.body)).not.toThrow();
     }
+    left = await sane(port, key);
   });
 });

@@ -308,7 +308,7 @@ describe('a ledger that cannot be written', () => {
   it('a keeper that does not answer: the charge is taken back in time, none is made until it answers again', async () => {
     await start(5);
     const link = new TestLink(committer);
-    const meter = await room.meter(committer, { patienceMs: 50, link });
+    const meter = await room.meter(committer, { patienceMs: 1_000, link });
     link.isCut = true;
     expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
     expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
