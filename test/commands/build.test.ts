@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { describeProgress } from '../../src/commands/build.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop } from '../builder/drop.ts';
@@ -17,8 +17,11 @@ beforeAll(async () => {
   await makeDrop(join(folder, 'small'), { 'a.ndjson': lines });
   const many = Array.from({ length: 150_000 }, (_, i) => ({ domain: `www.host-${i}.example`, x: 1 }));
   await makeDrop(join(folder, 'large'), { 'a.ndjson': many });
-  mkdirSync(join(folder, 'out'));
   out = join(folder, 'out', 'index.pgx');
+});
+beforeEach(() => {
+  rmSync(join(folder, 'out'), { recursive: true, force: true });
+  mkdirSync(join(folder, 'out'));
 });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -54,7 +57,6 @@ describe('pagegate build', () => {
     expect(stdout).toMatch(/domain_single_label +1\n/);
     expect(stdout).toMatch(/global_rank_out_of_range +1\n/);
     expect(readdirSync(join(folder, 'out')).sort()).toEqual(['index.pgx', 'index.pgx.rejects.ndjson']);
-    rmSync(`${out}.rejects.ndjson`);
   });
 
   it('reports as JSON', async () => {
@@ -95,7 +97,6 @@ describe('pagegate build', () => {
     ['a termination signal', 'SIGTERM'],
     ['a terminal that goes away', 'SIGHUP'],
   ] as const)('stops at %s and leaves nothing behind', async (_, signal) => {
-    rmSync(out, { force: true });
     const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
     while (readdirSync(join(folder, 'out')).length === 0 && child.exitCode === null) await wait(5);
     child.kill(signal);
@@ -104,7 +105,6 @@ describe('pagegate build', () => {
   });
 
   it('removes what a killed build left', async () => {
-    rmSync(out, { force: true });
     const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
     const inside = (): string[] => readdirSync(join(folder, 'out'), { recursive: true, encoding: 'utf8' });
     while (!inside().some((path) => path.endsWith('/lock')) && child.exitCode === null) await wait(5);
