@@ -43,7 +43,11 @@ interface Ended {
 async function run(drop: string, workers: number, blocks = 'unlimited', interruptMs?: number): Promise<Ended> {
   const args = ['build', join(folder, drop), '--out', out, '--workers', `${workers}`, '--json'];
   const script = 'ulimit -f "$0"; exec "$@"';
-  const child = spawn('bash', ['-c', script, blocks, PAGEGATE, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn('bash', ['-c', script, blocks, PAGEGATE, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Of a locale that is not installed, bash has something to say.
+    env: { ...process.env, LC_ALL: 'C' },
+  });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
