@@ -137,7 +137,7 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
     if (rule.kind !== 'pattern' || rule.verdict !== 'deny') continue;
     for (const condition of rule.when ?? []) {
       const isPlain = condition.at === undefined || condition.at === 'any';
-      const isExcused = condition.not_reading === true || condition.not_documentation === true;
+      const isExcused = [condition.not_reading, condition.not_documentation, condition.not_topic].includes(true);
       if (condition.segment === undefined || !isPlain || condition.also !== undefined || isExcused) continue;
       const list = tokens.ordinal(condition.segment);
       if (list !== undefined && !anywhere.has(list)) anywhere.set(list, rule.id);

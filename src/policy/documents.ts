@@ -26,13 +26,16 @@ export interface SecretToken {
 export interface Condition {
   /** Token list that a whole path segment is in. */
   readonly segment?: string;
-  readonly at?: 'any' | 'first' | 'last';
+  /** `before_id`: right before the last segment, where that is a number or a key. */
+  readonly at?: 'any' | 'first' | 'last' | 'before_id';
   /** Token list that another segment is in as well. */
   readonly also?: string;
   /** The rule does not hold below a segment (or on a host) that announces reading matter. */
   readonly not_reading?: boolean;
   /** As `not_reading`, but reading matter that is also a working part of a site (`/products/…`, `/support/…`) does not excuse. */
   readonly not_documentation?: boolean;
+  /** The rule does not hold below a segment under which every word is a topic (`/reference/…`, `/man1/…`). Only where `at` is not given. */
+  readonly not_topic?: boolean;
   /** The rule also holds for titles (`/wiki/…`) and files of a source tree (`/blob/main/…`), which say nothing about the page's purpose. */
   readonly even_quoted?: boolean;
   /** Token list that the host's first label is in, below the registrable domain. */

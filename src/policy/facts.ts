@@ -23,6 +23,12 @@ export const SEEN = {
   undocumented_first: 512,
   /** A title, or a file of a source tree: none of the others is said of it. */
   quoted: 1024,
+  /** For segments that no shelf of topics comes before, the first of them all once more. */
+  untopical_any: 2048,
+  /** Right before the last segment, where that is a number or a key. */
+  before_id: 4096,
+  unread_before_id: 8192,
+  undocumented_before_id: 16384,
 } as const;
 
 const MAX_EXTENSION_LENGTH = 10;
@@ -31,9 +37,12 @@ const MAX_EXTENSION_LENGTH = 10;
 const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
   (
     'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
-    'doc docx odt xls xlsx ods ppt pptx csv tsv xml rss atom xsd wasm'
+    'doc docx odt xls xlsx ods ppt pptx csv tsv xml rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
+    'yml yaml diff patch gz tgz zip'
   ).split(' '),
 );
+
+const NO_LISTS: readonly number[] = Object.freeze([]);
 
 /** Extensions behind the name of a method. */
 const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
@@ -45,6 +54,8 @@ export interface ReadingLists {
   readonly workingPlace: number;
   /** Segments before a title. */
   readonly titleOpener: number;
+  /** Segments below which a word names a topic, the words for a login too. */
+  readonly topicPlace: number;
   /** Query parameters that hold a title. */
   readonly titleName: number;
   /** Query parameters that hold the path of a page where they stand on a front page, and are a search elsewhere. */
@@ -99,6 +110,7 @@ export class Facts {
   /** Segments from this one on are quoted; the one before is the branch. */
   private quotedFrom = 0;
   private isTitleNext = false;
+  private isTopic = false;
 
   /** `relevant` says for each token list whether a condition asks for it. */
   constructor(tokens: TokenIndex, lists: ReadingLists, relevant: Uint8Array) {
@@ -159,6 +171,7 @@ export class Facts {
     this.tail = [];
     this.beforeTail = [];
     this.isTitleNext = false;
+    this.isTopic = false;
     this.quotedFrom = Number.POSITIVE_INFINITY;
     let position = 0;
     for (let start = 0; start < path.length; ) {
@@ -175,6 +188,9 @@ export class Facts {
     }
     this.markAll(this.tail, this.tailLast);
     if (this.tail.includes(this.lists.index)) this.markAll(this.beforeTail, this.beforeTailLast);
+    if (this.beforeTail.length > 0 && isIdentifier(path, this.lastStart, this.lastEnd)) {
+      this.markAll(this.beforeTail, beforeId(this.beforeTailLast));
+    }
   }
 
   /** Reads the segment from `start` to `end`, whose name ends at `stop`. */
@@ -182,8 +198,9 @@ export class Facts {
     const isCut = stop < end && isCutMark(path.charCodeAt(stop));
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
-    const whole = this.tokens.find(path, start, wholeEnd);
-    const lists = isCut ? this.listsOfCut(path, start, stop, wholeEnd, end) : whole;
+    const isHandle = path.charCodeAt(start) === 0x40;
+    const whole = isHandle ? NO_LISTS : this.tokens.find(path, start, wholeEnd);
+    const lists = isCut && !isHandle ? this.listsOfCut(path, start, stop, wholeEnd, end) : whole;
     const isTitled = this.isTitleNext && wholeEnd === end && isTitle(path, start, end, stop);
     const isQuoted = position >= this.quotedFrom || isTitled;
     this.isTitleNext = false;
@@ -196,10 +213,12 @@ export class Facts {
       this.markAll(lists, SEEN.quoted);
       return;
     }
-    this.markAll(lists, this.withoutReading(position === 0 ? SEEN.any | SEEN.first : SEEN.any));
+    const seen = this.withoutReading(position === 0 ? SEEN.any | SEEN.first : SEEN.any);
+    this.markAll(lists, this.isTopic ? seen : seen | SEEN.untopical_any);
     if (!isCut && hasTail(path, stop, end)) return;
     this.noteReading(whole);
     this.isTitleNext = whole.includes(this.lists.titleOpener);
+    this.isTopic ||= whole.includes(this.lists.topicPlace);
     // A repository has an owner and a name.
     if (position >= 2 && whole.includes(this.lists.sourceTree)) this.quotedFrom = position + 2;
   }
@@ -224,6 +243,20 @@ export class Facts {
     this.reading = true;
     if (!lists.includes(this.lists.workingPlace)) this.documentation = true;
   }
+}
+
+/** What {@link SEEN} has of a segment that would end the path, for one that stands before a number or a key. */
+function beforeId(last: number): number {
+  let bits = (last & SEEN.last) === 0 ? 0 : SEEN.before_id;
+  if ((last & SEEN.unread_last) !== 0) bits |= SEEN.unread_before_id;
+  return (last & SEEN.undocumented_last) === 0 ? bits : bits | SEEN.undocumented_before_id;
+}
+
+/** Whether a segment is a number, or a key as programs make them: digits among letters without a blank between words. */
+function isIdentifier(path: string, start: number, end: number): boolean {
+  const name = path.slice(start, nameEnd(path, start, end));
+  if (/^[0-9]{1,20}$/.test(name)) return true;
+  return /^(?:[A-Za-z0-9_=]{8,}|[0-9a-f]{4,}(?:-[0-9a-f]{4,})+)$/i.test(name) && /[0-9]/.test(name);
 }
 
 /** Whether a segment can be a title: one of a wiki's own pages (`Special:UserLogin`) has a colon, and a page with parameters has a `=` behind `stop`. */

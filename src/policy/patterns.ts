@@ -53,7 +53,7 @@ export function compileCondition(condition: Condition, list: ListLookup): Compil
   const quoted = condition.even_quoted === true ? SEEN.quoted : 0;
   return {
     segment: ordinal(condition.segment),
-    mask: SEEN[`${before}${at}`] | quoted,
+    mask: (condition.not_topic === true ? SEEN.untopical_any : SEEN[`${before}${at}`]) | quoted,
     also: ordinal(condition.also),
     alsoMask: SEEN[`${before}any`] | quoted,
     hostLabel: ordinal(condition.host_label),

@@ -88,6 +88,7 @@ export function compilePolicy(document: PolicyDocument): Policy {
       segment: list('reading'),
       workingPlace: list('working_place'),
       titleOpener: list('title_opener'),
+      topicPlace: list('topic_place'),
       titleName: list('title_name'),
       pathName: list('path_name'),
       controllerName: list('controller_name'),
