@@ -6,6 +6,8 @@ import { decodeForm, eachParameter, wholeQuery } from './parameters.ts';
 import type { TokenIndex } from './tokens.ts';
 
 const MAX_SCHEME_LENGTH = 16;
+/** No URL is shorter in base64. */
+const MIN_ENCODED_LENGTH = 12;
 // With or without slashes: clients take both for an absolute URL.
 const STARTS_AS_URL = /^https?:/i;
 
@@ -161,5 +163,5 @@ function urlInPath(path: string): string | undefined {
 
 /** Whether a text holds a word that is `http:/…` or `https:/…` in base64, behind a mark of two letters at most. */
 function holdsEncodedUrl(text: string): boolean {
-  return text.includes('aHR0c') && /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text);
+  return text.length > MIN_ENCODED_LENGTH && text.includes('aHR0c') && /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text);
 }
