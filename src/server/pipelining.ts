@@ -17,9 +17,15 @@ const REMEMBERED_MS = 10 * 60_000;
 
 export class PipeliningGuard {
   readonly #clients = new Map<string, number>();
+  readonly #clockMs: () => number;
   #turn = 0;
   #inTurn = 0;
   #busyUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `clockMs` is monotonic; in milliseconds. */
+  constructor(clockMs: () => number = () => performance.now()) {
+    this.#clockMs = clockMs;
+  }
 
   /** A number that changes from one turn of the event loop to the next. */
   get turn(): number {
@@ -33,19 +39,19 @@ export class PipeliningGuard {
   shouldWait(client: Address, openConnections: number, inFlight: number): boolean {
     this.#inTurn += 1;
     if (this.#inTurn === 1) setImmediate(this.#endTurn);
-    if (inFlight > 0) this.#busyUntilMs = performance.now() + BUSY_MS;
-    const isQuiet = this.#inTurn <= WAITS_IN_TURN && performance.now() > this.#busyUntilMs;
+    if (inFlight > 0) this.#busyUntilMs = this.#clockMs() + BUSY_MS;
+    const isQuiet = this.#inTurn <= WAITS_IN_TURN && this.#clockMs() > this.#busyUntilMs;
     return isQuiet || openConnections <= QUIET_CONNECTIONS || this.#isRemembered(client);
   }
 
   /** A request was aborted in the turn in which it came: most likely its successor was in the same packet. */
   remember(client: Address): void {
     if (this.#clients.size >= REMEMBERED_CLIENTS) this.#clients.clear();
-    this.#clients.set(nameOf(client), performance.now() + REMEMBERED_MS);
+    this.#clients.set(nameOf(client), this.#clockMs() + REMEMBERED_MS);
   }
 
   readonly #endTurn = (): void => {
-    if (this.#inTurn > 1) this.#busyUntilMs = performance.now() + BUSY_MS;
+    if (this.#inTurn > 1) this.#busyUntilMs = this.#clockMs() + BUSY_MS;
     this.#inTurn = 0;
     this.#turn += 1;
   };
@@ -53,7 +59,7 @@ export class PipeliningGuard {
   #isRemembered(client: Address): boolean {
     if (this.#clients.size === 0) return false;
     const until = this.#clients.get(nameOf(client));
-    return until !== undefined && until > performance.now();
+    return until !== undefined && until > this.#clockMs();
   }
 }
 
