@@ -278,7 +278,6 @@ const PAGE_EXTENSIONS: ReadonlySet<string> = new Set(
 /** A folded path without the extension of a page at its end: `/a/enter.php` is `/a/enter`. */
 function dropExtension(path: string): string {
   const dot = path.lastIndexOf('.');
-  if (dot <= path.lastIndexOf('/') + 1) return path;
   return PAGE_EXTENSIONS.has(path.slice(dot + 1)) ? path.slice(0, dot) : path;
 }
 

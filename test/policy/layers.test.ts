@@ -147,6 +147,10 @@ describe('verified pages', () => {
     ['https://example.org/;x/sso-page/', true],
     ['https://example.org/%3bx/sso-page', true],
     ['https://example.org/sso-page.', true],
+    ['https://example.org/sso-page;a;b', true],
+    ['https://example.org/s%C2%ADso-pag%E2%80%8Be', true],
+    ['https://example.org//sso-page//step', true],
+    ['https://example.org/sso-page%C3%A9', false],
     ['https://example.org/sso-page%20', true],
     ['https://example.org/%20sso-page', true],
     ['https://example.org/.sso-page', false],
@@ -273,6 +277,8 @@ describe('verified pages', () => {
     ['https://example.org/#', false],
     ['https://example.org/#/other', false],
     ['https://example.org/#entered', false],
+    ['https://example.org/#/enterx', false],
+    ['https://example.org/#/other&x=1', false],
     ['https://example.org/about#/enter', false],
   ])('that are a route of the root deny that route: %s: %s', (url, expected) => {
     const pages = { login: 'https://example.org/#/enter' };
@@ -283,6 +289,12 @@ describe('verified pages', () => {
     const pages = { login: 'https://example.org/?site=2#/enter' };
     expect(judge('https://example.org/?x=1&site=2#/enter', { pages })).toBe('deny page_type_db/login');
     expect(judge('https://example.org/?site=3#/enter', { pages })).toBe('allow default/classified_read');
+  });
+
+  it('that are a route of another page than the root are that page', () => {
+    const pages = { login: 'https://example.org/app#/enter' };
+    expect(judge('https://example.org/app', { pages })).toBe('deny page_type_db/login');
+    expect(judge('https://example.org/app#/other', { pages })).toBe('deny page_type_db/login');
   });
 
   it('that are the route of the start say nothing about other pages of the root', () => {
@@ -296,6 +308,7 @@ describe('verified pages', () => {
     ['https://example.org/tu%CC%88r', 'https://example.org/T%C3%9CR/x', true],
     ['https://example.org/t%C3%BCr', 'https://example.org/tur', false],
     ['https://example.org/enter.php', 'https://example.org/enter', true],
+    ['https://example.org/v1.enter.php', 'https://example.org/v1.enter', true],
     ['https://example.org/enter.php?p2=z', 'https://example.org/enter?p2=z', true],
     ['https://example.org/enter.php?p2=z', 'https://example.org/enter', false],
     ['https://example.org/enter.php', 'https://example.org/enter.html', false],
@@ -314,6 +327,7 @@ describe('verified pages', () => {
     ['https://example.org/in/index.php', 'https://example.org/in/other', false],
     ['https://example.org/in/index.php', 'https://example.org/in/index.css', false],
     ['https://example.org/in/Default.aspx', 'https://example.org/in', true],
+    ['https://example.org/in/default', 'https://example.org/in', false],
     ['https://example.org/in', 'https://example.org/in/index.html', true],
     ['https://example.org/', 'https://example.org/index.html', true],
     ['https://example.org/', 'https://example.org/index.html?x=1', false],
@@ -343,6 +357,23 @@ describe('verified pages', () => {
     expect(judge('https://example.org/a/b/c', { pages: nested })).toBe('deny page_type_db/cart');
     const same = { cart: 'https://example.org/a', signup: 'https://example.org/a' };
     expect(judge('https://example.org/a', { pages: same })).toBe('deny page_type_db/signup');
+    const flagged = { help: 'https://example.org/a/b', download: 'https://example.org/a' };
+    expect(judge('https://example.org/a/b', { pages: flagged })).toBe('flag page_type_db/download');
+    const denied = { download: 'https://example.org/a/b', signup: 'https://example.org/a' };
+    expect(judge('https://example.org/a/b', { pages: denied })).toBe('deny page_type_db/signup');
+    // Nothing of it depends on the order of the record, nor on pages beside it that the request is not on.
+    for (const pages of [both, nested, same, flagged, denied]) {
+      const turned = Object.fromEntries(Object.entries(pages).reverse());
+      const url = Object.values(pages)[0]!;
+      expect(judge(`${url}/`, { pages: turned })).toBe(judge(`${url}/`, { pages }));
+      expect(judge(`${url}/`, { pages: turned }, 'POST')).toBe(judge(`${url}/`, { pages }, 'POST'));
+    }
+    expect(judge('https://example.org/a/b', { pages: both }, 'POST')).toBe('deny page_type_db/signup');
+  });
+
+  it('of other hosts, or that are no URLs, say nothing', () => {
+    for (const page of ['https://xn--mnchen-3ya.de/sso-page', 'https://[/sso-page', 'sso-page', ''])
+      expect(judge('https://example.org/sso-page', { pages: { login: page } })).toBe('allow default/classified_read');
   });
 
   it('of a type to flag give a floor', () => {
