@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { linkSync, mkdirSync, readFileSync, statSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { writeDurable } from '../platform/durable.ts';
+import { syncPath, writeDurable } from '../platform/durable.ts';
 
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
@@ -70,6 +70,8 @@ function createSecretFile(file: string): void {
   } finally {
     unlinkSync(temporary);
   }
+  // What it seals is on the disk soon; after a power failure its name must be there, too.
+  syncPath(dirname(file));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Accounts, keys and plans as an administrator changes them. */
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
@@ -10,7 +10,7 @@ import { clockProblem } from '../../src/ledger/clock.ts';
 import { CYCLE_SECONDS, cycleAt } from '../../src/ledger/cycle.ts';
 import { openKeyVault } from '../../src/ledger/key-vault.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { loadPlans } from '../../src/ledger/plans.ts';
+import { loadPlans, resolvePlan } from '../../src/ledger/plans.ts';
 import { quotaView } from '../../src/ledger/quota.ts';
 import { DAY_MS, TestRoom } from './support.ts';
 
@@ -275,14 +275,59 @@ describe('keys', () => {
     expect(existsSync(join(room.dir, 'ledger', 'ledger.key'))).toBe(false);
   });
 
+  it('are sealed each time anew, and open for their account and id alone', () => {
+    const vault = openKeyVault(room.keyFile);
+    const sealed = vault.seal('secret', 1, 2);
+    expect(Buffer.compare(sealed, vault.seal('secret', 1, 2))).not.toBe(0);
+    expect(vault.open(sealed, 1, 2)).toBe('secret');
+    for (const [account, id] of [
+      [1, 3],
+      [2, 2],
+      [12, 2],
+    ] as const)
+      expectCode(() => vault.open(sealed, account, id), 'key_not_readable');
+    for (const at of [0, 12, sealed.length - 1]) {
+      const altered = Uint8Array.from(sealed);
+      altered[at]! ^= 1;
+      expectCode(() => vault.open(altered, 1, 2), 'key_not_readable');
+    }
+    expectCode(() => vault.open(sealed.subarray(0, 20), 1, 2), 'key_not_readable');
+  });
+
+  it('have an encryption key that is made once, for its owner alone, and is 64 hexadecimal digits', () => {
+    const { id } = openKeyVault(room.keyFile);
+    expect(statSync(room.keyFile).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(room.keyFile)).mode & 0o777).toBe(0o700);
+    expect(readdirSync(dirname(room.keyFile))).toEqual([basename(room.keyFile)]);
+    const digits = readFileSync(room.keyFile, 'latin1').trim();
+    for (const text of [digits.slice(1), `${digits}0`, digits.toUpperCase(), `${digits.slice(1)}g`, '']) {
+      writeFileSync(room.keyFile, text);
+      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+    }
+    writeFileSync(room.keyFile, digits);
+    expect(openKeyVault(room.keyFile).id).toBe(id);
+    for (const mode of [0o604, 0o620, 0o610]) {
+      chmodSync(room.keyFile, mode);
+      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+    }
+    chmodSync(room.keyFile, 0o400);
+    expect(openKeyVault(room.keyFile).id).toBe(id);
+  });
+
   it('come from a systemd credential where there is one', () => {
     const dir = join(room.dir, 'keys');
-    openKeyVault(room.keyFile);
-    renameSync(room.keyFile, join(dir, 'pagegate-ledger-key'));
+    const { id } = openKeyVault(room.keyFile);
+    const credential = join(dir, 'pagegate-ledger-key');
+    renameSync(room.keyFile, credential);
     process.env['CREDENTIALS_DIRECTORY'] = dir;
     try {
-      openKeyVault(room.keyFile);
+      expect(openKeyVault(room.keyFile).id).toBe(id);
       expect(existsSync(room.keyFile)).toBe(false);
+      writeFileSync(credential, 'short');
+      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      rmSync(credential);
+      expect(openKeyVault(room.keyFile).id).not.toBe(id);
+      expect(existsSync(room.keyFile)).toBe(true);
     } finally {
       delete process.env['CREDENTIALS_DIRECTORY'];
     }
@@ -336,6 +381,22 @@ describe('the plan catalogue', () => {
     ]);
   });
 
+  it('takes the largest and the smallest that the limits leave', () => {
+    const largest = { id: 'p'.repeat(32), name: 'x'.repeat(64), price_usd: 0, lookups: 1_000_000_000_000 };
+    const plans = Array.from({ length: 100 }, (_, i) =>
+      i === 0 ? largest : { id: `p${i}`, name: 'x', price_usd: null, lookups: i === 1 ? null : 1 },
+    );
+    const file = join(room.dir, 'plans.json');
+    writeFileSync(file, JSON.stringify({ version: 1, plans }));
+    const loaded = loadPlans(file);
+    expect(loaded).toHaveLength(100);
+    expect(loaded[0]).toEqual({ id: largest.id, name: largest.name, priceUsd: 0, lookups: 1_000_000_000_000 });
+    expect(resolvePlan(loaded, 'p1', 1_000_000_000_000)).toEqual({ plan: 'p1', limit: 1_000_000_000_000 });
+    expect(resolvePlan(loaded, 'p1', 1)).toEqual({ plan: 'p1', limit: 1 });
+    for (const limit of [0, -1, 1.5, Number.NaN, 1_000_000_000_001, undefined])
+      expectCode(() => resolvePlan(loaded, 'p1', limit), 'bad_plan_limit');
+  });
+
   it.each([
     ['no JSON', '{'],
     ['another version', '{"version":2,"plans":[]}'],
@@ -343,6 +404,29 @@ describe('the plan catalogue', () => {
     ['a bad id', '{"version":1,"plans":[{"id":"Pro","name":"x","price_usd":1,"lookups":1}]}'],
     ['no lookups', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":0}]}'],
     ['a negative price', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":-1,"lookups":1}]}'],
+    ['a price in words', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":"1","lookups":1}]}'],
+    ['no price', '{"version":1,"plans":[{"id":"pro","name":"x","lookups":1}]}'],
+    ['half a lookup', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1.5}]}'],
+    ['lookups in words', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":"9"}]}'],
+    ['too many lookups', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1000000000001}]}'],
+    ['an id that is no text', '{"version":1,"plans":[{"id":7,"name":"x","price_usd":1,"lookups":1}]}'],
+    ['a hyphen in an id', '{"version":1,"plans":[{"id":"pro-plus","name":"x","price_usd":1,"lookups":1}]}'],
+    ['an id too long', `{"version":1,"plans":[{"id":"${'p'.repeat(33)}","name":"x","price_usd":1,"lookups":1}]}`],
+    ['an empty name', '{"version":1,"plans":[{"id":"pro","name":"","price_usd":1,"lookups":1}]}'],
+    ['a name too long', `{"version":1,"plans":[{"id":"pro","name":"${'x'.repeat(65)}","price_usd":1,"lookups":1}]}`],
+    ['a name that is no text', '{"version":1,"plans":[{"id":"pro","name":7,"price_usd":1,"lookups":1}]}'],
+    ['a plan that is no object', '{"version":1,"plans":["pro"]}'],
+    ['a plan that is a list', '{"version":1,"plans":[["pro"]]}'],
+    ['null for a plan', '{"version":1,"plans":[null]}'],
+    ['plans that are no list', '{"version":1,"plans":{"length":1}}'],
+    ['nothing but null', 'null'],
+    [
+      'more than a hundred plans',
+      JSON.stringify({
+        version: 1,
+        plans: Array.from({ length: 101 }, (_, i) => ({ id: `p${i}`, name: 'x', price_usd: 1, lookups: 1 })),
+      }),
+    ],
     [
       'two alike',
       `{"version":1,"plans":[${Array(2).fill('{"id":"pro","name":"x","price_usd":1,"lookups":1}').join()}]}`,
