@@ -163,5 +163,9 @@ function urlInPath(path: string): string | undefined {
 
 /** Whether a text holds a word that is `http:/…` or `https:/…` in base64, behind a mark of two letters at most. */
 function holdsEncodedUrl(text: string): boolean {
-  return text.length > MIN_ENCODED_LENGTH && text.includes('aHR0c') && /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text);
+  return (
+    text.length > MIN_ENCODED_LENGTH &&
+    text.includes('aHR0c') &&
+    /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text)
+  );
 }

@@ -2,8 +2,9 @@
 import { type CanonicalUrl, isPlainPath, parseUrl, queryMarkIn } from '../domain/canonical-url.ts';
 import { isPlainHost } from '../domain/normalize.ts';
 import { pageTypeOrdinal } from '../record/vocabulary.ts';
-import { fragmentRoute, looseRoute, nameEnd } from './facts.ts';
+import { fragmentRoute, looseRoute } from './facts.ts';
 import { eachParameter, wholeQuery } from './parameters.ts';
+import { nameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import { comparableHost, type Evidence, isRead, type PageEvidence, type Request, type Verdict } from './types.ts';
 

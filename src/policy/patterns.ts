@@ -1,17 +1,9 @@
 /** Pattern rules: what a URL's words tell about a page that no evidence speaks of. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
-import {
-  beginsQuery,
-  Facts,
-  fragmentRoute,
-  nameEnd,
-  pathBeforeQuery,
-  type ReadingLists,
-  SEEN,
-  shorterPath,
-} from './facts.ts';
+import { Facts, fragmentRoute, pathBeforeQuery, type ReadingLists, SEEN, shorterPath } from './facts.ts';
 import { eachParameter, fragmentQuery, wholeQuery } from './parameters.ts';
+import { beginsQuery, nameEnd, withoutDots } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Verdict } from './types.ts';
 
@@ -193,11 +185,17 @@ export class PatternMatcher {
     return false;
   }
 
-  /** The last segment as a file: its whole name, and its extension. */
+  /** The last segment as a file, without its parameters and with them. */
   private readFile(path: string, start: number, end: number): void {
-    const dot = path.lastIndexOf('.', end - 1);
+    const stop = nameStop(path, start, end);
+    this.readFileName(path, start, withoutDots(path, start, stop));
+    if (stop < end) this.readFileName(path, start, end);
+  }
+
+  /** A file: its whole name, and its extension. */
+  private readFileName(path: string, start: number, stop: number): void {
+    const dot = path.lastIndexOf('.', stop - 1);
     if (dot < start) return;
-    const stop = nameStop(path, dot, end);
     const files = this.tokens.find(path, start, stop);
     const extensions = dot > start ? this.tokens.find(path, dot + 1, stop) : files;
     if (!this.concernsFile(files) && !this.concernsFile(extensions)) return;
@@ -277,9 +275,9 @@ function isSeparator(value: string, at: number): boolean {
   return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
 }
 
-/** Where a segment's extension ends: before its parameters. */
-function nameStop(path: string, dot: number, end: number): number {
-  for (let at = dot; at < end; at++) {
+/** Where a segment's parameters begin. */
+function nameStop(path: string, start: number, end: number): number {
+  for (let at = start; at < end; at++) {
     if (path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end)) return at;
   }
   return end;

@@ -1,0 +1,92 @@
+/** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
+
+const MAX_EXTENSION_LENGTH = 10;
+
+/** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
+const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
+  (
+    'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
+    'doc docx odt xls xlsx ods ppt pptx csv tsv xml rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
+    'yml yaml diff patch gz tgz zip'
+  ).split(' '),
+);
+
+/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`) and its extension. */
+export function wholeNameEnd(path: string, cut: number, end: number): number {
+  const semicolon = path.indexOf(';', cut);
+  const stop = semicolon < 0 || semicolon > end ? end : semicolon;
+  const dot = path.lastIndexOf('.', stop - 1);
+  return dot > cut ? withoutExtension(path, dot, stop) : stop;
+}
+
+/** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
+export function hasTail(path: string, stop: number, end: number): boolean {
+  if (end - stop <= MAX_EXTENSION_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
+  const semicolon = path.indexOf(';', stop);
+  return semicolon < 0 || semicolon >= end || semicolon - stop > MAX_EXTENSION_LENGTH;
+}
+
+/** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
+function withoutExtension(path: string, dot: number, stop: number): number {
+  if (stop - dot > MAX_EXTENSION_LENGTH) return stop;
+  return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
+}
+
+/**
+ * Where a segment's name ends: before its parameters (`;…`, a query that was encoded, a method's name) and its extension, unless that makes it a
+ * file of another kind. At `start` where it is nothing but `;` and what follows.
+ */
+export function nameEnd(path: string, start: number, end: number): number {
+  let stop = end;
+  let dot = -1;
+  for (let at = start; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (code > 0x3f) continue;
+    if (code === 0x3b || (at > start && (beginsQuery(path, at, end) || isMethodMark(path, at, end)))) {
+      stop = at;
+      break;
+    }
+    if (code === 0x2e) dot = at;
+  }
+  const last = withoutDots(path, start, stop);
+  if (last < stop) dot = path.lastIndexOf('.', last - 1);
+  return dot <= start ? last : withoutExtension(path, dot, last);
+}
+
+/** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
+export function withoutDots(path: string, start: number, end: number): number {
+  let last = end;
+  let hasDot = false;
+  for (; last > start; last--) {
+    const code = path.charCodeAt(last - 1);
+    if (code !== 0x2e && code > 0x20) break;
+    hasDot ||= code === 0x2e;
+  }
+  return hasDot && last > start ? last : end;
+}
+
+/** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
+function isMethodMark(path: string, at: number, end: number): boolean {
+  if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
+  const next = path.charCodeAt(at + 1) | 0x20;
+  return next >= 0x61 && next <= 0x7a;
+}
+
+/** Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`). */
+export function beginsQuery(text: string, at: number, end: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code === 0x3f || code === 0x23) return true;
+  if (code !== 0x26) return false;
+  // Two words with `&` between them are no parameters.
+  for (let next = at + 1; next < end; next++) {
+    const sign = text.charCodeAt(next);
+    if (sign === 0x3d) return next > at + 1;
+    if (sign === 0x26 || sign === 0x3b || sign === 0x2f || sign === 0x3f || sign === 0x23) return false;
+  }
+  return false;
+}
+
+/** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
+export function isCutMark(code: number): boolean {
+  return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
+}
