@@ -214,4 +214,66 @@ describe('the frames of a zstd file', () => {
       }),
     );
   });
+
+  const MAGIC = [0x28, 0xb5, 0x2f, 0xfd];
+  /** A block as it stands in a frame: raw (0), one byte repeated (1), or compressed (2). */
+  const block = (kind: number, size: number, isLast: boolean): number[] => {
+    const header = (size << 3) | (kind << 1) | (isLast ? 1 : 0);
+    const body: number[] = new Array(kind === 1 ? 1 : size).fill(0xb5);
+    return [header & 0xff, (header >> 8) & 0xff, header >> 16, ...body];
+  };
+  const endOf = (bytes: readonly number[]): number | undefined => {
+    const frames = new ZstdFrames();
+    const end = frames.advance(Uint8Array.from([...bytes, ...MAGIC, 0, 0, 0]), 0);
+    return frames.isBetweenFrames ? end : undefined;
+  };
+
+  it('end behind every header, block and checksum that the format has', () => {
+    const blocks = [...block(0, 5, false), ...block(1, 70_000, false), ...block(2, 300, false), ...block(0, 0, true)];
+    for (const [sizeFlag, sizeBytes] of [0, 2, 4, 8].entries())
+      for (const [idFlag, idBytes] of [0, 1, 2, 4].entries())
+        for (const single of [0, 1])
+          for (const checksum of [0, 1]) {
+            const rest = single === 0 ? 1 + idBytes + sizeBytes : idBytes + Math.max(1, sizeBytes);
+            const frame = [
+              ...MAGIC,
+              (sizeFlag << 6) | (single << 5) | (checksum << 2) | idFlag,
+              ...new Array<number>(rest).fill(0x2f),
+              ...blocks,
+              ...new Array<number>(checksum * 4).fill(0xfd),
+            ];
+            expect([sizeFlag, idFlag, single, checksum, endOf(frame)]).toEqual([
+              sizeFlag,
+              idFlag,
+              single,
+              checksum,
+              frame.length,
+            ]);
+          }
+  });
+
+  it('do not end before a skippable frame of 4 GB does', () => {
+    const frames = new ZstdFrames();
+    const size = 0xffff_fff0;
+    const header = Buffer.alloc(8);
+    header.writeUInt32LE(0x184d_2a5f, 0);
+    header.writeUInt32LE(size, 4);
+    frames.advance(header, 0);
+    const chunk = new Uint8Array(1 << 20);
+    for (let left = size; left > 0; left -= chunk.length) {
+      expect(frames.isBetweenFrames).toBe(false);
+      const part = chunk.subarray(0, Math.min(left, chunk.length));
+      expect(frames.advance(part, 0)).toBe(part.length);
+    }
+    expect(frames.isBetweenFrames).toBe(true);
+  });
+
+  it('are none where the first bytes are no frame’s, or a block is of no known kind', () => {
+    for (const magic of [0x184d_2a4f, 0x184d_2a60, 0xfd2f_b527, 0xfd2f_b529, 0, 0xffff_ffff]) {
+      const bytes = Buffer.alloc(16);
+      bytes.writeUInt32LE(magic, 0);
+      expect(() => new ZstdFrames().advance(bytes, 0)).toThrow(/no zstd frame/);
+    }
+    expect(() => endOf([...MAGIC, 0x20, 7, ...block(3, 1, true)])).toThrow(/no known kind/);
+  });
 });

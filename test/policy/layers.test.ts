@@ -255,6 +255,16 @@ describe('verified pages', () => {
     expect(judge(url, { pages: { docs: 'https://example.org/' } })).toBe(expected);
   });
 
+  it('of a type to allow speak for their path and nothing else', () => {
+    const on = (url: string, page = url): string => judge(url, { pages: { help: page } });
+    const path = `https://example.org/${'aGVsbG8gd29ybGQ0'.repeat(12)}`;
+    expect(on(path)).toBe('allow page_type_db/help');
+    expect(on('https://example.org/account#/intro', 'https://example.org/account')).toBe('allow page_type_db/help');
+    expect(on('https://example.org/help?action=edit', 'https://example.org/help')).toBe('deny rules/wiki_edit');
+    expect(on('https://help.example.org/x#/account', 'https://help.example.org/x')).toBe('allow page_type_db/help');
+    expect(on('https://example.org/x#/account', 'https://example.org/x')).toBe('deny rules/account');
+  });
+
   it('keep reading matter what it is, in their routes, too', () => {
     const pages = { docs: 'https://example.org/docs' };
     expect(judge('https://example.org/docs#/account', { pages })).toBe('allow page_type_db/docs');

@@ -22,6 +22,7 @@ describe("the licensee's file", () => {
     expect(judge('https://shop.org/hr/PayRoll.aspx', {}, 'GET', policy)).toBe('deny rules/payroll');
     expect(judge('https://shop.org/lohn-abrechnung', {}, 'GET', policy)).toBe('deny rules/payroll');
     expect(judge('https://shop.org/payrolls', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://shop.org/payroll?next=https://evil.org/', {}, 'GET', policy)).toBe('deny rules/payroll');
     expect(policy.revision).not.toBe(shipped.revision);
   });
 

@@ -29,6 +29,20 @@ describe('guards that are left out', () => {
   it.each([
     ['shipped', shipped],
     ['open', licenseePolicy({}, 'open')],
+    [
+      'stricter',
+      licenseePolicy({
+        override: {
+          rules: {
+            scheme: { allowed: ['https'] },
+            port: { allowed: [443, 8443] },
+            too_long: { max_length: 100 },
+            method: { allowed: ['HEAD', 'POST'] },
+            method_options: { methods: ['GET', 'OPTIONS'] },
+          },
+        },
+      }),
+    ],
   ] as const)('would not have matched under the %s policy', (_name, policy) => {
     const random = new Random(4);
     let matches = 0;

@@ -99,6 +99,49 @@ describe('the burst guard', () => {
       expect(guard.admit(parseAddress(other)!), other).toBe(0);
   });
 
+  it('tells the clients of one set apart, IPv4 from IPv6 with the same bits, too', () => {
+    const { guard } = guardWith({ limit: 1, max_clients: 8 });
+    const clients = ['1.2.3.4', '102:304::', '102:304:0:1::', '102:304:1::', '102:305::', '1.2.3.5', '::', '0.0.0.0'];
+    for (const client of clients) expect(guard.admit(parseAddress(client)!), client).toBe(0);
+    for (const client of clients) expect(guard.admit(parseAddress(client)!), client).toBeGreaterThan(0);
+  });
+
+  it('spreads the networks of one provider over its memory', () => {
+    const { guard } = guardWith({ limit: 1, max_clients: 1024 });
+    for (let n = 0; n < 100; n++) expect(guard.admit(parseAddress(`2001:db8:${n.toString(16)}:1::`)!)).toBe(0);
+  });
+
+  it('puts clients together that nobody can foretell', () => {
+    const shared = (): string => {
+      const { guard } = guardWith({ limit: 1, max_clients: 64 });
+      return Array.from({ length: 500 }, (_, n) => (guard.admit(v4(n)) === 0 ? '-' : 'x')).join('');
+    };
+    expect(shared()).not.toBe(shared());
+  });
+
+  it('knows clients apart in the first minute after the start of the host', () => {
+    const { guard, clock } = guardWith({ limit: 2, max_clients: 8 });
+    clock.now = 0;
+    for (const n of [1, 2, 3]) {
+      expect([guard.admit(v4(n)), guard.admit(v4(n))]).toEqual([0, 0]);
+      expect(guard.admit(v4(n))).toBeGreaterThan(0);
+    }
+  });
+
+  it('has room for every number of clients that it is asked for', () => {
+    const size = (max_clients: number): number => burstTableSizeBytes({ limit: 1, max_clients });
+    expect(size(1)).toBe(size(8));
+    expect(size(9)).toBeGreaterThan(size(8));
+    expect(size(9)).toBe(size(16));
+    expect(guardWith({ limit: 1, max_clients: 1 }).guard.admit(v4(1))).toBe(0);
+  });
+
+  it('refuses memory that nobody has prepared', () => {
+    const limits = { limit: 1, max_clients: 8 };
+    const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
+    expect(() => new BurstGuard(memory, limits)).toThrow(/not initialized/);
+  });
+
   it('a worker whose clock is read a little earlier does not forget what another one counted', () => {
     const { guard, clock, memory } = guardWith({ limit: 2, max_clients: 1024 });
     const late = new BurstGuard(memory, { limit: 2, max_clients: 1024 }, () => clock.now - 3_000);
