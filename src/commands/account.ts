@@ -4,12 +4,15 @@ import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { pathsFrom } from './config-options.ts';
 import { accountJson, actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
+import { parsePositive } from './numbers.ts';
 import { printJson, printLine, printTable } from './output.ts';
+
+const AUDIT_LINES_MAX = 100_000;
 
 interface SubscribeOptions extends LedgerCommandOptions {
   readonly plan: string;
   readonly reference: string;
-  readonly limit?: string;
+  readonly limit?: number;
 }
 
 export function registerAccount(program: Command): void {
@@ -34,7 +37,7 @@ export function registerAccount(program: Command): void {
   )
     .requiredOption('--plan <id>', 'a plan of `pagegate plan list`')
     .requiredOption('--reference <text>', "the payment's reference; each counts once")
-    .option('--limit <lookups>', 'lookups a cycle, for the plan custom')
+    .option('--limit <lookups>', 'lookups a cycle, for the plan custom', parsePositive)
     .action((name: string, options: SubscribeOptions) =>
       withLedger(options, (ledger) => subscribe(ledger, name, options)),
     );
@@ -61,8 +64,8 @@ export function registerAccount(program: Command): void {
   registerUsage(add);
   registerCare(add);
   add('audit [name]', 'who changed what and when, newest first', 'account audit acme --last 20')
-    .option('--last <n>', 'how many lines', '50')
-    .action((name: string | undefined, options: LedgerCommandOptions & { last: string }) =>
+    .option('--last <n>', 'how many lines, at most 100,000', parsePositive, 50)
+    .action((name: string | undefined, options: LedgerCommandOptions & { last: number }) =>
       withLedger(options, (ledger) => audit(ledger, name, options)),
     );
 }
@@ -71,12 +74,12 @@ type Add = (usage: string, about: string, example: string) => Command;
 
 function registerUsage(add: Add): void {
   add('usage [name]', 'lookups by day (UTC), of one account or of all', 'account usage acme --days 30 --csv')
-    .option('--days <n>', 'how many days back, at most 400', '30')
+    .option('--days <n>', 'how many days back, at most 400', parsePositive, 30)
     .option('--csv', 'print CSV')
-    .action((name: string | undefined, options: LedgerCommandOptions & { days: string; csv?: true }) =>
+    .action((name: string | undefined, options: LedgerCommandOptions & { days: number; csv?: true }) =>
       withLedger(options, async (ledger) => {
         const { usageByDay } = await import('../ledger/usage.ts');
-        const days = usageByDay(ledger, name, Number(options.days));
+        const days = usageByDay(ledger, name, options.days);
         if (options.json) printJson(days);
         else if (options.csv) {
           printLine('account,day,lookups');
@@ -161,8 +164,7 @@ function create(ledger: Ledger, name: string, options: LedgerCommandOptions & { 
 }
 
 function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): void {
-  const limit = options.limit === undefined ? undefined : Number(options.limit);
-  const { issued } = ledger.subscribe(name, options.plan, options.reference, limit);
+  const { issued } = ledger.subscribe(name, options.plan, options.reference, options.limit);
   report(ledger, name, options, issued?.key);
 }
 
@@ -217,14 +219,13 @@ function list(views: readonly AccountView[], options: LedgerCommandOptions): voi
 async function audit(
   ledger: Ledger,
   name: string | undefined,
-  options: LedgerCommandOptions & { last: string },
+  options: LedgerCommandOptions & { last: number },
 ): Promise<void> {
   const { readAudit } = await import('../ledger/audit.ts');
-  const last = Number(options.last);
-  if (!Number.isInteger(last) || last < 1 || last > 100_000) {
-    throw new PagegateError('usage', `--last: expected 1 to 100000, got "${options.last}".`);
+  if (options.last > AUDIT_LINES_MAX) {
+    throw new PagegateError('usage', `--last: expected 1 to ${AUDIT_LINES_MAX}, got ${options.last}.`);
   }
-  const entries = readAudit(ledger, name, last);
+  const entries = readAudit(ledger, name, options.last);
   if (options.json) {
     printJson(
       entries.map(({ at, before, after, ...entry }) => ({

@@ -14,8 +14,12 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
   switch: 'switching',
 };
 
-/** The steps for a configuration; progress goes to the given line. */
-export async function createActivationSteps(config: Config, progress: Progress): Promise<ActivationSteps> {
+/** The steps for a configuration; progress goes to the given line. Verifies with so many threads, else with one for each core. */
+export async function createActivationSteps(
+  config: Config,
+  progress: Progress,
+  workers?: number,
+): Promise<ActivationSteps> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { openIndex } = await import('../index/reader.ts');
@@ -36,6 +40,7 @@ export async function createActivationSteps(config: Config, progress: Progress):
     verify: async (indexFile, signal) => {
       const report = await verifyIndex(indexFile, {
         ...(signal === undefined ? {} : { signal }),
+        ...(workers === undefined ? {} : { workers }),
         onProgress: (done, total) => progress.update(`verifying the index: ${Math.floor((100 * done) / total)} %`),
       });
       if (!report.ok) {

@@ -1,9 +1,10 @@
 /** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
+import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive } from './numbers.ts';
+import { parsePositive, parseThreads } from './numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
 
 interface RefreshFlags extends ConfigFlags {
@@ -24,7 +25,11 @@ export function registerRefresh(program: Command): void {
     .option('--other-dataset', 'accept a drop of another dataset than what is served')
     .option('--rebuild', 'build again what is served already, after an upgrade of the program')
     .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
-    .option('--workers <n>', 'threads that build (else one for each processor)', parsePositive)
+    .option(
+      '--workers <n>',
+      `threads that build and verify, at most ${WORKERS_MAX} (else one for each processor)`,
+      parseThreads,
+    )
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate refresh /srv/pagegate/drop')
     .action(run);
@@ -39,7 +44,7 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
   const { createBuildStep } = await import('./build-step.ts');
   const progress = createProgress();
   const steps = {
-    ...(await createActivationSteps(config, progress)),
+    ...(await createActivationSteps(config, progress, options.workers)),
     build: createBuildStep(progress, options.workers),
   };
   const report = await withInterrupt(async (signal) =>

@@ -1,7 +1,10 @@
 /** The commands that look into an index, as a person runs them. */
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { createActivationSteps } from '../../src/commands/activation.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { decodeHeader } from '../../src/index/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { pagegate } from '../support/program.ts';
@@ -34,6 +37,32 @@ describe('export', () => {
       const byDomain = (a: { domain: string }, b: { domain: string }): number => (a.domain < b.domain ? -1 : 1);
       expect(parsed.map(({ entry }) => entry!).sort(byDomain)).toEqual(entries);
     });
+  });
+});
+
+describe('the check before an index is served', () => {
+  it.each([
+    [undefined, false],
+    [0, false],
+    [3, true],
+  ])('with so many threads asked for, %s, and little to read: starts some, %s', async (workers, expected) => {
+    let started = 0;
+    const count = (): void => {
+      started += 1;
+    };
+    process.on('worker', count);
+    const directory = mkdtempSync(join(tmpdir(), 'pagegate-activation-'));
+    try {
+      const path = join(directory, 'a.pgx');
+      writeTinyIndex(path, entries);
+      const progress = { update: () => {}, done: () => {} };
+      const steps = await createActivationSteps(loadConfig({ env: {}, cwd: directory }), progress, workers);
+      expect(await steps.verify(path, undefined)).toMatchObject({ recordCount: entries.length });
+      expect(started > 0).toBe(expected);
+    } finally {
+      process.off('worker', count);
+      rmSync(directory, { recursive: true, force: true });
+    }
   });
 });
 

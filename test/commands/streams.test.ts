@@ -107,7 +107,12 @@ describe('a command line that is not understood, with --json', () => {
     ['a command', ['bogus', '--json'], "unknown command 'bogus'"],
     ['an option', ['verify', '--json', '--nope'], "unknown option '--nope'"],
     ['an option of a command of a command', ['policy', 'check', '--nope', '--json'], "unknown option '--nope'"],
-    ['a value', ['build', 'x', '--out', 'y', '--workers', 'zz', '--json'], 'It is not a whole number.'],
+    [
+      'a value',
+      ['build', 'x', '--out', 'y', '--workers', 'zz', '--json'],
+      'It must be a whole number of at most 9 digits.',
+    ],
+    ['too many threads', ['refresh', 'x', '--workers', '257', '--json'], 'At most 256 are possible.'],
     ['an argument that is missing', ['diff', '--json'], "missing required argument 'before'"],
   ])('%s: one JSON object, exit code 2', (_name, words, message) => {
     const { status, stdout, stderr } = run(...words);

@@ -44,6 +44,28 @@ describe('where there never was a ledger', () => {
   });
 });
 
+describe('a number', () => {
+  it.each([
+    ['account subscribe acme --plan custom --reference R-1 --limit', ['0x10', '1e3', '0', '-1', ' 7', '1.0', '']],
+    ['account usage --days', ['0x10', '1e1']],
+    ['account audit --last', ['0x10', '1e1', '100001']],
+  ])('of %s is decimal digits and in its range', (line, texts) => {
+    expect(run('account create acme').status).toBe(0);
+    for (const text of texts) {
+      const words = [...line.split(' '), text, '--state-dir', state];
+      const { status, stderr } = spawnSync(process.execPath, [CLI, ...words], { encoding: 'utf8' });
+      expect([text, status, stderr]).toEqual([text, 2, expect.stringMatching(/whole number|expected 1 to 100000/)]);
+    }
+  });
+
+  it('of lookups may be as large as a plan can be', () => {
+    expect(run('account create acme').status).toBe(0);
+    const subscribe = 'account subscribe acme --plan custom --reference R-1 --json --limit';
+    expect(run(`${subscribe} 1000000000001`).stderr).toContain('bad_plan_limit');
+    expect(JSON.parse(run(`${subscribe} 1000000000000`).stdout)).toMatchObject({ quota_limit: 1e12 });
+  });
+});
+
 describe('where the ledger is lost and its counters remain', () => {
   it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', (line) => {
     const file = join(state, 'ledger', 'ledger.sqlite');
