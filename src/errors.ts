@@ -474,10 +474,26 @@ export class PagegateError extends Error {
   }
 }
 
-/** What a call of the system threw, under a name that a person can look up; anything else passes unchanged. */
-export function fromSystem(code: ErrorCode, path: string, error: unknown): unknown {
+/** The disk is full, the user's share of it is, or a file may not grow any more (`ulimit -f`). */
+const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+export interface SystemFailureOptions {
+  /** What the message calls it; the path unless told otherwise. */
+  readonly name?: string;
+  /** The code where there is no space left, which asks for something else than other failures do. */
+  readonly noSpaceCode?: ErrorCode;
+}
+
+/**
+ * What a call of the system threw, under a name that a person can look up; anything else passes unchanged.
+ *
+ * @param path what was worked on; `details` has it, beside the system's own code (`reason`).
+ */
+export function fromSystem(code: ErrorCode, path: string, error: unknown, options: SystemFailureOptions = {}): unknown {
   if (!(error instanceof Error) || error instanceof PagegateError) return error;
-  const { code: reason, message } = error as NodeJS.ErrnoException;
-  if (reason === undefined) return error;
-  return new PagegateError(code, `${path}: ${message}.`, { path, reason }, { cause: error });
+  const { code: reason, syscall, message } = error as NodeJS.ErrnoException;
+  if (reason === undefined || syscall === undefined) return error;
+  const { name = path, noSpaceCode = code } = options;
+  const known = NO_SPACE.has(reason) ? noSpaceCode : code;
+  return new PagegateError(known, `${name}: ${message}.`, { path, reason }, { cause: error });
 }

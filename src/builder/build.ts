@@ -5,7 +5,7 @@
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
 import { decodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
 import { renameDurable } from '../platform/durable.ts';
@@ -14,7 +14,6 @@ import { PROGRAM_VERSION } from '../version.ts';
 import type { BuildWorker } from './build-worker.ts';
 import { catalogOf } from './catalog.ts';
 import { planUnits } from './encode-unit.ts';
-import { failureOf } from './failure.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from './manifest.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
@@ -59,7 +58,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   try {
     return await prepareAndRun(options);
   } catch (error) {
-    throw failureOf(error);
+    throw fromSystem('build_failed', options.out, error, { noSpaceCode: 'build_no_space' });
   }
 }
 

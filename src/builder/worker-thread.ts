@@ -1,11 +1,12 @@
 /** The main module of a worker thread: takes calls from worker-pool.ts, one at a time. */
 import { workerData } from 'node:worker_threads';
+import { fromSystem } from '../errors.ts';
 import { type Answer, answerCalls } from '../platform/threads.ts';
 import { type EncodePlan, LocalWorker, type WorkerSetup } from './build-worker.ts';
-import { failureOf } from './failure.ts';
 import type { WorkerCall } from './worker-pool.ts';
 
-const worker = new LocalWorker(workerData as WorkerSetup);
+const setup = workerData as WorkerSetup;
+const worker = new LocalWorker(setup);
 
 async function answer(call: WorkerCall): Promise<Answer> {
   switch (call.method) {
@@ -28,6 +29,6 @@ async function answer(call: WorkerCall): Promise<Answer> {
 
 answerCalls((call: WorkerCall) =>
   answer(call).catch((error: unknown) => {
-    throw failureOf(error);
+    throw fromSystem('build_failed', setup.tempDir, error, { noSpaceCode: 'build_no_space' });
   }),
 );

@@ -4,9 +4,11 @@
  */
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
-import { explainFailure } from './failure.ts';
+
+/** A process's number, and its line end. */
+const HOLDER_MAX_BYTES = 20;
 
 /** Runs a task while this process alone may change the store. Throws `refresh_busy` where another one does. */
 export async function withStoreLock<T>(store: string, task: () => Promise<T>): Promise<T> {
@@ -16,18 +18,19 @@ export async function withStoreLock<T>(store: string, task: () => Promise<T>): P
     await mkdir(store, { recursive: true, mode: 0o755 });
     handle = await open(path, 'a+', 0o644);
   } catch (error) {
-    throw explainFailure(error, store);
+    throw fromSystem('store_unavailable', store, error, { noSpaceCode: 'build_no_space' });
   }
   try {
     if (!lockFile(handle.fd, 'exclusive')) {
-      const holder = (await handle.readFile('latin1')).trim().slice(0, 20);
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(HOLDER_MAX_BYTES), 0, HOLDER_MAX_BYTES, 0);
+      const holder = buffer.toString('latin1', 0, bytesRead).trim();
       throw new PagegateError('refresh_busy', `Process ${holder || 'unknown'} holds ${path}.`, { holder });
     }
     await handle.truncate(0);
     await handle.write(`${process.pid}\n`);
     return await task();
   } catch (error) {
-    throw explainFailure(error, store);
+    throw fromSystem('store_unavailable', store, error, { noSpaceCode: 'build_no_space' });
   } finally {
     await handle.close();
   }

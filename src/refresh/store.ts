@@ -13,9 +13,8 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
-import { explainFailure } from './failure.ts';
 
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
@@ -68,7 +67,7 @@ export function currentGeneration(store: string): number | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
-    if (code !== 'EINVAL') throw explainFailure(error, store);
+    if (code !== 'EINVAL') throw fromSystem('store_unavailable', store, error);
     throw new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link.`, { code });
   }
   const [folder, name, ...rest] = target.split('/');
@@ -93,7 +92,7 @@ function entries(directory: string): string[] {
     return readdirSync(directory);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw explainFailure(error, directory);
+    throw fromSystem('store_unavailable', directory, error);
   }
 }
 
