@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
-import { readManifestBytes } from './drop-file.ts';
+import { MANIFEST_FILE, readManifestBytes } from './drop-file.ts';
 
 export const DROP_FORMAT = 'pagegate-drop/1';
 
@@ -53,13 +54,7 @@ const validate = ajv.compile<Manifest>(
  * `drop_vocabulary` where the drop speaks a vocabulary this program does not know.
  */
 export function parseManifest(bytes: Uint8Array): Manifest {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError('manifest_invalid', `It is not JSON in UTF-8: ${reason}.`, {}, { cause });
-  }
+  const value = parseDocument(bytes, 'manifest_invalid', MANIFEST_FILE);
   if (!validate(value)) {
     const error = validate.errors?.[0];
     const place = error?.instancePath === '' ? 'the document' : error?.instancePath;

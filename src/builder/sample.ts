@@ -1,5 +1,5 @@
 /** The dictionary comes from a sample of the drop: the same drop gives the same sample, whatever machine builds. */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { DictionaryTrainer, encodeDictionary, fieldsFromEntry, RecordFields } from '../index/writer.ts';
 import { parseEntry } from '../record/entry.ts';
@@ -90,7 +90,7 @@ function samplePlain(drop: string, part: DropPart, sink: TrainingSink, wanted: n
   const share = Math.min(1, wanted / part.records);
   const placeBytes = Math.min(PLACE_BYTES_MAX, Math.ceil((part.bytes * share) / PLACES_PER_PART));
   const buffer = Buffer.allocUnsafe(placeBytes);
-  const descriptor = openSync(join(drop, part.name), 'r');
+  const descriptor = openSync(join(drop, part.name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     for (let place = 0; place < PLACES_PER_PART; place++) {
       const offset = Math.floor((part.bytes * place) / PLACES_PER_PART);

@@ -1,8 +1,8 @@
 /** `pagegate drop`: the vendor signs a finished drop; anybody checks one without building from it. */
 import type { Command } from 'commander';
-import { PagegateError } from '../errors.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 import { readDropKeys } from './drop-keys.ts';
+import { readKeyFile } from './key-file.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
 
 interface VerifyFlags extends ConfigFlags {
@@ -70,18 +70,10 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 }
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
-  const { readFileSync } = await import('node:fs');
   const { assertFull } = await import('../builder/manifest.ts');
   const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
   const { readPrivateKey, writeSignature } = await import('../refresh/drop-signing.ts');
-  let pem: string;
-  try {
-    pem = readFileSync(options.key, 'utf8');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new PagegateError('signing_key_invalid', `${options.key} cannot be read (${code}).`, {}, { cause });
-  }
-  const key = readPrivateKey(options.key, pem);
+  const key = readPrivateKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // What no licensee can take is not signed.
   assertFull(checked.manifest);

@@ -41,7 +41,7 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const config = await configFrom(flags);
   const file = flags.policy ?? config.policy.file ?? undefined;
   const profile = flags.profile ?? config.policy.profile ?? undefined;
-  const policy = loadPolicy({ file, profile });
+  const policy = loadPolicy({ file, profile, once: true });
   const index = await openIndexIfAny(flags);
   try {
     const evidence = await evidenceFor(index, target, config.index.subdomains);

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { readKeyFile } from './key-file.ts';
 import { printable, printJson, printLine } from './output.ts';
 
 interface TrustOptions extends ConfigFlags {
@@ -99,15 +100,20 @@ interface Settings {
 
 async function settings(options: TrustOptions): Promise<Settings> {
   const { statePaths } = await import('../config/paths.ts');
-  const { readTrustedKeys } = await import('../config/trusted-keys.ts');
+  const { isPem, readTrustedKeys } = await import('../config/trusted-keys.ts');
+  const { readPublicKey } = await import('../license/license.ts');
   const config = await configFrom(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');
     if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);
-    return [pair.slice(0, at), pair.slice(at + 1)];
+    const [name, key] = [pair.slice(0, at), pair.slice(at + 1)];
+    const pem = isPem(key) ? key : readKeyFile(key, 'bad_license_key');
+    // Also one that this command turns out not to need: whoever names a file means it.
+    readPublicKey(pem, isPem(key) ? name : pair);
+    return [name, pem];
   });
   const configured = readTrustedKeys(config.license.trusted_keys);
-  const trusted = { ...configured, ...readTrustedKeys(Object.fromEntries(more)) };
+  const trusted = { ...configured, ...Object.fromEntries(more) };
   return { target: statePaths(config).licenseFile, trusted, configured };
 }
 
@@ -135,7 +141,6 @@ async function keygen(options: { readonly out: string }): Promise<void> {
 }
 
 async function issue(options: IssueOptions): Promise<void> {
-  const { readFileSync } = await import('node:fs');
   const { issueLicense } = await import('../license/license.ts');
   if ((options.frozen === undefined) === (options.refreshesUntil === undefined)) {
     throw new PagegateError('usage', 'Give either --frozen or --refreshes-until.');
@@ -144,12 +149,7 @@ async function issue(options: IssueOptions): Promise<void> {
     options.frozen === undefined
       ? { kind: 'refreshes_until', until: options.refreshesUntil! }
       : { kind: 'frozen', manifests: options.frozen };
-  let pem: string;
-  try {
-    pem = readFileSync(options.key === '-' ? 0 : options.key, 'utf8');
-  } catch (cause) {
-    throw new PagegateError('bad_license_key', `${options.key}: ${(cause as Error).message}.`, {}, { cause });
-  }
+  const pem = readKeyFile(options.key, 'bad_license_key');
   const terms = { licensee: options.licensee, dataset: options.dataset, entitlement };
   const id = options.id === undefined ? {} : { licenseId: options.id };
   process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName));

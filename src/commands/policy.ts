@@ -45,12 +45,12 @@ export function registerPolicy(program: Command): void {
 
 async function load(file: string | undefined, profile?: string): Promise<Policy> {
   const { loadPolicy } = await import('../policy/load.ts');
-  return loadPolicy({ file, profile });
+  return loadPolicy({ file, profile, once: true });
 }
 
 async function readCases(file: string): Promise<readonly PolicyCase[]> {
   const { readDocument } = await import('../policy/load.ts');
-  return readDocument<readonly PolicyCase[]>(file, 'cases');
+  return readDocument<readonly PolicyCase[]>(file, 'cases', true);
 }
 
 async function check(file: string | undefined, flags: PolicyFlags): Promise<void> {

@@ -1,6 +1,6 @@
 /** `pagegate register`: checks the inventory of agents. */
 import type { Command } from 'commander';
-import { EXIT, PagegateError } from '../errors.ts';
+import { EXIT } from '../errors.ts';
 import { printJson, printLine } from './output.ts';
 
 export function registerRegister(program: Command): void {
@@ -18,7 +18,7 @@ async function validate(files: readonly string[], options: { readonly json?: tru
   const { readRegisterFile, RegisterValidator } = await import('../register/validate.ts');
   const validator = new RegisterValidator();
   for (const file of files) {
-    if (file === '-') validator.add('<stdin>', await readStdin());
+    if (file === '-') validator.add('<stdin>', readRegisterFile('/dev/stdin'));
     else validator.add(file, readRegisterFile(file));
   }
   const report = validator.report();
@@ -43,18 +43,4 @@ async function validate(files: readonly string[], options: { readonly json?: tru
 function printable(text: string): string {
   const flat = text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
   return flat.length > 80 ? `${flat.slice(0, 79)}…` : flat;
-}
-
-async function readStdin(): Promise<Uint8Array> {
-  const { MAX_FILE_SIZE_BYTES } = await import('../register/validate.ts');
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_FILE_SIZE_BYTES) {
-      throw new PagegateError('register_unreadable', `Standard input has more than ${MAX_FILE_SIZE_BYTES} bytes.`);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }

@@ -2,12 +2,12 @@
  * The configuration: built-in defaults, then the file, then the environment, then the flags of the command; each overrides the
  * one before it, setting by setting. The result is checked against `data/schema/config.schema.json` and never changes afterwards.
  */
-import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 import { parseNetwork } from './network.ts';
-import { repeatedNames } from './repeated-names.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
@@ -115,40 +115,12 @@ function complete(tree: Tree, cwd: string): Config {
 }
 
 function readConfigFile(path: string): Tree {
-  let text: string;
-  try {
-    const { size } = statSync(path);
-    if (size > FILE_MAX_BYTES) throw new Error(`it has ${size} bytes, at most ${FILE_MAX_BYTES} are read`);
-    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError('config_unreadable', `${path}: ${why}.`, { path }, { cause });
+  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES, handedOver: true });
+  const tree = parseDocument(bytes, 'config_invalid', path);
+  if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
+    throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });
   }
-  try {
-    const tree: unknown = JSON.parse(text, refuseNul(path));
-    if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) throw new Error('it is not a JSON object');
-    refuseRepeatedNames(text, path);
-    return tree as Tree;
-  } catch (cause) {
-    if (cause instanceof PagegateError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError('config_invalid', `${path} is not a JSON object: ${why}.`, { path }, { cause });
-  }
-}
-
-/** Refuses the one character that no path can have: what the system says of it names no setting. */
-const refuseNul =
-  (path: string) =>
-  (name: string, value: unknown): unknown => {
-    if (typeof value !== 'string' || !value.includes('\0')) return value;
-    throw new PagegateError('config_invalid', `In the file ${path}: "${name}" has a NUL character.`, { path, name });
-  };
-
-/** Of two values for one setting nobody can say which was meant. */
-function refuseRepeatedNames(text: string, path: string): void {
-  const problems = [...new Set(repeatedNames(text))].map((name) => `${name} is set more than once`);
-  if (problems.length === 0) return;
-  throw new PagegateError('config_invalid', `In the file ${path}: ${problems.join('; ')}.`, { source: path, problems });
+  return tree as Tree;
 }
 
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
@@ -198,11 +170,7 @@ function parseText(setting: Setting, text: string): unknown {
   if ((types.includes('integer') || types.includes('number')) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
   if (types.includes('array')) return text === '' ? [] : text.split(',').map((item) => item.trim());
   if (types.includes('object')) {
-    try {
-      return JSON.parse(text);
-    } catch {
-      return text;
-    }
+    return parseDocument(Buffer.from(text), 'config_invalid', `In the environment: ${setting.env}`);
   }
   return text;
 }
@@ -260,13 +228,23 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
 function check(tree: Tree, source: string): void {
   const isLast = source === 'the configuration';
   const validate = isLast ? completeValidator() : partValidator();
-  const lines = validate(tree) ? networkProblems(tree) : (validate.errors ?? []).map(describe);
+  const isValid = validate(tree);
+  const lines = isValid ? [...nulProblems(tree), ...networkProblems(tree)] : (validate.errors ?? []).map(describe);
   if (lines.length === 0) return;
   const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
   throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
     source,
     problems: lines,
   });
+}
+
+/** Settings with the one character that no path can have: what the system says of it names no setting. */
+function nulProblems(tree: Tree): string[] {
+  const hasNul = (value: unknown): boolean =>
+    typeof value === 'string'
+      ? value.includes('\0')
+      : typeof value === 'object' && value !== null && Object.values(value).some(hasNul);
+  return settings.filter(({ path }) => hasNul(valueAt(tree, path))).map(({ name }) => `${name} has a NUL character`);
 }
 
 const NETWORKS = ['exempt', 'trusted_proxies'] as const;

@@ -1,9 +1,8 @@
 /** The public keys that a configuration trusts, read from where it names them. */
-import { readFileSync, statSync } from 'node:fs';
-import { PagegateError } from '../errors.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 
-/** A PEM file of one public key is a few hundred bytes. */
-const KEY_FILE_MAX_BYTES = 16 * 1024;
+/** A PEM file of one key is a few hundred bytes, an RSA key or a comment some thousand. */
+export const KEY_FILE_MAX_BYTES = 16 * 1024;
 
 /** PEM texts by name; a value that is no PEM text itself is the path of a file. Throws `config_invalid`. */
 export function readTrustedKeys(keys: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
@@ -17,16 +16,10 @@ export function isPem(value: string): boolean {
 
 function readTrustedKey(name: string, key: string): string {
   if (isPem(key)) return key;
-  try {
-    if (statSync(key).size > KEY_FILE_MAX_BYTES) throw new Error('it is too large for a public key');
-    return readFileSync(key, 'utf8');
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError(
-      'config_invalid',
-      `The trusted key "${name}" cannot be read from ${key}: ${why}.`,
-      { name, path: key },
-      { cause },
-    );
-  }
+  const file = {
+    code: 'config_invalid',
+    name: `The trusted key "${name}", ${key}`,
+    maxBytes: KEY_FILE_MAX_BYTES,
+  } as const;
+  return readSmallFile(key, file).toString('utf8');
 }

@@ -133,7 +133,8 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
 function openKeeperLock(file: string): number {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
-    return openSync(keeperLockFile(file), 'a', 0o600);
+    // For reading, too: a pipe that lies there is then not waited for.
+    return openSync(keeperLockFile(file), 'a+', 0o600);
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, error);
   }

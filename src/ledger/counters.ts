@@ -5,7 +5,7 @@
  * A counter is one 64-bit word, cycle · 2^40 + used, so that a greater word is always a later state and "never refund" means
  * "take the greater one". A second word counts all lookups ever, for the usage by day.
  */
-import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Mapping, mapShared } from '../platform/libc.ts';
 import { USED_BITS, USED_MASK } from './word.ts';
@@ -335,7 +335,7 @@ export function openCounters(ledgerFile: string, options: { readonly create: boo
   return new Counters(mapShared(path, COUNTERS_SIZE_BYTES));
 }
 
-/** Runs a task with the counters file open for reading; undefined where it cannot be opened. */
+/** Runs a task with the counters file open for reading; where it cannot be opened, or is something else, what `onMissing` says. */
 function withCountersFile<T>(
   ledgerFile: string,
   task: (fd: number) => T,
@@ -343,12 +343,12 @@ function withCountersFile<T>(
 ): T | undefined {
   let fd: number;
   try {
-    fd = openSync(countersFile(ledgerFile), 'r');
+    fd = openSync(countersFile(ledgerFile), constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     return onMissing?.((error as NodeJS.ErrnoException).code);
   }
   try {
-    return task(fd);
+    return fstatSync(fd).isFile() ? task(fd) : onMissing?.(undefined);
   } finally {
     closeSync(fd);
   }

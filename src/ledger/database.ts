@@ -1,5 +1,5 @@
 /** The ledger's SQLite file: how it is opened. */
-import { closeSync, mkdirSync, openSync, statfsSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { migrate } from './migrations.ts';
@@ -62,6 +62,12 @@ export function refuseNetworkFileSystem(directory: string, typeOf = (path: strin
   }
 }
 
+/** Refuses a pipe, which SQLite would wait for, a folder and a device. */
+function refuseOtherKinds(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== false) return;
+  throw new PagegateError('ledger_unavailable', `${file} is not a regular file.`, { file });
+}
+
 /**
  * Opens (and creates or migrates) the file.
  *
@@ -73,6 +79,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   try {
     if (mayCreate) mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
     refuseNetworkFileSystem(dirname(file));
+    refuseOtherKinds(file);
     // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
     if (mayCreate) closeSync(openSync(file, 'a', 0o640));
     database = new Sqlite(file, {

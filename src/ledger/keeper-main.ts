@@ -19,7 +19,8 @@ const LOCK_PATIENCE_MS = 5_000;
 /** Takes the lock that makes this keeper the only one; the kernel gives it back however the process ends. */
 async function takeLock(ledgerFile: string): Promise<number> {
   const path = keeperLockFile(ledgerFile);
-  const fd = openSync(path, 'a', 0o600);
+  // For reading, too: a pipe that lies there is then not waited for.
+  const fd = openSync(path, 'a+', 0o600);
   const deadline = Date.now() + LOCK_PATIENCE_MS;
   while (!lockFile(fd, 'exclusive')) {
     if (Date.now() > deadline) {

@@ -1,13 +1,16 @@
 /** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, statSync, unlinkSync } from 'node:fs';
+import { linkSync, mkdirSync, rmSync, type Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { syncPath, writeDurable } from '../platform/durable.ts';
+import { readSmallFileIfAny } from '../platform/small-file.ts';
 
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 const CREDENTIAL_NAME = 'pagegate-ledger-key';
+/** 64 digits, and room for what an editor leaves around them. */
+const KEY_FILE_MAX_BYTES = 4096;
 
 /** Seals and opens API keys. `id` names the encryption key without giving it away. */
 export interface KeyVault {
@@ -42,33 +45,36 @@ function createVault(secret: Uint8Array): KeyVault {
   };
 }
 
-function parseSecret(file: string): Uint8Array {
-  const text = readFileSync(file, 'latin1').trim();
+/** The secret in a file; undefined where there is none. */
+function readSecret(file: string, inspect: (stats: Stats) => void = () => {}): Uint8Array | undefined {
+  const bytes = readSmallFileIfAny(file, { code: 'bad_key_file', maxBytes: KEY_FILE_MAX_BYTES, inspect });
+  if (bytes === undefined) return undefined;
+  const text = bytes.toString('latin1').trim();
   if (!/^[0-9a-f]{64}$/.test(text)) {
     throw new PagegateError('bad_key_file', `${file}: expected 64 hexadecimal digits and nothing else.`);
   }
   return Buffer.from(text, 'hex');
 }
 
-function refuseOpenMode(file: string): void {
-  const mode = statSync(file).mode & 0o777;
-  if ((mode & 0o077) !== 0) {
-    const got = mode.toString(8).padStart(4, '0');
+function readKeyFile(file: string): Uint8Array | undefined {
+  return readSecret(file, ({ mode }) => {
+    if ((mode & 0o077) === 0) return;
+    const got = (mode & 0o777).toString(8).padStart(4, '0');
     throw new PagegateError('bad_key_file', `${file}: expected mode 0600 or stricter, got ${got}; run chmod 600.`);
-  }
+  });
 }
 
 /** Writes a new secret under a temporary name and links it into place, so that two first runs agree on one. */
 function createSecretFile(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  writeDurable(temporary, `${randomBytes(32).toString('hex')}\n`, 0o600);
   try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeDurable(temporary, `${randomBytes(32).toString('hex')}\n`, 0o600);
     linkSync(temporary, file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fromSystem('bad_key_file', file, error);
   } finally {
-    unlinkSync(temporary);
+    rmSync(temporary, { force: true });
   }
   // What it seals is on the disk soon; after a power failure its name must be there, too.
   syncPath(dirname(file));
@@ -77,22 +83,15 @@ function createSecretFile(file: string): void {
 /**
  * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
  *
- * @throws PagegateError bad_key_file when the file is readable by others or holds something else.
+ * @throws PagegateError bad_key_file when the file is readable by others, holds something else, or cannot be made.
  */
 export function openKeyVault(keyFile: string): KeyVault {
   const credentials = process.env['CREDENTIALS_DIRECTORY'];
-  if (credentials !== undefined) {
-    try {
-      return createVault(parseSecret(join(credentials, CREDENTIAL_NAME)));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
-  }
-  try {
-    refuseOpenMode(keyFile);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    createSecretFile(keyFile);
-  }
-  return createVault(parseSecret(keyFile));
+  const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
+  const secret = credential ?? readKeyFile(keyFile);
+  if (secret !== undefined) return createVault(secret);
+  createSecretFile(keyFile);
+  const made = readKeyFile(keyFile);
+  if (made !== undefined) return createVault(made);
+  throw new PagegateError('bad_key_file', `${keyFile} cannot be made: it is a link to nothing.`, { path: keyFile });
 }

@@ -1,9 +1,13 @@
 /** The plan catalogue: which monthly plans exist, and how many lookups each grants in a cycle. */
-import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 
 /** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
 const MAX_PLAN_LOOKUPS = 1_000_000_000_000;
+/** A hundred plans take some thousand bytes. */
+const MAX_FILE_SIZE_BYTES = 1024 * 1024;
 
 /** One row of the catalogue. */
 export interface Plan {
@@ -42,20 +46,17 @@ function parsePlan(value: unknown, where: string): Plan {
  * @throws PagegateError bad_plan_catalogue when the file cannot be read or breaks its schema.
  */
 export function loadPlans(file: string | URL = CATALOGUE): readonly Plan[] {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(readFileSync(file, 'utf8'));
-  } catch (cause) {
-    throw new PagegateError('bad_plan_catalogue', `${file}: ${(cause as Error).message}`, {}, { cause });
-  }
+  const name = file instanceof URL ? fileURLToPath(file) : file;
+  const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: MAX_FILE_SIZE_BYTES });
+  const parsed = parseDocument(bytes, 'bad_plan_catalogue', name);
   const rows =
     isRecord(parsed) && parsed['version'] === 1 && Array.isArray(parsed['plans']) ? parsed['plans'] : undefined;
   if (rows === undefined || rows.length === 0 || rows.length > 100) {
-    throw new PagegateError('bad_plan_catalogue', `${file}: expected "version": 1 and 1 to 100 "plans".`);
+    throw new PagegateError('bad_plan_catalogue', `${name}: expected "version": 1 and 1 to 100 "plans".`);
   }
-  const plans = rows.map((row, i) => parsePlan(row, `${file}, plan ${i}`));
+  const plans = rows.map((row, i) => parsePlan(row, `${name}, plan ${i}`));
   const ids = new Set(plans.map((plan) => plan.id));
-  if (ids.size !== plans.length) throw new PagegateError('bad_plan_catalogue', `${file}: two plans have the same id.`);
+  if (ids.size !== plans.length) throw new PagegateError('bad_plan_catalogue', `${name}: two plans have the same id.`);
   return plans;
 }
 

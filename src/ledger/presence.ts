@@ -33,7 +33,8 @@ function foreignLedger(ledgerFile: string, owner: CountersOwner, got: string): P
 /** Whether nothing lies there that could be a ledger. What cannot be looked at is left to the one who opens it. */
 export function isMissingOrEmpty(ledgerFile: string): boolean {
   try {
-    return statSync(ledgerFile).size === 0;
+    const stats = statSync(ledgerFile);
+    return stats.isFile() && stats.size === 0;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT';
   }

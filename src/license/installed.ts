@@ -1,31 +1,22 @@
 /** The license in the state directory: installed whole or not at all. */
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable.ts';
+import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
 import { type License, MAX_LICENSE_SIZE_BYTES, type TrustedKeys, verifyLicense } from './license.ts';
 
-/** Reads a file that claims to be a license. @throws PagegateError license_unreadable, bad_license */
+const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: MAX_LICENSE_SIZE_BYTES } as const;
+
+/** Reads a file that claims to be a license; also one that was handed over open. @throws PagegateError license_unreadable, bad_license */
 export function readLicenseFile(file: string): Buffer {
-  try {
-    if (statSync(file).size > MAX_LICENSE_SIZE_BYTES) {
-      throw new PagegateError('bad_license', `${file} has more than ${MAX_LICENSE_SIZE_BYTES} bytes.`);
-    }
-    return readFileSync(file);
-  } catch (error) {
-    throw fromSystem('license_unreadable', file, error);
-  }
+  return readSmallFile(file, { ...FILE, handedOver: true });
 }
 
 /** The installed license, verified. @throws PagegateError license_missing, and what reading and verifying throw. */
 export function loadLicense(file: string, trusted: TrustedKeys): License {
-  let bytes: Buffer;
-  try {
-    bytes = readLicenseFile(file);
-  } catch (error) {
-    const isMissing = error instanceof PagegateError && error.details['reason'] === 'ENOENT';
-    throw isMissing ? new PagegateError('license_missing', `Looked for ${file}.`, { file }, { cause: error }) : error;
-  }
+  const bytes = readSmallFileIfAny(file, FILE);
+  if (bytes === undefined) throw new PagegateError('license_missing', `Looked for ${file}.`, { file });
   return verifyLicense(bytes, trusted);
 }
 

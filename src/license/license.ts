@@ -9,6 +9,7 @@ import {
   verify,
 } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
 
 const FORMAT = 'pagegate-license/1';
 /** A license is small; more is no license. */
@@ -84,14 +85,6 @@ function asBase64(fields: Fields, name: string): Buffer {
   return bytes.toString('base64') === text ? bytes : refuse(`${name}: the base64 is not canonical.`);
 }
 
-function parseJson(bytes: Uint8Array, name: string): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw new PagegateError('bad_license', `${name}: ${(cause as Error).message}`, {}, { cause });
-  }
-}
-
 function parseEntitlement(value: unknown): Entitlement {
   const fields = asFields(value, 'entitlement', ['frozen', 'refreshes_until']);
   if (Object.keys(fields).length !== 1) return refuse('entitlement: expected either "frozen" or "refreshes_until".');
@@ -113,7 +106,7 @@ function parseEntitlement(value: unknown): Entitlement {
 
 function parsePayload(bytes: Uint8Array, signedBy: string): License {
   const names = ['format', 'license_id', 'licensee', 'issued', 'dataset', 'entitlement'];
-  const fields = asFields(parseJson(bytes, 'payload'), 'payload', names);
+  const fields = asFields(parseDocument(bytes, 'bad_license', 'payload'), 'payload', names);
   if (fields['format'] !== FORMAT) refuse(`payload: expected format "${FORMAT}".`);
   return {
     licenseId: asText(fields, 'license_id', /^[\x21-\x7e]{1,64}$/, '1 to 64 printable ASCII characters'),
@@ -125,7 +118,8 @@ function parsePayload(bytes: Uint8Array, signedBy: string): License {
   };
 }
 
-function readPublicKey(pem: string, name: string): KeyObject {
+/** The public key in a PEM text; `name` is what messages call it. @throws PagegateError bad_license_key */
+export function readPublicKey(pem: string, name: string): KeyObject {
   try {
     // createPublicKey would quietly derive it from a private key, which has no place here.
     if (pem.includes('PRIVATE KEY')) throw new Error('it is a private key; a licensee holds only the public one');
@@ -199,7 +193,12 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
 export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): License {
   const bytes = typeof file === 'string' ? Buffer.from(file) : file;
   if (bytes.length > MAX_LICENSE_SIZE_BYTES) return refuse(`It has more than ${MAX_LICENSE_SIZE_BYTES} bytes.`);
-  const envelope = asFields(parseJson(bytes, 'envelope'), 'envelope', ['format', 'key', 'payload', 'signature']);
+  const envelope = asFields(parseDocument(bytes, 'bad_license', 'envelope'), 'envelope', [
+    'format',
+    'key',
+    'payload',
+    'signature',
+  ]);
   if (envelope['format'] !== FORMAT) return refuse(`envelope: expected format "${FORMAT}".`);
   const name = asText(envelope, 'key', KEY_NAME, "a key's name");
   const payload = asBase64(envelope, 'payload');

@@ -1,7 +1,10 @@
 /** The policy's files: read, checked against their schemas, the licensee's own worked in, compiled. The one place with I/O. */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 import type {
   DefaultEntry,
   HostEntry,
@@ -26,6 +29,8 @@ export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'page-types' | 'defaul
 export interface PolicyOptions {
   /** The licensee's own file. */
   readonly file?: string | undefined;
+  /** Whether the file is read this once: then it may be something that the caller of this program handed over open. */
+  readonly once?: boolean;
   /** A profile as shipped (`strict`, `default`, `open`); stands above the one that the licensee's file names. */
   readonly profile?: string | undefined;
 }
@@ -34,9 +39,9 @@ export interface PolicyOptions {
  * Loads and compiles the policy as shipped with the licensee's file worked in. Throws policy_missing or policy_invalid, which must
  * stop the start, or leave a running server with the policy that it has.
  */
-export function loadPolicy(options: PolicyOptions = {}): Policy {
-  const licensee = options.file === undefined ? undefined : readDocument<LicenseeDocument>(options.file, 'licensee');
-  return compilePolicy(mergeLicensee(readShipped(), licensee, options.profile));
+export function loadPolicy({ file, once, profile }: PolicyOptions = {}): Policy {
+  const licensee = file === undefined ? undefined : readDocument<LicenseeDocument>(file, 'licensee', once);
+  return compilePolicy(mergeLicensee(readShipped(), licensee, profile));
 }
 
 function readShipped(): ShippedPolicy {
@@ -57,34 +62,18 @@ function readShipped(): ShippedPolicy {
   };
 }
 
-/** Reads a JSON file and checks it against one of the policy's schemas. */
-export function readDocument<T>(file: string | URL, schema: PolicySchema): T {
-  const name = file instanceof URL ? file.pathname : file;
-  let text: string;
-  try {
-    const { size } = statSync(file);
-    if (size > MAX_FILE_SIZE_BYTES) throw new Error(`${size} bytes, more than ${MAX_FILE_SIZE_BYTES}`);
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new PagegateError('policy_missing', `${name}: ${message(error)}`, { file: name }, { cause: error });
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new PagegateError(
-      'policy_invalid',
-      `${name} is not JSON: ${message(error)}`,
-      { file: name },
-      { cause: error },
-    );
-  }
+/**
+ * Reads a JSON file and checks it against one of the policy's schemas.
+ *
+ * @param handedOver whether it may be something that the caller of this program handed over open, such as `<(…)` of a shell.
+ * @throws PagegateError policy_missing, policy_invalid
+ */
+export function readDocument<T>(file: string | URL, schema: PolicySchema, handedOver = false): T {
+  const name = file instanceof URL ? fileURLToPath(file) : file;
+  const bytes = readSmallFile(name, { code: 'policy_missing', maxBytes: MAX_FILE_SIZE_BYTES, handedOver });
+  const value = parseDocument(bytes, 'policy_invalid', name);
   assertSchema(value, schema, name);
   return value as T;
-}
-
-function message(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 const validators = new Map<PolicySchema, ReturnType<Validator['compile']>>();

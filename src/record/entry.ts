@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/normalize.ts';
+import { hasRepeatedName } from '../json/repeated.ts';
 import { DETAIL_MAX_CHARACTERS, type Finding, type FindingReason, Findings } from './findings.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
@@ -143,22 +144,6 @@ function readRaw(line: Uint8Array, findings: Findings): RawEntry | undefined {
   dropNulls(raw, findings);
   if (!Object.hasOwn(raw, 'domain')) return findings.rejectLine('domain_missing', text);
   return dropInvalid(raw, findings) ? (raw as unknown as RawEntry) : undefined;
-}
-
-/**
- * True where an object of the document has a name twice, of which JSON.parse silently keeps the later: then the text has more
- * colons outside strings than the parsed value has members.
- */
-function hasRepeatedName(text: string, value: object): boolean {
-  const colons = text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
-  let members = 0;
-  const open: object[] = [value];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const children: unknown[] = Object.values(next);
-    if (!Array.isArray(next)) members += children.length;
-    for (const child of children) if (typeof child === 'object' && child !== null) open.push(child);
-  }
-  return colons !== members;
 }
 
 /** Takes out what says "not known" as null, and counts fields that nobody knows. */

@@ -9,22 +9,27 @@
  * Invariant: a directory with a number for a name is complete and never changes. What is under construction has a name that
  * begins with a dot, so a process that is killed at any moment leaves either nothing or litter that `prune` knows.
  */
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 
 export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
 const GENERATIONS = 'generations';
+/** A report has some thousand bytes. */
+const REPORT_MAX_BYTES = 1024 * 1024;
 /** Prefix of everything that is not finished. */
 const BUILDING = '.building-';
 const SWITCHING = '.current-';
 /** A generation's number has at most nine digits, so that whatever holds it holds it exactly. */
 export const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
+export const GENERATION_MAX = 999_999_999;
 
 /** What refresh recorded beside an index when it was built. */
 export interface GenerationReport {
@@ -79,12 +84,24 @@ export function currentGeneration(store: string): number | undefined {
 
 function readReport(directory: string): GenerationReport | undefined {
   try {
-    const value: unknown = JSON.parse(readFileSync(join(directory, REPORT_FILE), 'utf8'));
-    const report = value as GenerationReport;
-    return report.format === 'pagegate-generation/1' ? report : undefined;
+    const file = join(directory, REPORT_FILE);
+    const bytes = readSmallFile(file, { code: 'store_damaged', maxBytes: REPORT_MAX_BYTES });
+    const value = parseDocument(bytes, 'store_damaged', file);
+    return isReport(value) ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isReport(value: unknown): value is GenerationReport {
+  if (typeof value !== 'object' || value === null) return false;
+  const report = value as { readonly [name in keyof GenerationReport]?: unknown };
+  return (
+    report.format === 'pagegate-generation/1' &&
+    [report.generation, report.revision, report.recordCount, report.sizeBytes].every(Number.isSafeInteger) &&
+    [report.dataset, report.created, report.manifestSha256, report.builtAt].every((one) => typeof one === 'string') &&
+    (report.signedBy === null || typeof report.signedBy === 'string')
+  );
 }
 
 function entries(directory: string): string[] {

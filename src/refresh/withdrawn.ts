@@ -1,7 +1,10 @@
 /** Manifests whose generation an operator rolled back: a timer must not bring them again. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
 import { replaceDurable } from '../platform/durable.ts';
+import { readSmallFileIfAny } from '../platform/small-file.ts';
+import { GENERATION_MAX } from './store.ts';
 
 export interface WithdrawnManifest {
   readonly manifestSha256: string;
@@ -13,22 +16,34 @@ export interface WithdrawnManifest {
 
 /** Older marks are forgotten: the revision check covers them. */
 const MARKS_MAX = 64;
+const FILE_MAX_BYTES = 1024 * 1024;
 const fileOf = (store: string): string => join(store, 'withdrawn.json');
 
 function isMark(value: unknown): value is WithdrawnManifest {
   if (typeof value !== 'object' || value === null) return false;
-  const { manifestSha256, generation } = value as Partial<WithdrawnManifest>;
-  return typeof manifestSha256 === 'string' && Number.isSafeInteger(generation);
+  const mark = value as { readonly [name in keyof WithdrawnManifest]?: unknown };
+  return (
+    typeof mark.manifestSha256 === 'string' &&
+    typeof mark.generation === 'number' &&
+    mark.generation >= 1 &&
+    mark.generation <= GENERATION_MAX &&
+    [mark.generation, mark.revision].every(Number.isSafeInteger) &&
+    typeof mark.withdrawnAt === 'string'
+  );
 }
 
-/** The marks, oldest first; none where the file is missing or unreadable. */
+/**
+ * The marks, oldest first; none where there is no file. Throws `store_damaged` where there is one that cannot be read: a timer would
+ * bring back what somebody rolled back.
+ */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
-  try {
-    const value: unknown = JSON.parse(readFileSync(fileOf(store), 'utf8'));
-    return Array.isArray(value) ? value.filter(isMark) : [];
-  } catch {
-    return [];
-  }
+  const file = fileOf(store);
+  const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
+  if (bytes === undefined) return [];
+  const marks = parseDocument(bytes, 'store_damaged', file);
+  if (Array.isArray(marks) && marks.every(isMark)) return marks;
+  const what = `${file}: expected a list of withdrawn manifests. Put it right, or remove it: then no drop is withdrawn.`;
+  throw new PagegateError('store_damaged', what, { path: file });
 }
 
 function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): void {

@@ -1,12 +1,12 @@
 /** Agent register files against the schema: every complaint points at the file, the line, the entry and the field. */
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { PagegateError } from '../errors.ts';
-import { escapePointer, type JsonSource, readJson } from './json-source.ts';
+import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/reader.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 
 /** Larger files are refused: a register of ten thousand agents is about 10 MB. */
-export const MAX_FILE_SIZE_BYTES = 32 * 1024 * 1024;
+const MAX_FILE_SIZE_BYTES = 32 * 1024 * 1024;
 /** Complaints beyond this number are counted, not kept. */
 const MAX_FINDINGS = 1_000;
 
@@ -48,30 +48,9 @@ interface Entry {
 
 type Report = (finding: Finding) => void;
 
-/** Reads a file within the size limit. Throws register_unreadable. */
+/** Reads a file within the size limit; also one that was handed over open, as `/dev/stdin` is. Throws register_unreadable. */
 export function readRegisterFile(path: string): Uint8Array {
-  let fd: number | undefined;
-  try {
-    fd = openSync(path, 'r');
-    const status = fstatSync(fd);
-    if (!status.isFile()) throw new PagegateError('register_unreadable', `${path} is not a regular file.`, { path });
-    if (status.size > MAX_FILE_SIZE_BYTES) throw tooLarge(path, status.size);
-    return readFileSync(fd);
-  } catch (error) {
-    if (error instanceof PagegateError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new PagegateError('register_unreadable', `${path}: ${reason}`, { path });
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
-}
-
-function tooLarge(path: string, size: number): PagegateError {
-  return new PagegateError(
-    'register_unreadable',
-    `${path} has ${size} bytes; at most ${MAX_FILE_SIZE_BYTES} are read. Split it.`,
-    { path, size_bytes: size, limit_bytes: MAX_FILE_SIZE_BYTES },
-  );
+  return readSmallFile(path, { code: 'register_unreadable', maxBytes: MAX_FILE_SIZE_BYTES, handedOver: true });
 }
 
 /** Collects the findings of several files, because an agent_id should be unique over all of them. */
@@ -188,7 +167,7 @@ function* entriesOfLines(file: string, text: string, report: Report): Generator<
   for (const [i, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     number += 1;
-    const source = readJson(line, i + 1);
+    const source = readJson(line, { firstLine: i + 1 });
     if ('problem' in source) {
       const message = `is not JSON: ${source.problem.message} (column ${source.problem.column})`;
       report({ severity: 'error', file, line: i + 1, entry: number, field: '', message });
@@ -219,17 +198,6 @@ function at(entry: Entry, pointer: string): Omit<Finding, 'severity' | 'message'
     ...(id === undefined ? {} : { agent_id: id }),
     field: fieldPath(pointer.slice(entry.pointer.length)),
   };
-}
-
-/** `/exceptions/0/expires` → `exceptions[0].expires`. */
-function fieldPath(pointer: string): string {
-  let path = '';
-  for (const step of pointer.split('/').slice(1)) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
-    if (/^(?:0|[1-9][0-9]*)$/.test(name)) path += `[${name}]`;
-    else path += path === '' ? name : `.${name}`;
-  }
-  return path;
 }
 
 function pointerOf(problem: ErrorObject): string {

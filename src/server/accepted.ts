@@ -3,7 +3,7 @@
  * has become bad since, it takes what was accepted. The primary keeps that: the policy as it was loaded, certificate and key, and the
  * index as an open file, which is there whatever became of its name.
  */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, constants, openSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import type { PolicyDocument } from '../policy/documents.ts';
@@ -77,7 +77,7 @@ export class AcceptedParts {
     if (stamp === this.#parts.index && this.#indexFd !== undefined) return;
     let fd: number;
     try {
-      fd = openSync(statePaths(this.#config).indexFile, 'r');
+      fd = openSync(statePaths(this.#config).indexFile, constants.O_RDONLY | constants.O_NONBLOCK);
     } catch {
       return;
     }

@@ -1,9 +1,13 @@
 /** Certificate and private key of the listener: read once, checked, and handed to the transport from memory. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { memoryFile } from '../platform/libc.ts';
+import { readSmallFile } from '../platform/small-file.ts';
+
+/** A chain of a few certificates has some ten thousand bytes. */
+const PEM_MAX_BYTES = 1024 * 1024;
 
 export interface Certificate {
   /** The chain, in PEM. */
@@ -16,20 +20,38 @@ export interface Certificate {
 
 /** Reads the files and checks that they hold a certificate and its key. Throws `tls_unusable`. */
 export function readCertificate(certificateFile: string, keyFile: string): Certificate {
-  try {
-    const chain = readFileSync(certificateFile, 'latin1');
-    const certificate = new X509Certificate(chain);
-    const { mode } = statSync(keyFile);
-    if ((mode & 0o007) !== 0) throw new Error(`${keyFile} may be read by everybody; take that right away (chmod 0640)`);
-    const key = readFileSync(keyFile, 'latin1');
-    if (!certificate.checkPrivateKey(createPrivateKey(key))) {
-      throw new Error(`the key in ${keyFile} does not belong to the certificate in ${certificateFile}`);
-    }
-    return { chain, key, expiresMs: Date.parse(certificate.validTo) };
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new PagegateError('tls_unusable', `${why}.`, { certificate: certificateFile, key: keyFile }, { cause });
+  const { chain, certificate } = readChain(certificateFile);
+  const key = readPem(keyFile, ({ mode }) => {
+    if ((mode & 0o007) !== 0) throw unusable(keyFile, 'it may be read by everybody; take that right away (chmod 0640)');
+  });
+  const privateKey = parsed(keyFile, () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw unusable(keyFile, `the key does not belong to the certificate in ${certificateFile}`);
   }
+  return { chain, key, expiresMs: Date.parse(certificate.validTo) };
+}
+
+/** Reads a chain and the certificate it begins with. Throws `tls_unusable`. */
+export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
+  const chain = readPem(file);
+  return { chain, certificate: parsed(file, () => new X509Certificate(chain)) };
+}
+
+function readPem(path: string, inspect?: (stats: Stats) => void): string {
+  const options = { code: 'tls_unusable', maxBytes: PEM_MAX_BYTES } as const;
+  return readSmallFile(path, inspect === undefined ? options : { ...options, inspect }).toString('latin1');
+}
+
+function parsed<T>(path: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+}
+
+function unusable(path: string, why: string, cause?: unknown): PagegateError {
+  return new PagegateError('tls_unusable', `${path}: ${why}.`, { path }, { cause });
 }
 
 /** What the configuration names; undefined without TLS. Throws `tls_unusable`. */

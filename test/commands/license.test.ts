@@ -12,6 +12,7 @@ beforeAll(() => {
   const { privateKey, publicKey } = createLicenseKey();
   const entitlement = { kind: 'refreshes_until', until: '2027-06-30' } as const;
   writeFileSync(join(folder, 'v.pem'), publicKey);
+  writeFileSync(join(folder, 'v.private.pem'), privateKey);
   writeFileSync(
     join(folder, 'acme.json'),
     issueLicense({ licensee: 'Acme', dataset: 'web', entitlement }, privateKey, 'v-2026'),
@@ -33,6 +34,20 @@ describe('license install', () => {
     const json = run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ signed_by: 'v-2026' });
     expect(json.stderr).toContain('Not trusted');
+  });
+
+  it.each([
+    ['is not there', 'none.pem', /v-2026=none\.pem|none\.pem: ENOENT/],
+    ['is a folder', '.', /\.: expected a regular file, got a folder/],
+    ['is no key', 'acme.json', /Key "v-2026=acme\.json": /],
+    ['is a private key', 'v.private.pem', /Key "v-2026=v\.private\.pem": it is a private key/],
+    ['is another key than the license asks for, and none', 'config.json', /Key "v-2026=config\.json": /],
+  ])('with --trust and a file that %s names the file', (_what, file, expected) => {
+    for (const command of [['install', 'acme.json'], ['verify', 'acme.json'], ['show']]) {
+      const { status, stderr } = run(...command, '--trust', `v-2026=${file}`);
+      expect([status, stderr]).toEqual([3, expect.stringMatching(expected)]);
+      expect(stderr).toContain('[bad_license_key]');
+    }
   });
 
   it('with a key that the configuration trusts has nothing to add', () => {

@@ -1,10 +1,27 @@
 /** Files and folders that cannot be read or written: each command ends with a code and an exit code of its own, never with a stack. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { CLI, pagegate } from '../support/program.ts';
+
+/** A license that is signed and verified with keys that lie in no file. */
+const SIGN =
+  'pagegate license verify <(echo "$1" | pagegate license issue --key - --key-name v --licensee A --dataset w --refreshes-until 2027-06-30) --trust v=<(echo "$2")';
+
+/** What waits for something that never comes is killed. */
+const UNHURRIED = { encoding: 'utf8', timeout: 300_000, killSignal: 'SIGKILL' } as const;
 
 let folder: string;
 beforeEach(() => {
@@ -14,10 +31,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (...names: string[]): string => join(folder, ...names);
 function run(...words: string[]) {
-  const { status, stderr, signal } = pagegate([...words, '--state-dir', at('state')], {
-    timeout: 300_000,
-    killSignal: 'SIGKILL',
-  });
+  const { status, stderr, signal } = pagegate([...words, '--state-dir', at('state')], UNHURRIED);
   return { status, signal, code: /\[(\w+)\]\n$/.exec(stderr)?.[1] ?? stderr };
 }
 
@@ -45,6 +59,85 @@ describe('a license', () => {
     expect(run('license', 'verify', at('none.json'))).toMatchObject({ status: 7, code: 'license_unreadable' });
     expect(run('license', 'verify', folder)).toMatchObject({ status: 7, code: 'license_unreadable' });
     expect(run('license', 'show')).toMatchObject({ status: 6, code: 'license_missing' });
+  });
+});
+
+describe('a pipe that nobody writes to', () => {
+  const KEYS = ['--key-name', 'v', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
+  const configured = (settings: object) => ['--config', write('config.json', JSON.stringify(settings))];
+  const write = (name: string, text: string): string => {
+    writeFileSync(at(name), text);
+    return at(name);
+  };
+
+  it.each<[string, string, () => string[]]>([
+    ['a configuration', 'config_unreadable', () => ['plan', 'list', '--config', at('pipe')]],
+    ['a policy', 'policy_missing', () => ['policy', 'check', at('pipe')]],
+    ['a policy to compare with', 'policy_missing', () => ['policy', 'diff', 'shipped', at('pipe')]],
+    ['cases of a policy', 'policy_missing', () => ['policy', 'test', at('pipe')]],
+    [
+      'the configured policy',
+      'policy_missing',
+      () => ['explain', 'https://example.com/', ...configured({ policy: { file: at('pipe') } })],
+    ],
+    ['a register file', 'register_unreadable', () => ['register', 'validate', at('pipe')]],
+    ['a license', 'license_unreadable', () => ['license', 'verify', at('pipe')]],
+    ['a key to trust', 'bad_license_key', () => ['license', 'show', '--trust', `v=${at('pipe')}`]],
+    [
+      'a configured key',
+      'config_invalid',
+      () => ['license', 'show', ...configured({ license: { trusted_keys: { v: at('pipe') } } })],
+    ],
+    [
+      'a configured key for drops',
+      'config_invalid',
+      () => ['refresh', folder, ...configured({ refresh: { trusted_keys: { v: at('pipe') } } })],
+    ],
+    ['a key to sign a license', 'bad_license_key', () => ['license', 'issue', '--key', at('pipe'), ...KEYS]],
+    ['a key to sign a drop', 'signing_key_invalid', () => ['drop', 'sign', folder, '--key', at('pipe')]],
+    ['the plans', 'bad_plan_catalogue', () => ['plan', 'list', ...inState('plans.json')]],
+    ['the installed license', 'license_unreadable', () => ['license', 'show', ...inState('license/license.json')]],
+    ['the ledger', 'ledger_unavailable', () => ['account', 'create', 'acme', ...inState('ledger/ledger.sqlite')]],
+    ['the list of withdrawn drops', 'store_damaged', () => ['generations', 'list', ...inState('index/withdrawn.json')]],
+    ['a backup', 'restore_refused', () => ['account', 'restore', at('pipe')]],
+    ['a manifest', 'drop_file_kind', () => ['drop', 'verify', drop(), '--unsigned']],
+  ])('in the place of %s is refused: %s', (_what, code, words) => {
+    execFileSync('mkfifo', ['-m', '600', at('pipe')]);
+    const env = { ...process.env, PAGEGATE_STATE_DIR: at('state') };
+    const { signal, stderr } = pagegate(words(), { ...UNHURRIED, env });
+    expect([signal, stderr]).toEqual([null, expect.stringMatching(`\\[${code}\\]\n$`)]);
+  });
+
+  /** The pipe under this name in the state directory; no further words. */
+  function inState(name: string): string[] {
+    mkdirSync(dirname(at('state', name)), { recursive: true });
+    renameSync(at('pipe'), at('state', name));
+    return [];
+  }
+
+  function drop(): string {
+    mkdirSync(at('drop'));
+    renameSync(at('pipe'), at('drop/manifest.json'));
+    return at('drop');
+  }
+});
+
+describe('a file that a shell hands over', () => {
+  const shell = (line: string, ...words: string[]) =>
+    spawnSync('bash', ['-c', `pagegate() { "${process.execPath}" "${CLI}" "$@"; }; ${line}`, 'bash', ...words], {
+      ...UNHURRIED,
+      cwd: folder,
+    });
+
+  it.each([
+    ['a policy', `pagegate policy check <(echo '{"format":"pagegate-policy/1"}')`, 'valid: '],
+    ['cases', `echo '[{"url":"a.com","expect":{"verdict":"flag"}}]' | pagegate policy test /dev/stdin`, '1 of 1 cases'],
+    ['a configuration', `pagegate plan list --config <(echo '{"state_dir":"state"}')`, 'Pro Plus'],
+    ['a key, and the license it signs', SIGN, 'The signature is valid.'],
+  ])('is read where it is read once: %s', (_what, line, expected) => {
+    const { publicKey, privateKey } = createLicenseKey();
+    const { stdout, stderr } = shell(line, privateKey, publicKey);
+    expect(stdout + stderr).toContain(expected);
   });
 });
 

@@ -7,13 +7,15 @@ import { statePaths } from '../../src/config/paths.ts';
 import { type Setting, settings, typesOf } from '../../src/config/schema.ts';
 import { readTrustedKeys } from '../../src/config/trusted-keys.ts';
 import { PagegateError } from '../../src/errors.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'pagegate-config-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 function file(content: unknown): string {
   const path = join(dir, `${Math.random()}.json`);
-  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  const isText = typeof content === 'string' || content instanceof Uint8Array;
+  writeFileSync(path, isText ? content : JSON.stringify(content));
   return path;
 }
 
@@ -133,9 +135,9 @@ describe('what is refused, with its place', () => {
     [
       'a setting that is set twice, also in two sections of one name',
       '{"server":{"port":1,"p\\u006frt":2},"burst":{"exempt":[]},"server":{},"tls":{"key_file":"a:{\\"","ciphers":null}}',
-      /server\.port is set more than once; server is set more than once\.$/,
+      /server\.port is set more than once \(line 1\); server is set more than once \(line 1\)\.$/,
     ],
-    ['no JSON', '{', /is not a JSON object/],
+    ['no JSON', '{', /is no sound JSON: line 1, column 2: expected a name/],
     ['a list', [], /is not a JSON object/],
   ])('%s', (_, content, expected) => {
     const error = failure(() => loadConfig({ file: file(content), env: {} }));
@@ -149,18 +151,37 @@ describe('what is refused, with its place', () => {
     expect(error.message).toContain('none.json');
   });
 
-  it('a file with a NUL character in a value, or one that is not UTF-8', () => {
-    const nul = failure(() => loadConfig({ file: file('{"state_dir":"a\\u0000b"}'), env: {} }));
-    expect([nul.code, nul.message]).toEqual(['config_invalid', expect.stringContaining('"state_dir"')]);
-    const path = join(dir, 'latin1.json');
-    writeFileSync(path, Buffer.from('{"state_dir":"\xe4"}', 'latin1'));
-    expect(failure(() => loadConfig({ file: path, env: {} })).code).toBe('config_unreadable');
+  it('a NUL character in a value, wherever it comes from', () => {
+    const keys = '{"license":{"trusted_keys":{"v":"a\\u0000b"}}}';
+    const fromFile = failure(() => loadConfig({ file: file(keys), env: {} }));
+    expect([fromFile.code, fromFile.message]).toEqual([
+      'config_invalid',
+      expect.stringContaining('license.trusted_keys has a NUL character'),
+    ]);
+    const fromEnv = failure(() => loadConfig({ env: { PAGEGATE_LICENSE_TRUSTED_KEYS: '{"v":"a\\u0000b"}' } }));
+    expect(fromEnv.message).toContain('In the environment: license.trusted_keys has a NUL character');
   });
 
   it('a file that is too large', () => {
     expect(failure(() => loadConfig({ file: file(' '.repeat(1024 * 1024 + 1)), env: {} })).code).toBe(
       'config_unreadable',
     );
+  });
+
+  const sound = '{"server":{"port":1001},"log":{"level":"warn"}}';
+  it.each(HOSTILE_JSON)('a file with $name', ({ spoil, expected }) => {
+    const error = failure(() => loadConfig({ file: file(spoil(sound)), env: {} }));
+    expect(error.code).toBe('config_invalid');
+    expect(error.message).toMatch(expected);
+  });
+
+  it.each(HARMLESS_JSON)('but not a file with $name', ({ spoil }) => {
+    expect(loadConfig({ file: file(spoil(sound)), env: {} })).toMatchObject(JSON.parse(sound));
+  });
+
+  it('a map of the environment that names something twice', () => {
+    const error = failure(() => loadConfig({ env: { PAGEGATE_REFRESH_TRUSTED_KEYS: '{"v":"a.pem","v":"b.pem"}' } }));
+    expect(error.message).toMatch(/PAGEGATE_REFRESH_TRUSTED_KEYS is no sound JSON: v is set more than once/);
   });
 
   it('a flag, named as coming from the command line', () => {

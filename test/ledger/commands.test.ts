@@ -52,8 +52,7 @@ describe('a number', () => {
   ])('of %s is decimal digits and in its range', (line, texts) => {
     expect(run('account create acme').status).toBe(0);
     for (const text of texts) {
-      const words = [...line.split(' '), text, '--state-dir', state];
-      const { status, stderr } = spawnSync(process.execPath, [CLI, ...words], { encoding: 'utf8' });
+      const { status, stderr } = pagegate([...line.split(' '), text, '--state-dir', state]);
       expect([text, status, stderr]).toEqual([text, 2, expect.stringMatching(/whole number|expected 1 to 100000/)]);
     }
   });

@@ -1,4 +1,5 @@
 /** Accounts, keys and plans as an administrator changes them. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -12,6 +13,7 @@ import { openKeyVault } from '../../src/ledger/key-vault.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { loadPlans, resolvePlan } from '../../src/ledger/plans.ts';
 import { quotaView } from '../../src/ledger/quota.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { DAY_MS, TestRoom } from './support.ts';
 
 let room: TestRoom;
@@ -266,7 +268,14 @@ describe('keys', () => {
     chmodSync(room.keyFile, 0o640);
     expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
     chmodSync(room.keyFile, 0o600);
-    writeFileSync(room.keyFile, 'short');
+    for (const text of ['short', '', `\ufeff${'0a'.repeat(32)}`, `${'0a'.repeat(32)}\0`, ' '.repeat(1 << 20)]) {
+      writeFileSync(room.keyFile, text);
+      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+    }
+    writeFileSync(room.keyFile, `${'0a'.repeat(32)}\r\n`);
+    expect(openKeyVault(room.keyFile).id).toMatch(/^[0-9a-f]{16}$/);
+    rmSync(room.keyFile);
+    execFileSync('mkfifo', ['-m', '600', room.keyFile]);
     expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
     const beside = new Ledger({ file: room.file, keyFile: join(room.dir, 'ledger', 'ledger.key') });
     beside.createAccount('acme');
@@ -437,5 +446,20 @@ describe('the plan catalogue', () => {
     expectCode(() => loadPlans(file), 'bad_plan_catalogue');
     rmSync(file);
     expectCode(() => loadPlans(file), 'bad_plan_catalogue');
+  });
+
+  const own = '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1}]}';
+  const loaded = (bytes: Uint8Array) => {
+    writeFileSync(join(room.dir, 'plans.json'), bytes);
+    return loadPlans(join(room.dir, 'plans.json'));
+  };
+
+  it.each(HOSTILE_JSON)('refuses a file with $name', ({ spoil, expected }) => {
+    const refused = { code: 'bad_plan_catalogue', message: expect.stringMatching(expected) };
+    expect(() => loaded(spoil(own))).toThrow(expect.objectContaining(refused));
+  });
+
+  it.each(HARMLESS_JSON)('reads a file with $name', ({ spoil }) => {
+    expect(loaded(spoil(own))).toMatchObject([{ id: 'pro', lookups: 1 }]);
   });
 });

@@ -14,6 +14,7 @@ import {
   type LicenseTerms,
   verifyLicense,
 } from '../../src/license/license.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
 const SHA = 'ab'.repeat(32);
 const vendor = createLicenseKey();
@@ -34,9 +35,9 @@ const expectCode = (task: () => unknown, code: ErrorCode): void => {
 const altered = (change: Record<string, unknown>): string => JSON.stringify({ ...JSON.parse(issued), ...change });
 const payload = (): Buffer => Buffer.from(JSON.parse(issued).payload, 'base64');
 /** A payload that the vendor has signed, whatever it says. */
-const signed = (bytes: Buffer): string =>
+const signed = (bytes: Uint8Array): string =>
   altered({
-    payload: bytes.toString('base64'),
+    payload: Buffer.from(bytes).toString('base64'),
     signature: sign(null, bytes, vendor.privateKey).toString('base64'),
   });
 const signedWith = (change: Record<string, unknown>): string =>
@@ -127,6 +128,19 @@ describe('a license', () => {
     ['bytes that are no UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
   ])('that the vendor has signed is refused all the same with %s', (_what, text) => {
     expectCode(() => verifyLicense(text, trusted), 'bad_license');
+  });
+
+  it.each(HOSTILE_JSON)('is refused, and so is what it holds, with $name', ({ spoil, expected }) => {
+    const refused = expect.objectContaining({ code: 'bad_license', message: expect.stringMatching(expected) });
+    expect(() => verifyLicense(spoil(issued), trusted)).toThrow(refused);
+    const content = spoil(payload().toString());
+    // A payload of nothing is not even base64.
+    if (content.length > 0) expect(() => verifyLicense(signed(content), trusted)).toThrow(refused);
+  });
+
+  it.each(HARMLESS_JSON)('is read with $name', ({ spoil }) => {
+    expect(verifyLicense(spoil(issued), trusted)).toEqual(verifyLicense(issued, trusted));
+    expect(verifyLicense(signed(spoil(payload().toString())), trusted)).toEqual(verifyLicense(issued, trusted));
   });
 
   it('names its key by a name that a configuration can hold', () => {

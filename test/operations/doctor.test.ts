@@ -162,12 +162,30 @@ describe('the index', () => {
 
   test('with leftovers beside it is a warning', async () => {
     installIndex();
-    writeFileSync(join(root, 'state/index/generations/1/report.json'), '{"format":"pagegate-generation/1"}');
+    const report = {
+      format: 'pagegate-generation/1',
+      generation: 1,
+      dataset: 'test',
+      revision: 1,
+      created: '2026-01-01T00:00:00Z',
+      manifestSha256: 'ab'.repeat(32),
+      signedBy: null,
+      recordCount: 1,
+      sizeBytes: 1,
+      builtAt: '2026-01-01T00:00:00Z',
+    };
+    writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(report));
     expect(await check('index_store', configOf())).toMatchObject({ status: 'ok' });
     mkdirSync(join(root, 'state/index/generations/.building-2'));
     expect(await check('index_store', configOf())).toMatchObject({
       status: 'warning',
       advice: expect.stringContaining('prune'),
+    });
+    writeFileSync(join(root, 'state/index/withdrawn.json'), '{}');
+    expect(await check('index_store', configOf())).toMatchObject({
+      status: 'problem',
+      found: 'store_damaged',
+      advice: expect.stringContaining('withdrawn.json'),
     });
   });
 });

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { checkPolicy } from '../../src/policy/check.ts';
 import { diffPolicies } from '../../src/policy/diff.ts';
-import { loadPolicy } from '../../src/policy/load.ts';
+import { loadPolicy, readDocument } from '../../src/policy/load.ts';
 import type { Policy } from '../../src/policy/policy.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { judge, licenseePolicy, shipped, withFile } from './support.ts';
 
 const NOTE = 'A note that a person can act on.';
@@ -292,6 +293,28 @@ describe('a policy is refused', () => {
     const error = invalid(document);
     expect(error.code).toBe('policy_invalid');
     expect(error.message).toContain(named);
+  });
+
+  const own = '{"format":"pagegate-policy/1","override":{"hosts":{}},"disable":[]}';
+  const cases = '[{"url":"example.com","expect":{"verdict":"flag"}}]';
+
+  it.each(HOSTILE_JSON)('with $name, and so is a file of cases', ({ spoil, expected }) => {
+    const refused = expect.objectContaining({ code: 'policy_invalid', message: expect.stringMatching(expected) });
+    expect(() => withFile(spoil(own), (file) => loadPolicy({ file }))).toThrow(refused);
+    expect(() => withFile(spoil(cases), (file) => readDocument(file, 'cases'))).toThrow(refused);
+  });
+
+  it.each(HARMLESS_JSON)('but not with $name', ({ spoil }) => {
+    expect(withFile(spoil(own), (file) => loadPolicy({ file })).revision).toBe(shipped.revision);
+    expect(withFile(spoil(cases), (file) => readDocument(file, 'cases'))).toHaveLength(1);
+  });
+
+  it.each([
+    ['a token list', { add: { tokens: JSON.parse('{"__proto__":{"meaning":"x","phrases":{"en":["y"]}}}') } }],
+    ['a host', { override: { hosts: JSON.parse('{"__proto__":{"note":"x"}}') } }],
+    ['a page type', { override: { page_types: JSON.parse('{"__proto__":{"note":"x"}}') } }],
+  ])('with __proto__ for the name of %s', (_what, document) => {
+    expect(() => licenseePolicy(document)).toThrow(expect.objectContaining({ code: 'policy_invalid' }));
   });
 
   it('when it cannot be read, is no JSON, or has another format', () => {

@@ -52,8 +52,8 @@ export function licenseePolicy(
   );
 }
 
-/** Runs a task with a file of the given text, which is gone afterwards. */
-export function withFile<T>(text: string, task: (file: string) => T): T {
+/** Runs a task with a file of the given content, which is gone afterwards. */
+export function withFile<T>(text: string | Uint8Array, task: (file: string) => T): T {
   const dir = mkdtempSync(join(tmpdir(), 'pagegate-policy-'));
   try {
     const file = join(dir, 'policy.json');

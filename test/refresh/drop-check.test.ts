@@ -5,6 +5,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkDrop, checkPartContents } from '../../src/refresh/drop-check.ts';
 import { writeSignature } from '../../src/refresh/drop-signing.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { type Bench, codeOf, createBench } from './support.ts';
 
 let bench: Bench;
@@ -107,3 +108,23 @@ test.each(['2016-12-31T23:59:60Z', '2026-11-21T00:00:00+05', '2026-11-21T00:00:0
     expect(() => checkDrop({ drop: changed, trustedKeys: bench.trusted })).toThrow(refusal);
   },
 );
+
+const spoiled = (spoil: (text: string) => Uint8Array) => {
+  const drop = bench.drop('d');
+  const text = readFileSync(join(drop, 'manifest.json'), 'utf8');
+  return checkDrop({ drop: bench.resign(drop, spoil(text)), trustedKeys: bench.trusted });
+};
+
+test.each(HOSTILE_JSON)('a manifest that the vendor has signed is refused all the same with $name', (hostile) => {
+  const refusal = { code: 'manifest_invalid', message: expect.stringMatching(hostile.expected) };
+  expect(() => spoiled(hostile.spoil)).toThrow(expect.objectContaining(refusal));
+});
+
+test('a name that is twice in one part of a manifest is refused, with its place', () => {
+  const twice = (text: string) => Buffer.from(text.replace('"bytes":', '"bytes":1,\n"bytes":'));
+  expect(() => spoiled(twice)).toThrow('files[0].bytes is set more than once (line 2)');
+});
+
+test.each(HARMLESS_JSON)('a manifest with $name is read', ({ spoil }) => {
+  expect(spoiled(spoil).signedBy).toBe('vendor');
+});

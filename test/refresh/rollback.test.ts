@@ -7,6 +7,7 @@ import { refresh } from '../../src/refresh/refresh.ts';
 import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listLitter } from '../../src/refresh/store.ts';
 import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
 
 let bench: Bench;
@@ -78,28 +79,62 @@ describe('a rollback', () => {
     expect(await pruneGenerations(bench.store, 1)).toEqual([]);
   });
 
-  test('keeps one mark for a manifest, few of them, and goes on where they cannot be read', async () => {
+  test('keeps one mark for a manifest, and few of them', async () => {
     const mark = (n: number) => ({ manifestSha256: `m${n}`, generation: n, revision: n, withdrawnAt: '' });
     const file = join(bench.store, 'withdrawn.json');
     mkdirSync(bench.store);
-    writeFileSync(file, JSON.stringify(Array.from({ length: 64 }, (_, n) => mark(n))));
-    await withdraw(bench.store, mark(64));
+    writeFileSync(file, JSON.stringify(Array.from({ length: 64 }, (_, n) => mark(n + 1))));
+    await withdraw(bench.store, mark(65));
     await withdraw(bench.store, mark(5));
     expect(readWithdrawn(bench.store).map((one) => one.generation)).toEqual([
-      ...Array.from({ length: 64 }, (_, n) => n + 1).filter((n) => n !== 5),
+      ...Array.from({ length: 64 }, (_, n) => n + 2).filter((n) => n !== 5),
       5,
     ]);
-    for (const text of ['{}', '[', 'null']) {
-      writeFileSync(file, text);
-      expect(readWithdrawn(bench.store)).toEqual([]);
-    }
   });
+
+  const mark = `{"manifestSha256":"${'ab'.repeat(32)}","generation":7,"revision":3,"withdrawnAt":"2026-01-01T00:00:00Z"}`;
+  test.each<[string, string | Uint8Array]>([
+    ['no list', '{}'],
+    ['nothing', 'null'],
+    ['marks that are none', '[null, 1, {}]'],
+    ['a generation without end', `[${mark.replace('7', '9007199254740991')}]`],
+    ['a generation that is a text', `[${mark.replace('7', '"7"')}]`],
+    ...HOSTILE_JSON.map(({ name, spoil }): [string, Uint8Array] => [name, spoil(`[${mark}]`)]),
+  ])('a list of withdrawn drops with %s stops a refresh and a rollback', async (_name, content) => {
+    for (const revision of [1, 2]) await refresh(bench.options(bench.drop(`n${revision}`, { revision })), fakeSteps());
+    const file = join(bench.store, 'withdrawn.json');
+    writeFileSync(file, content);
+    expect(() => readWithdrawn(bench.store)).toThrow(file);
+    const next = bench.options(bench.drop('n3', { revision: 3 }));
+    expect(await codeOf(refresh(next, fakeSteps()))).toBe('store_damaged');
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('store_damaged');
+    expect(currentGeneration(bench.store)).toBe(2);
+    rmSync(file);
+    expect(await refresh(next, fakeSteps())).toMatchObject({ generation: 3 });
+  });
+
+  test.each(HARMLESS_JSON)('a list of withdrawn drops with $name is read', ({ spoil }) => {
+    mkdirSync(bench.store);
+    writeFileSync(join(bench.store, 'withdrawn.json'), spoil(`[${mark}]`));
+    expect(readWithdrawn(bench.store)).toEqual([JSON.parse(mark)]);
+  });
+
+  test.each(['', '0', '-1', '0x10', '1e3', '1000000000', '7\0', '7 8', 'x'.repeat(1000), '999999999'])(
+    'the last number %j stops a refresh',
+    async (text) => {
+      await refresh(bench.options(bench.drop('n1')), fakeSteps());
+      writeFileSync(join(bench.store, 'last-number'), text);
+      const next = bench.options(bench.drop('n2', { revision: 2 }));
+      expect(await codeOf(refresh(next, fakeSteps()))).toBe('store_damaged');
+      expect(currentGeneration(bench.store)).toBe(1);
+    },
+  );
 
   test('never gives the number of a removed generation to another one', async () => {
     for (const revision of [1, 2]) await refresh(bench.options(bench.drop(`n${revision}`, { revision })), fakeSteps());
     await rollback({ store: bench.store }, fakeSteps());
     await pruneGenerations(bench.store, 1);
-    writeFileSync(join(bench.store, 'withdrawn.json'), '[null, 1, {}]');
+    rmSync(join(bench.store, 'withdrawn.json'));
     const report = await refresh(bench.options(bench.drop('n3', { revision: 3 })), fakeSteps());
     expect(report).toMatchObject({ generation: 3, previousGeneration: 1 });
     // A store that an earlier version made has the generations and the marks alone.

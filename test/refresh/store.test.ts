@@ -1,8 +1,10 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { refresh } from '../../src/refresh/refresh.ts';
 import { currentGeneration, listGenerations, switchCurrent } from '../../src/refresh/store.ts';
+import { HOSTILE_JSON } from '../support/hostile-json.ts';
 import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
 
 let bench: Bench;
@@ -33,10 +35,36 @@ test('generations come in the order of their numbers', () => {
   expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([9, 10]);
 });
 
-test('a report of another format is none', async () => {
-  await refresh(bench.options(bench.drop('a')), fakeSteps());
-  writeFileSync(join(bench.store, 'generations/1/report.json'), '{"format":"pagegate-generation/2"}');
-  expect(listGenerations(bench.store)[0]!.report).toBeUndefined();
+describe('a report', () => {
+  const file = () => join(bench.store, 'generations/1/report.json');
+  const reported = (content: string | Uint8Array) => {
+    rmSync(file());
+    writeFileSync(file(), content);
+    return listGenerations(bench.store)[0]!.report;
+  };
+  beforeEach(() => refresh(bench.options(bench.drop('a')), fakeSteps()));
+
+  test.each([
+    ['another format', { format: 'pagegate-generation/2' }],
+    ['no manifest', { manifestSha256: undefined }],
+    ['a revision that is a text', { revision: '1' }],
+    ['a dataset that is a list', { dataset: ['test'] }],
+    ['a count that is none', { recordCount: null }],
+  ])('with %s is none', (_name, change) => {
+    const report = JSON.parse(readFileSync(file(), 'utf8')) as object;
+    expect(reported(JSON.stringify(report))).toEqual(report);
+    expect(reported(JSON.stringify({ ...report, ...change }))).toBeUndefined();
+  });
+
+  test.each(HOSTILE_JSON)('with $name is none', ({ spoil }) => {
+    expect(reported(spoil(JSON.stringify(JSON.parse(readFileSync(file(), 'utf8')))))).toBeUndefined();
+  });
+
+  test('that is a pipe is not waited for', () => {
+    rmSync(file());
+    execFileSync('mkfifo', [file()]);
+    expect(listGenerations(bench.store)[0]!.report).toBeUndefined();
+  });
 });
 
 test('a store that cannot be written has a name for it', async () => {

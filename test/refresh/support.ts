@@ -26,7 +26,7 @@ export interface Bench {
   readonly trusted: TrustedKey[];
   drop(name: string, spec?: DropSpec): string;
   options(drop: string, extra?: Partial<RefreshOptions>): RefreshOptions;
-  /** Writes and signs a manifest that was changed by hand. */
+  /** Writes and signs a manifest that was changed by hand, as a value or as bytes. */
   resign(folder: string, manifest: unknown): string;
   remove(): void;
 }
@@ -71,7 +71,7 @@ export function createBench(): Bench {
       return folder;
     },
     resign(folder, manifest) {
-      const bytes = Buffer.from(JSON.stringify(manifest));
+      const bytes = manifest instanceof Uint8Array ? manifest : Buffer.from(JSON.stringify(manifest));
       writeFileSync(join(folder, 'manifest.json'), bytes);
       writeFileSync(join(folder, 'manifest.json.sig'), signManifest(bytes, privateKey));
       return folder;

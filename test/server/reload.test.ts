@@ -1,4 +1,5 @@
-import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
@@ -89,6 +90,23 @@ describe('hot swap', () => {
     expect(await reasonOf()).toBe('');
   });
 
+  it('an index beside a license that is a pipe is refused, and the old one goes on', async () => {
+    const { licenseFile } = server.paths;
+    server.publish(20, entries(3));
+    renameSync(licenseFile, `${licenseFile}.kept`);
+    execFileSync('mkfifo', [licenseFile]);
+    try {
+      expect(JSON.stringify(await server.server.reload())).toContain('refused');
+      expect(await reasonOf()).toMatch(/license\.json: expected a regular file, got a pipe/);
+      expect(generationOf(await server.check('?domain=site-1.com'))).toBe('2');
+    } finally {
+      renameSync(`${licenseFile}.kept`, licenseFile);
+    }
+    switchTo(server.paths, 2);
+    await server.server.reload();
+    expect(await reasonOf()).toBe('');
+  });
+
   it('an index outside the license is refused, one of another dataset and one of another vocabulary', async () => {
     const wrong: [number, object][] = [
       [41, { dataset: 'other' }],
@@ -142,6 +160,12 @@ describe('without being told', () => {
       writeFileSync(file, policy([own]));
       await expect.poll(verdict).toBe('deny');
       expect((await other.server.status()).workers).toMatchObject([{ problems: {} }]);
+      rmSync(file);
+      execFileSync('mkfifo', [file]);
+      await expect
+        .poll(async () => (await other.server.status()).workers, { timeout: 5_000 })
+        .toMatchObject([{ problems: { policy: expect.stringContaining('got a pipe') } }]);
+      expect(await verdict()).toBe('deny');
     } finally {
       await other.stop();
     }

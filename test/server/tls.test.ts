@@ -1,4 +1,5 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +16,12 @@ function install(commonName: string): void {
   const { certificate, key } = createCertificate(commonName);
   putPem(files.certificate_file, certificate);
   putPem(files.key_file, key);
+}
+
+/** Puts a pipe that nobody writes to into a file's place. */
+function putPipe(file: string): void {
+  rmSync(file);
+  execFileSync('mkfifo', ['-m', '600', file]);
 }
 
 let server: TestServer;
@@ -116,6 +123,18 @@ describe('TLS in the server', () => {
     ['a key that does not belong to it', () => putPem(files.key_file, createCertificate('x').key), /does not belong/],
     ['no certificate at all', () => putPem(files.certificate_file, 'nonsense'), /refused/],
     ['a key that everybody may read', () => chmodSync(files.key_file, 0o644), /chmod/],
+    [
+      'a pipe for the certificate',
+      () => putPipe(files.certificate_file),
+      /cert\.pem: expected a regular file, got a pipe/,
+    ],
+    ['a pipe for the key', () => putPipe(files.key_file), /key\.pem: expected a regular file, got a pipe/],
+    [
+      'a certificate without end',
+      () => truncateSync(files.certificate_file, 2 ** 40),
+      /expected at most 1048576 bytes/,
+    ],
+    ['a key that is cut', () => truncateSync(files.key_file, 100), /key\.pem: /],
   ])('%s is refused, the old one goes on', async (_, spoil, expected) => {
     install('good.test');
     await server.server.reload();
@@ -124,6 +143,7 @@ describe('TLS in the server', () => {
     const socket = await open();
     expect(nameOf(socket)).toBe('good.test');
     socket.destroy();
-    chmodSync(files.key_file, 0o600);
+    for (const file of Object.values(files)) rmSync(file);
+    install('good.test');
   });
 });

@@ -1,6 +1,5 @@
 /** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
-import { X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync, statSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
@@ -34,12 +33,13 @@ async function checkListeners(config: Config): Promise<Finding[]> {
   return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
 
-function checkCertificate(config: Config): Finding {
+async function checkCertificate(config: Config): Promise<Finding> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) {
     return skipped('no certificate: plain HTTP, which is for loopback only');
   }
-  const certificate = new X509Certificate(readFileSync(certificate_file));
+  const { readChain } = await import('../../server/certificate.ts');
+  const { certificate } = readChain(certificate_file);
   const left = Date.parse(certificate.validTo) - Date.now();
   const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
   if (left < 0)
@@ -113,10 +113,12 @@ function buildNeeds(served: GenerationReport | undefined): number {
 }
 
 async function checkStore(config: Config): Promise<Finding> {
+  const { nextNumber } = await import('../../refresh/numbering.ts');
   const { listGenerations, listLitter } = await import('../../refresh/store.ts');
   const { indexDir } = statePaths(config);
   if (!existsSync(indexDir)) return skipped('no index store yet');
   const generations = listGenerations(indexDir);
+  nextNumber(indexDir, generations);
   const damaged = generations.filter((one) => one.report === undefined).map((one) => one.generation);
   const litter = listLitter(indexDir);
   const found = `${generations.length} generations kept, ${litter.length} leftovers`;

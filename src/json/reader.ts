@@ -1,8 +1,8 @@
 /** A JSON reader that remembers where each value stood, so that a complaint can point at its line. */
 
-/** Deeper nesting than this is refused: an entry of the register needs three levels. */
-const MAX_DEPTH = 32;
-/** More values in one document are refused: each place is remembered. Ten thousand entries have about 400,000. */
+/** Deeper nesting than this is refused: no document here needs ten levels. */
+export const MAX_DEPTH = 32;
+/** More values in one document are refused: each place is remembered. Ten thousand entries of a register have about 400,000. */
 const MAX_VALUES = 1_000_000;
 
 /** What is wrong with a text that is no JSON, and where. */
@@ -28,6 +28,13 @@ export interface JsonSource {
   readonly repeated: readonly RepeatedName[];
 }
 
+export interface ReadOptions {
+  /** The number of the text's first line in its file; 1 without it. */
+  readonly firstLine?: number;
+  /** False where nobody asks where the values stood: `lines` stays empty, and any number of values is read. */
+  readonly places?: boolean;
+}
+
 const BLANK = /[ \t\r\n]*/y;
 const SCALAR = /-?[0-9][0-9.eE+-]*|true|false|null/y;
 
@@ -35,12 +42,14 @@ class JsonReader {
   readonly lines = new Map<string, number>();
   readonly repeated: RepeatedName[] = [];
   readonly #text: string;
+  readonly #keepsPlaces: boolean;
   #at = 0;
   #line: number;
   #lineStart = 0;
 
-  constructor(text: string, firstLine: number) {
+  constructor(text: string, { firstLine = 1, places = true }: ReadOptions) {
     this.#text = text;
+    this.#keepsPlaces = places;
     this.#line = firstLine;
   }
 
@@ -70,7 +79,7 @@ class JsonReader {
   #value(pointer: string, depth: number): unknown {
     if (depth > MAX_DEPTH) this.#fail(`nested deeper than ${MAX_DEPTH} levels`);
     this.#skipBlank();
-    if (!this.lines.has(pointer)) this.lines.set(pointer, this.#line);
+    if (this.#keepsPlaces && !this.lines.has(pointer)) this.lines.set(pointer, this.#line);
     if (this.lines.size > MAX_VALUES) this.#fail(`more than ${MAX_VALUES} values; split the file`);
     switch (this.#text[this.#at]) {
       case '{':
@@ -110,6 +119,7 @@ class JsonReader {
     const token = SCALAR.exec(this.#text)?.[0];
     if (token === undefined) this.#fail(this.#at < this.#text.length ? 'expected a value' : 'the text ends too early');
     const value = this.#decode(token, `"${token}" is no number`);
+    if (value === Infinity || value === -Infinity) this.#fail('the number is larger than any that can be kept');
     this.#at += token.length;
     return value;
   }
@@ -135,7 +145,7 @@ class JsonReader {
       const name = this.#string();
       const member = `${pointer}/${escapePointer(name)}`;
       if (Object.hasOwn(object, name)) this.repeated.push({ pointer: member, line });
-      this.lines.set(member, line);
+      if (this.#keepsPlaces) this.lines.set(member, line);
       this.#skipBlank();
       if (!this.#take(':')) this.#fail('expected ":"');
       const value = this.#value(member, depth + 1);
@@ -180,9 +190,20 @@ export function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Reads one JSON document. `firstLine` is the number of the text's first line in its file. */
-export function readJson(text: string, firstLine = 1): JsonSource | { readonly problem: JsonProblem } {
-  const reader = new JsonReader(text, firstLine);
+/** A JSON pointer as people write it: `/exceptions/0/expires` → `exceptions[0].expires`. */
+export function fieldPath(pointer: string): string {
+  let path = '';
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (/^(?:0|[1-9][0-9]*)$/.test(name)) path += `[${name}]`;
+    else path += path === '' ? name : `.${name}`;
+  }
+  return path;
+}
+
+/** Reads one JSON document. */
+export function readJson(text: string, options: ReadOptions = {}): JsonSource | { readonly problem: JsonProblem } {
+  const reader = new JsonReader(text, options);
   try {
     return { value: reader.document(), lines: reader.lines, repeated: reader.repeated };
   } catch (error) {

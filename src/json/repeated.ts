@@ -1,0 +1,39 @@
+/** Whether a JSON text names something twice, of which `JSON.parse` silently keeps the later. */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+
+/**
+ * True where an object of the document has a name twice: then the text has more colons outside strings than the parsed value has members.
+ * It only counts, because it runs on lines of drops; where the names stand, the reader says.
+ *
+ * @param text valid JSON.
+ * @param value what `JSON.parse` made of it.
+ */
+export function hasRepeatedName(text: string, value: object): boolean {
+  return colonsOutsideStrings(text) !== countMembers(value);
+}
+
+function colonsOutsideStrings(text: string): number {
+  let colons = 0;
+  let isString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) isString = !isString;
+    else if (isString && code === BACKSLASH) i++;
+    else if (!isString && code === COLON) colons++;
+  }
+  return colons;
+}
+
+function countMembers(value: object): number {
+  let members = 0;
+  const open: object[] = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const children: unknown[] = Object.values(next);
+    if (!Array.isArray(next)) members += children.length;
+    for (const child of children) if (typeof child === 'object' && child !== null) open.push(child);
+  }
+  return members;
+}

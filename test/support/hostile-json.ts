@@ -1,0 +1,60 @@
+/** What may have become of a sound JSON object on its way: the reader of any file must name what is wrong, or read it as it is meant. */
+
+interface Hostile {
+  readonly name: string;
+  /** What the message says. */
+  readonly expected: RegExp;
+  spoil(text: string): Uint8Array;
+}
+
+/** The object with another member before its first. */
+const before =
+  (member: string) =>
+  (text: string): Buffer =>
+    Buffer.from(text.replace('{', `{${member},`));
+
+const firstName = (text: string): string => /"(\w+)"/.exec(text)![1]!;
+const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+
+/** To be refused, each with its place. */
+export const HOSTILE_JSON: readonly Hostile[] = [
+  { name: 'no text', expected: /it is empty/, spoil: () => Buffer.alloc(0) },
+  {
+    name: 'a text that is cut',
+    expected: /line \d+, column \d+: /,
+    spoil: (text) => Buffer.from(text.trimEnd().slice(0, -1)),
+  },
+  {
+    name: 'text after the end',
+    expected: /unexpected text after the value/,
+    spoil: (text) => Buffer.from(`${text}\0`),
+  },
+  {
+    name: 'a byte that is not UTF-8',
+    expected: /it is not UTF-8 text/,
+    spoil: (text) => Buffer.from(text.replace('{', '{"\xff":1,'), 'latin1'),
+  },
+  { name: 'UTF-16', expected: /it is not UTF-8 text/, spoil: (text) => Buffer.from(`\ufeff${text}`, 'utf16le') },
+  {
+    name: 'a name that is there twice',
+    expected: /\w+ is set more than once \(line \d+\)/,
+    spoil: (text) => before(`"${firstName(text)}":null`)(text),
+  },
+  {
+    name: 'a name that is there twice under two spellings',
+    expected: /\w+ is set more than once/,
+    spoil: (text) => {
+      const name = firstName(text);
+      return before(`"\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}":null`)(text);
+    },
+  },
+  { name: 'deep nesting', expected: /line 1, column \d+: nested deeper than 32 levels/, spoil: before(`"x":${DEEP}`) },
+  { name: 'a number beyond all', expected: /the number is larger/, spoil: before('"x":[-1e999]') },
+  { name: 'a NUL character in a string', expected: /a raw control character/, spoil: before('"x":"\0"') },
+];
+
+/** To be read as the text itself is. */
+export const HARMLESS_JSON: readonly Omit<Hostile, 'expected'>[] = [
+  { name: 'a byte order mark', spoil: (text) => Buffer.from(`\ufeff${text}`) },
+  { name: 'CRLF', spoil: (text) => Buffer.from(`\r\n${text.replaceAll(',"', ',\r\n"')}\r\n`) },
+];
