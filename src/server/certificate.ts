@@ -8,6 +8,7 @@ import { readSmallFile } from '../platform/small-file.ts';
 
 /** A chain of a few certificates has some ten thousand bytes. */
 const PEM_MAX_BYTES = 1024 * 1024;
+const NEXT_CERTIFICATE = /(?=-----BEGIN CERTIFICATE-----)/;
 
 export interface Certificate {
   /** The chain, in PEM. */
@@ -34,12 +35,15 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
 /** Reads a chain and the certificate it begins with. Throws `tls_unusable`. */
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
   const chain = readPem(file);
-  return { chain, certificate: parsed(file, () => new X509Certificate(chain)) };
+  const certificate = parsed(file, () => new X509Certificate(chain));
+  // Of the rest the transport would only say that it does not start.
+  const all = chain.split(NEXT_CERTIFICATE).filter((text) => NEXT_CERTIFICATE.test(text));
+  for (const other of all.slice(1)) parsed(file, () => new X509Certificate(other));
+  return { chain, certificate };
 }
 
-function readPem(path: string, inspect?: (stats: Stats) => void): string {
-  const options = { code: 'tls_unusable', maxBytes: PEM_MAX_BYTES } as const;
-  return readSmallFile(path, inspect === undefined ? options : { ...options, inspect }).toString('latin1');
+function readPem(path: string, inspect: (stats: Stats) => void = () => {}): string {
+  return readSmallFile(path, { code: 'tls_unusable', maxBytes: PEM_MAX_BYTES, inspect }).toString('latin1');
 }
 
 function parsed<T>(path: string, parse: () => T): T {

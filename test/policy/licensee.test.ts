@@ -309,12 +309,16 @@ describe('a policy is refused', () => {
     expect(withFile(spoil(cases), (file) => readDocument(file, 'cases'))).toHaveLength(1);
   });
 
-  it.each([
-    ['a token list', { add: { tokens: JSON.parse('{"__proto__":{"meaning":"x","phrases":{"en":["y"]}}}') } }],
-    ['a host', { override: { hosts: JSON.parse('{"__proto__":{"note":"x"}}') } }],
-    ['a page type', { override: { page_types: JSON.parse('{"__proto__":{"note":"x"}}') } }],
-  ])('with __proto__ for the name of %s', (_what, document) => {
-    expect(() => licenseePolicy(document)).toThrow(expect.objectContaining({ code: 'policy_invalid' }));
+  const note = 'A note that is long enough.';
+  it.each<[string, object, RegExp]>([
+    ['a token list', { add: { tokens: { name: { meaning: note, phrases: { en: ['y'] } } } } }, /tokens must match/],
+    ['a host', { override: { hosts: { name: { note } } } }, /names the host "__proto__", which does not exist/],
+    ['a page type', { override: { page_types: { name: { note } } } }, /names the page type "__proto__"/],
+    ['a field', { name: 1 }, /must NOT have additional properties \(__proto__\)/],
+  ])('with __proto__ for the name of %s', (_what, document, expected) => {
+    const text = JSON.stringify({ format: 'pagegate-policy/1', ...document }).replace('"name"', '"__proto__"');
+    const refused = expect.objectContaining({ code: 'policy_invalid', message: expect.stringMatching(expected) });
+    expect(() => withFile(text, (file) => loadPolicy({ file }))).toThrow(refused);
   });
 
   it('when it cannot be read, is no JSON, or has another format', () => {

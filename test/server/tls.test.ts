@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, truncateSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -89,6 +89,16 @@ describe('TLS in the server', () => {
     old.destroy();
   });
 
+  it('a chain of several certificates is taken, text around them, too', async () => {
+    install('chain.test');
+    const { certificate } = createCertificate('other.test');
+    putPem(files.certificate_file, `first\n${readFileSync(files.certificate_file)}then\n${certificate}end\n`);
+    expect(JSON.stringify(await server.server.reload())).toContain('"certificate":"in use"');
+    const socket = await open();
+    expect(nameOf(socket)).toBe('chain.test');
+    socket.destroy();
+  });
+
   it('rotated again and again under load: no connection is lost', async () => {
     let isDone = false;
     const answered = [0, 0, 0, 0];
@@ -133,6 +143,11 @@ describe('TLS in the server', () => {
       'a certificate without end',
       () => truncateSync(files.certificate_file, 2 ** 40),
       /expected at most 1048576 bytes/,
+    ],
+    [
+      'a chain that is damaged further on',
+      () => appendFileSync(files.certificate_file, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'),
+      /cert\.pem: /,
     ],
     ['a key that is cut', () => truncateSync(files.key_file, 100), /key\.pem: /],
   ])('%s is refused, the old one goes on', async (_, spoil, expected) => {
