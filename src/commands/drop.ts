@@ -28,7 +28,7 @@ export function registerDrop(program: Command): void {
     .command('sign')
     .description('check every part of a drop, then sign its manifest (Ed25519, manifest.json.sig)')
     .argument('<dir>', 'the drop: a folder with manifest.json')
-    .requiredOption('--key <file>', "the vendor's private key, PEM (PKCS #8)")
+    .requiredOption('--key <file>', "the vendor's private key, PEM (PKCS #8); - reads standard input")
     .option('--add', 'keep the signatures that are already there')
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate drop sign ./drop --key vendor-private.pem')

@@ -39,9 +39,9 @@ export function readSmallFile(path: string, options: SmallFileOptions): Buffer {
   const { code, kindCode = code, name = path } = options;
   const handedOver = options.handedOver === true ? descriptorOf(path) : undefined;
   try {
+    if (handedOver !== undefined) return readHandedOver(handedOver, path, options);
     const opened = openRegular(path, options.noLink === true);
     if (typeof opened !== 'string') return readOpened(opened, path, options);
-    if (handedOver !== undefined) return readWithin(handedOver, path, options, true);
     const what = `${name}: expected a regular file, got ${opened}; name the file itself.`;
     throw new PagegateError(kindCode, what, { path, expected: 'a regular file', got: opened });
   } catch (error) {
@@ -98,6 +98,17 @@ function descriptorOf(path: string): number | undefined {
   if (path === '/dev/stdin') return 0;
   const number = /^\/(?:dev|proc\/self)\/fd\/([0-9]{1,6})$/.exec(path)?.[1];
   return number === undefined ? undefined : Number(number);
+}
+
+/** What was read of each descriptor: it can be read only once, and a command may ask for its configuration again. */
+const handedOverBytes = new Map<number, Buffer>();
+
+/** Of the descriptor itself, not of its path: opening that anew may not be allowed to this user. */
+function readHandedOver(descriptor: number, path: string, options: SmallFileOptions): Buffer {
+  const bytes = handedOverBytes.get(descriptor) ?? readWithin(descriptor, path, options, true);
+  handedOverBytes.set(descriptor, bytes);
+  if (bytes.length > options.maxBytes) throw tooLarge(path, options, bytes.length);
+  return bytes;
 }
 
 function tooLarge(path: string, options: SmallFileOptions, got: number | string): PagegateError {

@@ -133,6 +133,11 @@ describe('a file that a shell hands over', () => {
     ['a policy', `pagegate policy check <(echo '{"format":"pagegate-policy/1"}')`, 'valid: '],
     ['cases', `echo '[{"url":"a.com","expect":{"verdict":"flag"}}]' | pagegate policy test /dev/stdin`, '1 of 1 cases'],
     ['a configuration', `pagegate plan list --config <(echo '{"state_dir":"state"}')`, 'Pro Plus'],
+    [
+      'a configuration that is asked for twice',
+      `pagegate explain https://example.com/ --config <(echo '{"policy":{"profile":"strict"}}')`,
+      'default/unclassified_read',
+    ],
     ['a key, and the license it signs', SIGN, 'The signature is valid.'],
   ])('is read where it is read once: %s', (_what, line, expected) => {
     const { publicKey, privateKey } = createLicenseKey();
