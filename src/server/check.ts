@@ -89,6 +89,8 @@ export class CheckHandler {
   readonly #pipelining = new PipeliningGuard();
   readonly #closing = new ClosingGuard();
   #inFlight = 0;
+  /** A request waits for the disk inside its handler. */
+  #isSettling = false;
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
@@ -223,7 +225,7 @@ export class CheckHandler {
     try {
       meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
       if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections(), this.#inFlight))
-        meter.settle();
+        this.#settle();
     } catch (error) {
       // The failure is answered by the caller; a charge that is certain later must not answer again.
       pending.aborted = true;
@@ -243,7 +245,21 @@ export class CheckHandler {
     pending.waiting = true;
   }
 
+  #settle(): void {
+    this.#isSettling = true;
+    try {
+      this.#parts.meter.settle();
+    } finally {
+      this.#isSettling = false;
+    }
+  }
+
   #answer(pending: Pending, outcome: ChargeOutcome): void {
+    if (pending.waiting && this.#isSettling) {
+      // The transport gathers the writes of one connection at a time, now of the one whose request is being handled.
+      setImmediate(() => this.#answer(pending, outcome));
+      return;
+    }
     pending.done = true;
     const { metrics } = this.#parts;
     if (pending.waiting) this.#inFlight -= 1;

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { childrenOf, commandOf } from '../../tools/chaos/leftovers.ts';
 import { askOn, requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -40,10 +41,10 @@ afterAll(async () => {
 
 type Version = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
 
-async function open(version?: Version): Promise<TLSSocket> {
+async function open(version?: Version, { port } = server): Promise<TLSSocket> {
   const versions =
     version === undefined ? {} : { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
-  const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, ...versions });
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...versions });
   await new Promise<void>((resolve, reject) => {
     socket.once('secureConnect', resolve);
     socket.once('error', reject);
@@ -53,9 +54,11 @@ async function open(version?: Version): Promise<TLSSocket> {
 
 const nameOf = (socket: TLSSocket): string => String(socket.getPeerCertificate().subject.CN);
 
+const requestTo = ({ keys }: TestServer): string =>
+  requestText('/api/check?domain=example.com', [['x-api-key', keys['pro']!]]);
+
 async function ask(socket: TLSSocket): Promise<string> {
-  const request = requestText('/api/check?domain=example.com', [['x-api-key', server.keys['pro']!]]);
-  return (await askOn(socket, request)).body;
+  return (await askOn(socket, requestTo(server))).body;
 }
 
 describe('TLS in the server', () => {
@@ -161,4 +164,33 @@ describe('TLS in the server', () => {
     for (const file of Object.values(files)) rmSync(file);
     install('good.test');
   });
+});
+
+it('an answer that waited for the disk leaves in one piece, also where it is the handler of another request that finds it ready', async () => {
+  install('pieces.test');
+  const other = await startTestServer({ entries: [{ domain: 'example.com' }], config: { tls: files } });
+  try {
+    const text = requestTo(other);
+    const sockets = await Promise.all(Array.from({ length: 4 }, () => open(undefined, other)));
+    const [waiting, next, , last] = sockets;
+    // Under load, and on more than three connections, a request does not wait inside its handler.
+    for (let i = 0; i < 4; i++) await Promise.all(sockets.map((socket) => askOn(socket, text)));
+    const keeper = childrenOf(process.pid).find((pid) => commandOf(pid).includes(other.paths.ledgerFile))!;
+    process.kill(keeper, 'SIGSTOP');
+    let records = 0;
+    waiting!.on('data', () => {
+      records += 1;
+    });
+    const answer = askOn(waiting!, text);
+    await expect.poll(async () => (await other.server.status()).workers[0]!.in_flight).toBe(1);
+    last!.destroy();
+    await expect.poll(async () => (await other.server.status()).workers[0]!.connections).toBe(3);
+    const second = askOn(next!, text);
+    process.kill(keeper, 'SIGCONT');
+    expect([(await answer).status, (await second).status]).toEqual([200, 200]);
+    expect(records).toBe(1);
+    for (const socket of sockets) socket.destroy();
+  } finally {
+    await other.stop();
+  }
 });
