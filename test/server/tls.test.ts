@@ -76,6 +76,8 @@ describe('TLS in the server', () => {
   });
 
   it('a new certificate: open connections go on with the old one, new ones see the new one', async () => {
+    install('first.test');
+    await server.server.reload();
     const old = await open();
     expect(nameOf(old)).toBe('first.test');
     expect(await ask(old)).toContain('"found":true');
