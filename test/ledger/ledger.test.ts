@@ -1,6 +1,17 @@
 /** Accounts, keys and plans as an administrator changes them. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -265,6 +276,7 @@ describe('keys', () => {
   it('keep their encryption key private, elsewhere, and unread when others could read it', () => {
     const vault = openKeyVault(room.keyFile);
     expect(openKeyVault(room.keyFile).id).toBe(vault.id);
+    expect(vault.id).toMatch(/^[0-9a-f]{16}$/);
     chmodSync(room.keyFile, 0o640);
     expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
     chmodSync(room.keyFile, 0o600);
@@ -335,6 +347,10 @@ describe('keys', () => {
       writeFileSync(credential, 'short');
       expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
       rmSync(credential);
+      // What cannot be read is no reason to make another one.
+      mkdirSync(credential);
+      expect(() => openKeyVault(room.keyFile)).toThrow(/EISDIR/);
+      rmdirSync(credential);
       expect(openKeyVault(room.keyFile).id).not.toBe(id);
       expect(existsSync(room.keyFile)).toBe(true);
     } finally {

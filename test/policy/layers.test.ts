@@ -269,6 +269,10 @@ describe('verified pages', () => {
     const pages = { docs: 'https://example.org/docs' };
     expect(judge('https://example.org/docs#/account', { pages })).toBe('allow page_type_db/docs');
     expect(judge('https://example.org/docs#/login', { pages })).toBe('deny rules/login');
+    // Documentation excuses more than what is only read.
+    expect(judge('https://example.org/docs#/settings', { pages })).toBe('allow page_type_db/docs');
+    const blog = { docs: 'https://example.org/blog' };
+    expect(judge('https://example.org/blog#/settings', { pages: blog })).toBe('deny rules/settings');
   });
 
   it.each([
