@@ -82,14 +82,10 @@ class KeeperProcess implements Keeper {
     return this.#child?.pid;
   }
 
-  /** Starts the process; settles with its first word. Later deaths are followed by a restart. */
+  /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       const options: KeeperOptions = { file: this.#options.file, durability: this.#options.durability ?? 'full' };
-      const child = fork(fileURLToPath(new URL('./keeper-main.ts', import.meta.url)), [JSON.stringify(options)], {
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      });
-      this.#child = child;
       this.#howKilled = undefined;
       const factor = patienceFactor(this.#silences);
       const watch = new SilenceWatch({
@@ -101,6 +97,25 @@ class KeeperProcess implements Keeper {
           this.#setHealth({ ready: false, reason: `${this.#howKilled}; it is started again.` });
         },
       });
+      const ended = (how: string): void => {
+        watch.stop();
+        this.#child = undefined;
+        const reason = this.#howKilled ?? `The keeper of the ledger ${how}`;
+        reject(new PagegateError('ledger_unavailable', `${reason}.`));
+        if (this.#isClosing) return;
+        if (this.#howKilled === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
+        this.#timer = setTimeout(() => this.start().catch(() => {}), RESTART_MS);
+      };
+      let child: ChildProcess;
+      try {
+        child = fork(fileURLToPath(new URL('./keeper-main.ts', import.meta.url)), [JSON.stringify(options)], {
+          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        });
+      } catch (error) {
+        ended(`cannot be started: ${(error as Error).message}`);
+        return;
+      }
+      this.#child = child;
       killWithUs(child);
       const startedMs = performance.now();
       child.on('message', (message: KeeperMessage) => {
@@ -120,17 +135,11 @@ class KeeperProcess implements Keeper {
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
         resolve();
       });
-      child.on('error', () => {});
-      child.on('exit', (code, signal) => {
-        watch.stop();
-        this.#child = undefined;
-        const how = signal === null ? `code ${code}` : `signal ${signal}`;
-        const reason = this.#howKilled ?? `The keeper of the ledger ended with ${how}`;
-        reject(new PagegateError('ledger_unavailable', `${reason}.`));
-        if (this.#isClosing) return;
-        if (this.#howKilled === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
-        this.#timer = setTimeout(() => this.start().catch(() => {}), RESTART_MS);
+      child.on('error', (error) => {
+        // Where there was none to end, no end follows.
+        if (child.pid === undefined) ended(`cannot be started: ${error.message}`);
       });
+      child.on('exit', (code, signal) => ended(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`));
     });
   }
 

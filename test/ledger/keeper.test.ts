@@ -118,6 +118,26 @@ describe('the keeper', () => {
     },
   );
 
+  it('is tried again where it cannot be started, until it can', async () => {
+    const key = subscribe('acme', 1000);
+    const reasons: string[] = [];
+    const keeper = await start('full', (health) => reasons.push(health.ready ? 'ready' : health.reason));
+    const program = process.execPath;
+    process.execPath = join(room.dir, 'no-such-program');
+    try {
+      process.kill(keeper.pid!, 'SIGKILL');
+      const tries = () => reasons.filter((reason) => /cannot be started/.test(reason)).length;
+      await expect.poll(tries, { timeout: 8_000 }).toBeGreaterThan(1);
+      expect(keeper.pid).toBeUndefined();
+      await expect(startKeeper({ file: room.file })).rejects.toMatchObject({ code: 'ledger_unavailable' });
+    } finally {
+      process.execPath = program;
+    }
+    await expect.poll(() => keeper.health.ready, { timeout: 20_000 }).toBe(true);
+    const meter = await open();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 999 });
+  });
+
   it('is left alone while it works, and when its parent was stopped', async () => {
     subscribe('acme', 1);
     const keeper = await startKeeper({ file: room.file, patienceMs: 3_000 });
