@@ -349,7 +349,7 @@ describe('keys', () => {
       rmSync(credential);
       // What cannot be read is no reason to make another one.
       mkdirSync(credential);
-      expect(() => openKeyVault(room.keyFile)).toThrow(/EISDIR/);
+      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
       rmdirSync(credential);
       expect(openKeyVault(room.keyFile).id).not.toBe(id);
       expect(existsSync(room.keyFile)).toBe(true);
