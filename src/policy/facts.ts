@@ -130,6 +130,12 @@ export class Facts {
     for (const list of lists) this.mark(list, bits);
   }
 
+  /** Whether a condition asks for one of the lists. */
+  private areRelevant(lists: readonly number[]): boolean {
+    for (let at = 0; at < lists.length; at++) if (this.relevant[lists[at]!] === 1) return true;
+    return false;
+  }
+
   /** Reads the host's first label, where it stands below the registrable domain. */
   readHost(host: string): void {
     const dot = host.indexOf('.');
@@ -178,7 +184,7 @@ export class Facts {
     }
     this.markAll(this.tail, this.tailLast);
     if (this.tail.includes(this.lists.index)) this.markAll(this.beforeTail, this.beforeTailLast);
-    if (this.beforeTail.length > 0 && isIdentifier(path, this.lastStart, this.lastEnd)) {
+    if (this.areRelevant(this.beforeTail) && isIdentifier(path, this.lastStart, this.lastEnd)) {
       this.markAll(this.beforeTail, beforeId(this.beforeTailLast));
     }
   }

@@ -11,7 +11,7 @@ type Reaches<T> = { [reach in HostReach]?: T };
 export class HostMap<T> {
   private readonly map = new Map<string, Reaches<T>>();
   /** For each mark of a host that was added 1: most hosts that are asked for have another one, and need no copy and no hash. */
-  private readonly marks = new Uint8Array(1024);
+  private readonly marks = new Uint8Array(4096);
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
@@ -55,12 +55,12 @@ export class HostMap<T> {
   }
 }
 
-/** A number below 1,024 that the same host always has: from its size, its first character and one near its end. */
+/** A number below 4,096 that the same host always has: from its size, its first character and one near its end. */
 function markOf(text: string, start: number): number {
   const size = text.length - start;
   const first = size > 0 ? text.charCodeAt(start) : 0;
   const late = size >= 5 ? text.charCodeAt(text.length - 5) : 0;
-  return (size * 33 + first * 7 + late * 61) & 1023;
+  return (size * 33 + first * 7 + late * 61) & 4095;
 }
 
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */

@@ -812,6 +812,8 @@ describe('pattern rules', () => {
     ['https://plesk.example.org/forums/1', '-'],
     ['https://webmail.example.org/', 'login'],
     ['https://cpanel.example.org/', 'admin'],
+    ['https://docs.example.org/forms/d/e/1FAI/formResponse?entry.1=x', 'post'],
+    ['https://docs.example.org/forms/d/e/1FAI/viewform', '-'],
     ['https://booking.example.org/hotel', 'booking'],
     ['https://booking.org/', '-'],
     ['https://jobs.example.org/example/123/apply', 'post'],
