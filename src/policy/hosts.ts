@@ -1,6 +1,5 @@
 /** Hosts by exact name or by suffix: the longest name that matches wins, the exact one before the suffix. */
 import { keyFromHost } from '../domain/normalize.ts';
-import { parseAddress } from './addresses.ts';
 import { comparableHost } from './types.ts';
 
 /** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
@@ -80,7 +79,5 @@ function policyHost(text: string): string | undefined {
   const key = keyFromHost(text);
   if ('key' in key) return comparableHost(key.key);
   if (key.problem === 'single_label') return /^[a-z0-9_-]+$/i.test(text) ? text.toLowerCase() : undefined;
-  if (key.problem !== 'ip_address') return undefined;
-  const canonical = URL.parse(`http://${text}/`)?.hostname;
-  return canonical !== undefined && parseAddress(canonical) !== undefined ? canonical : undefined;
+  return key.problem === 'ip_address' ? URL.parse(`http://${text}/`)?.hostname : undefined;
 }

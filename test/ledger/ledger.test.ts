@@ -424,7 +424,7 @@ describe('the plan catalogue', () => {
 
   it.each([
     ['no JSON', '{'],
-    ['another version', '{"version":2,"plans":[]}'],
+    ['another version', '{"version":2,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1}]}'],
     ['no plan', '{"version":1,"plans":[]}'],
     ['a bad id', '{"version":1,"plans":[{"id":"Pro","name":"x","price_usd":1,"lookups":1}]}'],
     ['no lookups', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":0}]}'],

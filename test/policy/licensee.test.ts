@@ -56,9 +56,16 @@ describe("the licensee's file", () => {
     expect(both(changed({ verdict: 'deny', reads: 'flag' }))).toEqual(['flag', 'deny']);
     expect(both(changed({ verdict: 'deny', writes: 'flag' }))).toEqual(['deny', 'flag']);
     expect(both(changed({ writes: 'flag' }))).toEqual(['flag', 'flag']);
-    const hosts = [{ id: 'mine', host: 'x.example.org', writes: 'flag', note: NOTE }];
-    const own = licenseePolicy({ add: { hosts }, override: { hosts: { mine: { verdict: 'deny' } } } });
-    expect(writes(own, 'x.example.org')).toBe('deny high_value_hosts/mine');
+    const hosts = [
+      { id: 'sent', host: 'x.example.org', writes: 'flag', note: NOTE },
+      { id: 'read', host: 'y.example.org', reads: 'flag', note: NOTE },
+    ];
+    const own = licenseePolicy({
+      add: { hosts },
+      override: { hosts: { sent: { verdict: 'deny' }, read: { verdict: 'deny' } } },
+    });
+    expect(writes(own, 'x.example.org')).toBe('deny high_value_hosts/sent');
+    expect(reads(own, 'y.example.org')).toBe('deny high_value_hosts/read');
     const limits = licenseePolicy({
       override: {
         rules: {

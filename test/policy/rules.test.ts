@@ -82,7 +82,7 @@ describe('guard rules', () => {
     // Looks Latin in part, or stands below a name that is not Latin either.
     ['https://пример.com/', '-'],
     ['https://аррӏе.рф/', '-'],
-    ['https://2024.пример.com/', '-'],
+    ['https://20-24.пример.com/', '-'],
     // Scripts that are written together, and two that are not.
     ['https://カタカナとひらがなと漢字abc.jp/', '-'],
     ['https://한국漢字abc.kr/', '-'],
@@ -98,6 +98,8 @@ describe('guard rules', () => {
     [`https://12345${'abcdefghz'.repeat(3).slice(1)}.evil.org/`, '-'],
     [`https://1234${'abcdefghz'.repeat(4)}.evil.org/`, '-'],
     [`https://12345-${'abcdefghz'.repeat(4)}.evil.org/`, '-'],
+    [`https://x-12345${'abcdefghz'.repeat(3).slice(1)}.evil.org/`, '-'],
+    [`https://x-1234${'abcdefghz'.repeat(4)}.evil.org/`, '-'],
     [`https://${'1a2b3c4d5e6f7g8h-'.repeat(3)}x.evil.org/`, '-'],
     ['https://my-branch-name-is-really-quite-long-team-project.vercel.app/', '-'],
     ['https://example.org/?key=AKIAIOSFODNN7EXAMPLE', 'secret_in_url'],

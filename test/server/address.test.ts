@@ -107,6 +107,7 @@ describe('the client behind proxies', () => {
     ['an address with a tail', '10.0.0.1', '[2001:db8::1]x', '10.0.0.1'],
     ['a port with a tail', '10.0.0.1', '2.2.2.2:80x', '10.0.0.1'],
     ['a header of 2,048 characters', '10.0.0.1', '2.2.2.2'.padStart(2_048), '2.2.2.2'],
+    ['a header of 2,049 characters', '10.0.0.1', '2.2.2.2'.padStart(2_049), '10.0.0.1'],
     ['a header that is too long', '10.0.0.1', `${'9.9.9.9, '.repeat(400)}2.2.2.2`, '10.0.0.1'],
   ])('%s', (_, peer, forwarded, expected) => {
     expect(hex(clientAddress(parseAddress(peer)!, forwarded, proxies))).toBe(hex(parseAddress(expected)));
