@@ -767,6 +767,23 @@ describe('pattern rules', () => {
     [`/?q=${'long-names-'.repeat(20)}.${'7'.repeat(16)}`, '-'],
     [`/?q=${'a1'.repeat(80)}`, '-'],
     [`/?q=${'a1'.repeat(80)}a`, 'bulk_query'],
+    // What people search for, and titles, in any script; bytes that are no text, and data between words.
+    [
+      `/?q=${encodeURIComponent('人工智能代理如何安全地访问互联网上的网页而不泄露机密数据并且遵守公司的政策和法律'.slice(0, 40))}`,
+      '-',
+    ],
+    [
+      `/?q=${encodeURIComponent('почему агент не должен сам платить за покупки в интернете и где это написано').replaceAll('%20', '+')}`,
+      '-',
+    ],
+    [`/?q=${'how+does+a+person+find+out+'.repeat(8)}`, '-'],
+    [
+      `/wiki/${encodeURIComponent('日本国憲法の改正手続に関する法律の一部を改正する法律の施行に伴う関係政令の整備に関する政令について')}`,
+      '-',
+    ],
+    [`/?q=${'%20'.repeat(100)}`, '-'],
+    [`/?q=${'%C3%28%A0%FF'.repeat(15)}`, 'bulk_query'],
+    [`/?q=${'%E4%BD%A0'.repeat(9)}${'aGVsbG8gd29ybGQ0'.repeat(10)}`, 'bulk_query'],
     ['/?x=https://www.example.org/', '-'],
     [`/${'?&u=http:example.org'.repeat(16)}`, '-'],
     [`/${'?&u=http:example.org'.repeat(17)}`, 'open_redirect'],
