@@ -9,7 +9,7 @@ const TABLES = 256;
 /** Of a position and a number of slots in the header, of a hash and a position in a table, of the two sizes before a record. */
 const PAIR_SIZE_BYTES = 8;
 const HEADER_SIZE_BYTES = TABLES * PAIR_SIZE_BYTES;
-const MAX_SIZE_BYTES = 2 ** 32 - 1;
+const SIZE_MAX_BYTES = 2 ** 32 - 1;
 const CHUNK_SIZE_BYTES = 1 << 20;
 
 /** Keys are ASCII. */
@@ -71,7 +71,7 @@ export class CdbWriter {
   }
 
   #room(size: number): void {
-    if (this.#position + size > MAX_SIZE_BYTES) throw new Error('a constant database has at most 4 GiB');
+    if (this.#position + size > SIZE_MAX_BYTES) throw new Error('a constant database has at most 4 GiB');
     if (this.#filled + size > CHUNK_SIZE_BYTES) this.#flush();
   }
 

@@ -23,10 +23,10 @@ const { unicode = 'unknown' } = process.versions;
 export const UNICODE_VERSION: string = unicode;
 
 /** The longest name of the DNS in octets, without a trailing dot. */
-export const MAX_NAME_LENGTH = 253;
-const MAX_LABEL_LENGTH = 63;
+export const NAME_MAX_LENGTH = 253;
+const LABEL_MAX_LENGTH = 63;
 // A spelling may be longer than the name it stands for (percent escapes, ignored code points), but not without end.
-const MAX_SPELLING_LENGTH = 4096;
+const SPELLING_MAX_LENGTH = 4096;
 
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
@@ -45,7 +45,7 @@ HOST_CLASS[DOT] = 4;
  * takes it for an address).
  */
 export function isPlainHost(text: string, start: number, end: number): boolean {
-  if (end - start > MAX_NAME_LENGTH) return false;
+  if (end - start > NAME_MAX_LENGTH) return false;
   let labelStart = start;
   let labels = 0;
   let before = 4;
@@ -54,13 +54,13 @@ export function isPlainHost(text: string, start: number, end: number): boolean {
     const kind = code < 128 ? HOST_CLASS[code]! : 0;
     if (kind === 0) return false;
     if (kind === 4) {
-      if (before >= 3 || at - labelStart > MAX_LABEL_LENGTH) return false;
+      if (before >= 3 || at - labelStart > LABEL_MAX_LENGTH) return false;
       labels++;
       labelStart = at + 1;
     } else if (kind === 3 && (before === 4 || isAcePrefix(text, labelStart, at))) return false;
     before = kind;
   }
-  if (labels === 0 || before >= 3 || end - labelStart > MAX_LABEL_LENGTH) return false;
+  if (labels === 0 || before >= 3 || end - labelStart > LABEL_MAX_LENGTH) return false;
   return HOST_CLASS[text.charCodeAt(labelStart)] === 1;
 }
 
@@ -81,7 +81,7 @@ export function keyFromHost(host: string): KeyResult {
 /** The slow path of {@link keyFromHost}: any spelling, or the reason why it is no host. */
 function keyFromSpelling(host: string): KeyResult {
   if (host === '') return { problem: 'empty' };
-  if (host.length > MAX_SPELLING_LENGTH) return { problem: 'too_long' };
+  if (host.length > SPELLING_MAX_LENGTH) return { problem: 'too_long' };
   for (let at = 0; at < host.length; at++) {
     const code = host.charCodeAt(at);
     if (code < 0x20 || code === 0x7f) return { problem: 'control_character' };
@@ -107,8 +107,8 @@ export function keyFromCanonicalHost(hostname: string): KeyResult {
   if (/[^a-z0-9._-]/.test(name)) return { problem: 'forbidden_character' };
   const labels = name.split('.');
   if (labels.includes('')) return { problem: 'empty_label' };
-  if (labels.some((label) => label.length > MAX_LABEL_LENGTH)) return { problem: 'label_too_long' };
-  if (name.length > MAX_NAME_LENGTH) return { problem: 'too_long' };
+  if (labels.some((label) => label.length > LABEL_MAX_LENGTH)) return { problem: 'label_too_long' };
+  if (name.length > NAME_MAX_LENGTH) return { problem: 'too_long' };
   if (labels.length === 1) return { problem: 'single_label' };
   if (hasEdgeHyphen(name, labels)) return { problem: 'edge_hyphen' };
   return { key: withoutWww(name) };

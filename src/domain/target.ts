@@ -3,11 +3,11 @@ import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
-export const MAX_VALUE_LENGTH = 8192;
+export const VALUE_MAX_LENGTH = 8192;
 
 export type TargetProblem =
   | HostProblem
-  /** Longer than {@link MAX_VALUE_LENGTH}. */
+  /** Longer than {@link VALUE_MAX_LENGTH}. */
   | 'value_too_long'
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
@@ -24,7 +24,7 @@ export interface Target {
 
 /** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. */
 export function parseTarget(value: string): Target | { readonly problem: TargetProblem } {
-  if (value.length > MAX_VALUE_LENGTH) return { problem: 'value_too_long' };
+  if (value.length > VALUE_MAX_LENGTH) return { problem: 'value_too_long' };
   const bare = !hasScheme(value);
   if (bare) {
     const at = value.indexOf('@');

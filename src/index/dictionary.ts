@@ -7,12 +7,12 @@
  */
 import {
   INHERITED_ORIGIN,
-  MAX_ORDINAL,
-  MAX_ORIGINS,
-  MAX_PAGE_TYPES,
-  MAX_URL_SIZE_BYTES,
+  ORDINAL_MAX,
+  ORIGINS_MAX,
+  PAGE_TYPES_MAX,
   SET_CODE,
   URL_CODE,
+  URL_MAX_BYTES,
 } from './layout.ts';
 import { decodeMap, encodeMap } from './metadata.ts';
 import { isPlain, SymbolTable } from './symbols.ts';
@@ -40,8 +40,8 @@ export interface Dictionary {
 }
 
 /** Shapes of a page type at most: what one and two bytes of code can tell apart. */
-export const MAX_SHAPES: number = MAX_ORDINAL + 1 - URL_CODE.firstShape;
-const MAX_LANGUAGES = 255;
+export const SHAPES_MAX: number = ORDINAL_MAX + 1 - URL_CODE.firstShape;
+const LANGUAGES_MAX = 255;
 
 /** The dictionary as bytes of its section. */
 export function encodeDictionary(dictionary: Dictionary): Uint8Array {
@@ -62,16 +62,16 @@ export function decodeDictionary(bytes: Uint8Array): Dictionary {
   const dictionary: Dictionary = {
     domainSymbols: new SymbolTable(list(map['domain_symbols'], 'domain_symbols', 254).map(symbol)),
     textSymbols: new SymbolTable(list(map['text_symbols'], 'text_symbols', 254).map(symbol)),
-    origins: list(map['origins'], 'origins', MAX_ORIGINS).map((text) => plainText(text, 'origin', 300)),
-    shapes: list(map['shapes'], 'shapes', MAX_PAGE_TYPES).map((shapes) =>
-      list(shapes, 'shapes', MAX_SHAPES).map(shape),
+    origins: list(map['origins'], 'origins', ORIGINS_MAX).map((text) => plainText(text, 'origin', 300)),
+    shapes: list(map['shapes'], 'shapes', PAGE_TYPES_MAX).map((shapes) =>
+      list(shapes, 'shapes', SHAPES_MAX).map(shape),
     ),
-    languages: list(map['languages'], 'languages', MAX_LANGUAGES).map((text) => {
+    languages: list(map['languages'], 'languages', LANGUAGES_MAX).map((text) => {
       if (typeof text !== 'string' || !/^[a-z]{2}$/.test(text)) throw new RangeError('a language is not two letters');
       return text;
     }),
-    iabOrder: list(map['iab_order'], 'iab_order', MAX_ORDINAL).map((n) => integer(n, 0xffff)),
-    filteringSets: list(map['filtering_sets'], 'filtering_sets', MAX_ORDINAL - SET_CODE.firstTable).map((set) =>
+    iabOrder: list(map['iab_order'], 'iab_order', ORDINAL_MAX).map((n) => integer(n, 0xffff)),
+    filteringSets: list(map['filtering_sets'], 'filtering_sets', ORDINAL_MAX - SET_CODE.firstTable).map((set) =>
       ascending(list(set, 'filtering set', 255).map((n) => integer(n, 255))),
     ),
   };
@@ -86,7 +86,7 @@ export function decodeDictionary(bytes: Uint8Array): Dictionary {
 function shape(value: unknown): Shape {
   // Thousands of these are read whenever an index is opened, so no iterator.
   const pair = list(value, 'shape', 2);
-  return { origin: integer(pair[0], INHERITED_ORIGIN), path: plainText(pair[1], 'path', MAX_URL_SIZE_BYTES) };
+  return { origin: integer(pair[0], INHERITED_ORIGIN), path: plainText(pair[1], 'path', URL_MAX_BYTES) };
 }
 
 function symbol(value: unknown): Uint8Array {

@@ -14,10 +14,10 @@ import {
   HEADER,
   HEADER_SIZE_BYTES,
   LINE_SIZE_BYTES,
+  LINES_MAX,
   MAGIC,
-  MAX_LINES,
-  MAX_PAYLOAD_SIZE_BYTES,
-  MAX_RECORDS_PER_LINE,
+  PAYLOAD_MAX_BYTES,
+  RECORDS_PER_LINE_MAX,
   SECTION_ENTRY,
   SECTIONS,
   SEED_A,
@@ -156,13 +156,13 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
   check('the second seed', raw.seedB, SEED_B);
   check('the block size', raw.blockSize, BLOCK_SIZE_BYTES);
   if (raw.reserved.some((byte) => byte !== 0)) throw corrupt(path, 'header', 'reserved bytes are not zero');
-  if (raw.lineCount < 1 || raw.lineCount > MAX_LINES) throw corrupt(path, 'header', `there are ${raw.lineCount} lines`);
+  if (raw.lineCount < 1 || raw.lineCount > LINES_MAX) throw corrupt(path, 'header', `there are ${raw.lineCount} lines`);
   const { directory, payload, blocks } = raw.sections;
-  const mostRecords = raw.lineCount * MAX_RECORDS_PER_LINE;
+  const mostRecords = raw.lineCount * RECORDS_PER_LINE_MAX;
   if (raw.recordCount > mostRecords)
     throw corrupt(path, 'header', `there are ${raw.recordCount} records, the lines hold at most ${mostRecords}`);
   check('the size of the directory', directory.size, raw.lineCount * LINE_SIZE_BYTES);
-  if (payload.size > MAX_PAYLOAD_SIZE_BYTES) throw corrupt(path, 'header', `the payload has ${payload.size} bytes`);
+  if (payload.size > PAYLOAD_MAX_BYTES) throw corrupt(path, 'header', `the payload has ${payload.size} bytes`);
   check('the size of the blocks', blocks.size, blocksSize(directory.size, payload.size));
   let end = HEADER_SIZE_BYTES;
   for (const name of SECTIONS) {

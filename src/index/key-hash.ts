@@ -2,7 +2,7 @@
  * The hash of a key: XXH32 with two seeds, in plain JavaScript because a call into WebAssembly costs four times as much for a
  * name of twenty characters. Keys are ASCII, so a character is a byte.
  */
-import { MAX_DOMAIN_SIZE_BYTES, SEED_A, SEED_B } from './layout.ts';
+import { DOMAIN_MAX_BYTES, SEED_A, SEED_B } from './layout.ts';
 
 /** A record's domain has at most 253 codes of 8 bytes: so far may a comparison go on beyond the key before it ends. */
 const KEY_ROOM_BYTES = 256 * 8;
@@ -70,7 +70,7 @@ export class HashedKey {
    */
   set(key: string): boolean {
     const size = key.length;
-    if (size === 0 || size > MAX_DOMAIN_SIZE_BYTES) return false;
+    if (size === 0 || size > DOMAIN_MAX_BYTES) return false;
     this.key = key;
     const { view } = this;
     let seen = 0;

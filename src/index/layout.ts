@@ -79,15 +79,15 @@ export const LINE = sequence({
 /** The 32 half-words of a line, exclusive-ored, give this, exclusive-ored with the low 16 bits of the line's number. */
 export const LINE_CHECK = 0x5047;
 /** Records of one line, the overflowing ones included. */
-export const MAX_RECORDS_PER_LINE = 255;
+export const RECORDS_PER_LINE_MAX = 255;
 /** Records for each line when the directory is planned. */
 export const RECORDS_PER_LINE = 17;
 /** Lines are planned in multiples of this (where there are that many), so that a build can be split by the first 8 hash bits. */
 export const PARTITIONS = 256;
 /** With this many lines a position in the directory still fits into 31 bits; at 17 records a line that is 570 million records. */
-export const MAX_LINES = 2 ** 25 - PARTITIONS;
+export const LINES_MAX = 2 ** 25 - PARTITIONS;
 /** What the five bytes of a base can address. */
-export const MAX_PAYLOAD_SIZE_BYTES = 2 ** 40;
+export const PAYLOAD_MAX_BYTES = 2 ** 40;
 
 export const SEED_A = 0x9747b28c;
 export const SEED_B = 0x3c6ef372;
@@ -108,30 +108,30 @@ export const FACTS = {
 export const URL_CODE = { pathLiteral: 0, fullLiteral: 1, otherOrigin: 2, firstShape: 3 } as const;
 /** A number from 0: below `ORDINAL_WIDE` one byte, from there on two. */
 export const ORDINAL_WIDE = 224;
-export const MAX_ORDINAL = ORDINAL_WIDE + (256 - ORDINAL_WIDE) * 256 - 1;
+export const ORDINAL_MAX = ORDINAL_WIDE + (256 - ORDINAL_WIDE) * 256 - 1;
 /** Codes for filtering sets: none, one that is spelled out, one of the dictionary's table. */
 export const SET_CODE = { none: 0, literal: 1, firstTable: 2 } as const;
 /** Symbol codes: the next byte as it is; the record's domain; the table's symbols. */
 export const SYMBOL_CODE = { escape: 0, domain: 1, first: 2 } as const;
-export const MAX_SYMBOL_SIZE_BYTES = 8;
+export const SYMBOL_MAX_BYTES = 8;
 /** Origins that a record can have as its own. */
 export const RECORD_ORIGINS = 8;
-export const MAX_ORIGINS = 255;
+export const ORIGINS_MAX = 255;
 /** In the dictionary: a shape that goes with whatever origin the record has. */
 export const INHERITED_ORIGIN = 255;
-export const MAX_PAGE_TYPES = 32;
-export const MAX_DOMAIN_SIZE_BYTES = 253;
-export const MAX_URL_SIZE_BYTES = 2048;
+export const PAGE_TYPES_MAX = 32;
+export const DOMAIN_MAX_BYTES = 253;
+export const URL_MAX_BYTES = 2048;
 /** What the metadata may say of the longest answer: more than 32 URLs and all names together can take. */
-export const MAX_ANSWER_SIZE_BYTES: number = 2 ** 20;
+export const ANSWER_MAX_BYTES: number = 2 ** 20;
 
 const LENGTH_EXACT_CODES = 192;
-const MIN_RECORD_SIZE_BYTES = 8;
+const RECORD_MIN_BYTES = 8;
 
 /** Stored size of a record, by its length code: exact up to 199 bytes, then in steps of a ninth. */
 export const SIZE_OF_LENGTH_CODE: Uint32Array = (() => {
   const sizes = new Uint32Array(256);
-  for (let code = 0; code < LENGTH_EXACT_CODES; code++) sizes[code] = MIN_RECORD_SIZE_BYTES + code;
+  for (let code = 0; code < LENGTH_EXACT_CODES; code++) sizes[code] = RECORD_MIN_BYTES + code;
   for (let code = LENGTH_EXACT_CODES; code < 256; code++) {
     const previous = sizes[code - 1]!;
     sizes[code] = previous + Math.floor(previous / 9);
@@ -139,12 +139,12 @@ export const SIZE_OF_LENGTH_CODE: Uint32Array = (() => {
   return sizes;
 })();
 
-export const MAX_RECORD_SIZE_BYTES = SIZE_OF_LENGTH_CODE[255]!;
+export const RECORD_MAX_BYTES = SIZE_OF_LENGTH_CODE[255]!;
 
 /** The smallest length code whose size holds `sizeBytes`; -1 when none does. */
 export function lengthCodeOf(sizeBytes: number): number {
-  if (sizeBytes <= MIN_RECORD_SIZE_BYTES) return 0;
-  const exact = sizeBytes - MIN_RECORD_SIZE_BYTES;
+  if (sizeBytes <= RECORD_MIN_BYTES) return 0;
+  const exact = sizeBytes - RECORD_MIN_BYTES;
   if (exact < LENGTH_EXACT_CODES) return exact;
   for (let code = LENGTH_EXACT_CODES; code < 256; code++) if (SIZE_OF_LENGTH_CODE[code]! >= sizeBytes) return code;
   return -1;

@@ -1,6 +1,6 @@
 /** What an index says about itself, in MessagePack. The only import of msgpackr. */
 import { Packr, Unpackr } from 'msgpackr';
-import { MAX_ANSWER_SIZE_BYTES, MAX_PAGE_TYPES } from './layout.ts';
+import { ANSWER_MAX_BYTES, PAGE_TYPES_MAX } from './layout.ts';
 
 /** A taxonomy that records refer to by ordinal. */
 export interface Taxonomy {
@@ -82,7 +82,7 @@ export function encodeMetadata(metadata: Metadata): Uint8Array {
 /** Reads the section. Throws RangeError, saying what is wrong. */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   const map = decodeMap(bytes);
-  const pageTypes = texts(map, 'page_types', MAX_PAGE_TYPES);
+  const pageTypes = texts(map, 'page_types', PAGE_TYPES_MAX);
   for (const name of pageTypes) {
     if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) throw new RangeError('page_types has a name that is not one');
   }
@@ -98,7 +98,7 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     filtering: { version: text(map, 'filtering_version'), names: texts(map, 'filtering_categories', 255) },
     unicodeVersion: text(map, 'unicode_version'),
     generator: text(map, 'generator'),
-    maxAnswerSizeBytes: whole(map, 'max_answer_size', MAX_ANSWER_SIZE_BYTES),
+    maxAnswerSizeBytes: whole(map, 'max_answer_size', ANSWER_MAX_BYTES),
   };
 }
 

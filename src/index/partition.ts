@@ -9,7 +9,7 @@ import {
   LINE_SIZE_BYTES,
   lengthCodeOf,
   lineOfHash,
-  MAX_RECORDS_PER_LINE,
+  RECORDS_PER_LINE_MAX,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from './layout.ts';
@@ -41,8 +41,8 @@ export class PartitionBuilder {
   #lineStart = 0;
   #lineRecords = 0;
   // Fingerprints and length codes of the current line, the overflowing ones included.
-  readonly #fingerprints: Uint8Array = new Uint8Array(MAX_RECORDS_PER_LINE);
-  readonly #lengths: Uint8Array = new Uint8Array(MAX_RECORDS_PER_LINE);
+  readonly #fingerprints: Uint8Array = new Uint8Array(RECORDS_PER_LINE_MAX);
+  readonly #lengths: Uint8Array = new Uint8Array(RECORDS_PER_LINE_MAX);
 
   constructor(firstLine: number, endLine: number, lineCount: number, payloadSizeHint = 1 << 16) {
     this.#firstLine = firstLine;
@@ -64,8 +64,8 @@ export class PartitionBuilder {
       throw new PagegateError('index_out_of_order', `Line ${line} is not in [${this.#firstLine}, ${this.#endLine}).`);
     }
     while (this.#line < line) this.#closeLine();
-    if (this.#lineRecords === MAX_RECORDS_PER_LINE) {
-      throw new PagegateError('index_limit', `More than ${MAX_RECORDS_PER_LINE} records fall into line ${line}.`, {
+    if (this.#lineRecords === RECORDS_PER_LINE_MAX) {
+      throw new PagegateError('index_limit', `More than ${RECORDS_PER_LINE_MAX} records fall into line ${line}.`, {
         line,
       });
     }

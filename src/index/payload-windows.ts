@@ -4,7 +4,7 @@
  */
 
 import type { IndexBytes } from './index-bytes.ts';
-import { MAX_RECORD_SIZE_BYTES } from './layout.ts';
+import { RECORD_MAX_BYTES } from './layout.ts';
 
 const WINDOW_SIZE_BYTES = 2 ** 30;
 
@@ -15,7 +15,7 @@ export class PayloadWindows {
 
   constructor(bytes: IndexBytes, offset: number, sizeBytes: number) {
     for (let at = 0; at < sizeBytes; at += WINDOW_SIZE_BYTES) {
-      const size = Math.min(WINDOW_SIZE_BYTES + MAX_RECORD_SIZE_BYTES, sizeBytes - at);
+      const size = Math.min(WINDOW_SIZE_BYTES + RECORD_MAX_BYTES, sizeBytes - at);
       this.#windows.push(bytes.view(offset + at, size));
     }
   }

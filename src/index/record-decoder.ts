@@ -4,15 +4,15 @@
  */
 import { COPY_SLACK_BYTES } from './json-bytes.ts';
 import {
+  DOMAIN_MAX_BYTES,
   FACTS,
   INHERITED_ORIGIN,
-  MAX_DOMAIN_SIZE_BYTES,
-  MAX_PAGE_TYPES,
-  MAX_URL_SIZE_BYTES,
   ORDINAL_WIDE,
+  PAGE_TYPES_MAX,
   SET_CODE,
   SYMBOL_CODE,
   URL_CODE,
+  URL_MAX_BYTES,
 } from './layout.ts';
 import type { RenderTables } from './render-tables.ts';
 import { isPlain } from './symbols.ts';
@@ -40,7 +40,7 @@ export class RecordDecoder {
   /** What was parsed. */
   bytes: Uint8Array = new Uint8Array(0);
   /** The domain in plain, from 0. */
-  readonly domain: Uint8Array = new Uint8Array(MAX_DOMAIN_SIZE_BYTES + COPY_SLACK_BYTES);
+  readonly domain: Uint8Array = new Uint8Array(DOMAIN_MAX_BYTES + COPY_SLACK_BYTES);
   /** The same bytes, to be copied. */
   readonly domainView: DataView = new DataView(this.domain.buffer);
   domainSize = 0;
@@ -59,12 +59,12 @@ export class RecordDecoder {
   origin = 0;
   pageCount = 0;
   /** For each page: its type, the kind of its URL, its origin, … */
-  readonly types: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  readonly kinds: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  readonly origins: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
+  readonly types: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
+  readonly kinds: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
+  readonly origins: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
   /** … the shape, or where in `bytes` the literal begins, and where it ends. */
-  readonly values: Int32Array = new Int32Array(MAX_PAGE_TYPES);
-  readonly ends: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly values: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly ends: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   #next = 0;
 
   constructor(tables: RenderTables) {
@@ -117,7 +117,7 @@ export class RecordDecoder {
       const code = bytes[at]!;
       const size = lengths[code]!;
       if (size === 0) throw new ImpossibleRecord('its domain has an unknown symbol');
-      if (to + size > MAX_DOMAIN_SIZE_BYTES) throw new ImpossibleRecord('its domain is too long');
+      if (to + size > DOMAIN_MAX_BYTES) throw new ImpossibleRecord('its domain is too long');
       const from = code * 8;
       for (let i = 0; i < size; i++) domain[to++] = symbols[from + i]!;
     }
@@ -254,7 +254,7 @@ export class RecordDecoder {
         textSize += length;
       }
     }
-    if (textSize > MAX_URL_SIZE_BYTES) throw new ImpossibleRecord('a URL is too long');
+    if (textSize > URL_MAX_BYTES) throw new ImpossibleRecord('a URL is too long');
     this.literalTextSize += textSize;
     this.values[i] = this.#next;
     this.ends[i] = to;

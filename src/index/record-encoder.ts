@@ -7,17 +7,17 @@ import { ByteKey, ByteMap } from './byte-map.ts';
 import { AnswerSizes, type Catalog } from './catalog.ts';
 import type { Dictionary } from './dictionary.ts';
 import {
+  DOMAIN_MAX_BYTES,
   FACTS,
   INHERITED_ORIGIN,
-  MAX_DOMAIN_SIZE_BYTES,
-  MAX_PAGE_TYPES,
-  MAX_RECORD_SIZE_BYTES,
-  MAX_URL_SIZE_BYTES,
   ORDINAL_WIDE,
+  PAGE_TYPES_MAX,
+  RECORD_MAX_BYTES,
   RECORD_ORIGINS,
   SET_CODE,
   SYMBOL_CODE,
   URL_CODE,
+  URL_MAX_BYTES,
 } from './layout.ts';
 import { OFF_DOMAIN, type RecordFields, SHAPE_UNKNOWN } from './record-fields.ts';
 import { SymbolEncoder } from './symbols.ts';
@@ -25,7 +25,7 @@ import { SymbolEncoder } from './symbols.ts';
 /** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
 export class RecordEncoder {
   /** The bytes of the record encoded last. */
-  readonly out: Uint8Array = new Uint8Array(MAX_RECORD_SIZE_BYTES);
+  readonly out: Uint8Array = new Uint8Array(RECORD_MAX_BYTES);
   /** The longest answer (head and tail) that any record encoded so far can give; the builder passes on the largest of all. */
   maxAnswerSizeBytes = 0;
   readonly #domainSymbols: SymbolEncoder;
@@ -39,7 +39,7 @@ export class RecordEncoder {
   readonly #bitmapSize: number;
   readonly #answerSizes: AnswerSizes;
   /** Of each origin of the record, its position in the dictionary; -1 where the dictionary has not got it. */
-  readonly #recordOrigins: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly #recordOrigins: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #key = new ByteKey();
   readonly #originVotes: Int32Array = new Int32Array(RECORD_ORIGINS);
 
@@ -70,7 +70,7 @@ export class RecordEncoder {
     const out = this.out;
     const { source } = fields;
     const domainSize = fields.domainEnd - fields.domainStart;
-    if (domainSize < 1 || domainSize > MAX_DOMAIN_SIZE_BYTES) throw limit(`A domain has ${domainSize} bytes.`);
+    if (domainSize < 1 || domainSize > DOMAIN_MAX_BYTES) throw limit(`A domain has ${domainSize} bytes.`);
     this.#domainSymbols.escapes = 0;
     let at = this.#domainSymbols.encode(source, fields.domainStart, fields.domainEnd, out, 1);
     if (this.#domainSymbols.escapes > 0) throw limit('A domain has a character that no key has.');
@@ -79,7 +79,7 @@ export class RecordEncoder {
     const origin = this.#chooseOrigin(fields);
     at = this.#writeFacts(fields, origin, at);
     for (let i = 0; i < fields.pageCount; i++) at = this.#writeUrl(fields, i, origin, at);
-    if (at >= MAX_RECORD_SIZE_BYTES) throw limit(`A record has ${at} bytes.`);
+    if (at >= RECORD_MAX_BYTES) throw limit(`A record has ${at} bytes.`);
     this.maxAnswerSizeBytes = Math.max(
       this.maxAnswerSizeBytes,
       this.#answerSizes.of(fields) + this.#textSymbols.escapes,
@@ -162,8 +162,8 @@ export class RecordEncoder {
     const type = fields.pageTypes[i]!;
     const urlStart = fields.pageStarts[i]!;
     const urlEnd = fields.pageEnds[i]!;
-    if (urlEnd - urlStart > MAX_URL_SIZE_BYTES) {
-      throw limit(`A URL has ${urlEnd - urlStart} bytes, at most ${MAX_URL_SIZE_BYTES} are possible.`);
+    if (urlEnd - urlStart > URL_MAX_BYTES) {
+      throw limit(`A URL has ${urlEnd - urlStart} bytes, at most ${URL_MAX_BYTES} are possible.`);
     }
     const number = fields.pageOrigins[i]!;
     if (number === OFF_DOMAIN) {

@@ -1,6 +1,6 @@
 /** What goes into one record, as ranges of bytes: filled again for each line of a drop, so that nothing is allocated for it. */
 import type { Entry } from '../record/entry.ts';
-import { MAX_PAGE_TYPES } from './layout.ts';
+import { PAGE_TYPES_MAX } from './layout.ts';
 import { findDomainInUrl } from './url-parts.ts';
 
 /** Of a page whose URL is not on the record's domain. */
@@ -30,17 +30,17 @@ export class RecordFields {
   /** From 1; 0 when absent. */
   globalRank = 0;
   /** What stands before the domain in URLs of this record, each once: where it lies, and its size in bytes. */
-  readonly originStarts: Int32Array = new Int32Array(MAX_PAGE_TYPES);
-  readonly originSizes: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly originStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly originSizes: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   originCount = 0;
   /** Ordinals of the page types, ascending, each once, and where their URLs lie. */
-  readonly pageTypes: Uint8Array = new Uint8Array(MAX_PAGE_TYPES);
-  readonly pageStarts: Int32Array = new Int32Array(MAX_PAGE_TYPES);
-  readonly pageEnds: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly pageTypes: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
+  readonly pageStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly pageEnds: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   /** Which of the origins above a page's URL has, or `OFF_DOMAIN`. */
-  readonly pageOrigins: Int8Array = new Int8Array(MAX_PAGE_TYPES);
+  readonly pageOrigins: Int8Array = new Int8Array(PAGE_TYPES_MAX);
   /** Number of the shape, under the record's own origin, that a page's path is; `NO_SHAPE`; or `SHAPE_UNKNOWN`. */
-  readonly pageShapes: Int16Array = new Int16Array(MAX_PAGE_TYPES);
+  readonly pageShapes: Int16Array = new Int16Array(PAGE_TYPES_MAX);
   pageCount = 0;
 
   /** Forgets the record and begins another one, whose bytes are in `source`. */

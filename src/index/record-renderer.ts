@@ -1,7 +1,7 @@
 /** A parsed record → what people get: JSON bytes for an answer, or an object. */
 import type { DomainRecord, PageUrl } from '../record/types.ts';
 import { copyPiece, copyRange, type Piece, pieceOf, writeDecimal, writeHundredths } from './json-bytes.ts';
-import { MAX_SYMBOL_SIZE_BYTES, MAX_URL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
+import { SYMBOL_CODE, SYMBOL_MAX_BYTES, URL_MAX_BYTES } from './layout.ts';
 import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
 import type { RenderTables } from './render-tables.ts';
 import { isPlain } from './symbols.ts';
@@ -14,7 +14,7 @@ const COMMA = 0x2c;
 export class RecordRenderer {
   readonly #tables: RenderTables;
   readonly #record: RecordDecoder;
-  readonly #urlScratch: Uint8Array = new Uint8Array(2 * (MAX_URL_SIZE_BYTES + 1024));
+  readonly #urlScratch: Uint8Array = new Uint8Array(2 * (URL_MAX_BYTES + 1024));
   readonly #urlView: DataView = new DataView(this.#urlScratch.buffer, this.#urlScratch.byteOffset);
   /** Where in the answer the prefix of a page that was written last stands, and of which origin it is; -1: nowhere. */
   #prefixOrigin = -1;
@@ -123,7 +123,7 @@ export class RecordRenderer {
     for (let read = record.values[i]!; read < end; read++) {
       const code = bytes[read]!;
       if (code >= SYMBOL_CODE.first) {
-        at = copyRange(symbols, code * MAX_SYMBOL_SIZE_BYTES, code * MAX_SYMBOL_SIZE_BYTES + lengths[code]!, out, at);
+        at = copyRange(symbols, code * SYMBOL_MAX_BYTES, code * SYMBOL_MAX_BYTES + lengths[code]!, out, at);
       } else if (code === SYMBOL_CODE.domain) {
         at = this.#writeDomain(out, at);
       } else {

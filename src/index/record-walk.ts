@@ -9,7 +9,7 @@ import {
   LINE_SIZE_BYTES,
   LINE_SIZE_WORDS,
   lineOfHash,
-  MAX_RECORD_SIZE_BYTES,
+  RECORD_MAX_BYTES,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from './layout.ts';
@@ -163,7 +163,7 @@ export class RecordWalk {
 
   /** What is wrong with a record; undefined when nothing is. */
   #checkRecord(offset: number, size: number, line: number, fingerprint: number): string | undefined {
-    if (size > MAX_RECORD_SIZE_BYTES) return 'it is too long';
+    if (size > RECORD_MAX_BYTES) return 'it is too long';
     const bytes = this.#payload.at(offset);
     const { start } = this.#payload;
     const last = start + size - 1;

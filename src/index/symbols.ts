@@ -3,9 +3,9 @@
  * Code 0 takes the next byte as it is, code 1 stands for the record's domain (in URLs), the others are the table's.
  * After Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (2020).
  */
-import { MAX_SYMBOL_SIZE_BYTES, SYMBOL_CODE } from './layout.ts';
+import { SYMBOL_CODE, SYMBOL_MAX_BYTES } from './layout.ts';
 
-const MAX_SYMBOLS = 256 - SYMBOL_CODE.first;
+const SYMBOLS_MAX = 256 - SYMBOL_CODE.first;
 const TRAINING_ROUNDS = 5;
 /** What a text can be cut into: 256 codes, and 256 characters as they are. */
 const PIECES = 512;
@@ -13,7 +13,7 @@ const NO_BYTES = new Uint8Array(0);
 
 /** Symbols in a form that decodes: the bytes of code `c` begin at `8 c`; a length of 0 means that there is no such code. */
 export class SymbolTable {
-  readonly bytes: Uint8Array = new Uint8Array(256 * MAX_SYMBOL_SIZE_BYTES);
+  readonly bytes: Uint8Array = new Uint8Array(256 * SYMBOL_MAX_BYTES);
   readonly lengths: Uint8Array = new Uint8Array(256);
   /** The same bytes, to be read by the word. */
   readonly view: DataView = new DataView(this.bytes.buffer);
@@ -25,13 +25,13 @@ export class SymbolTable {
 
   /** Each symbol is 1 to 8 bytes of printable ASCII without quote and backslash: it goes into JSON as it is. */
   constructor(symbols: readonly Uint8Array[]) {
-    if (symbols.length > MAX_SYMBOLS) throw new RangeError(`a symbol table has ${symbols.length} symbols`);
+    if (symbols.length > SYMBOLS_MAX) throw new RangeError(`a symbol table has ${symbols.length} symbols`);
     this.symbols = symbols;
     symbols.forEach((symbol, i) => {
-      if (symbol.length === 0 || symbol.length > MAX_SYMBOL_SIZE_BYTES || !symbol.every(isPlain)) {
-        throw new RangeError(`symbol ${i} is not 1 to ${MAX_SYMBOL_SIZE_BYTES} plain characters`);
+      if (symbol.length === 0 || symbol.length > SYMBOL_MAX_BYTES || !symbol.every(isPlain)) {
+        throw new RangeError(`symbol ${i} is not 1 to ${SYMBOL_MAX_BYTES} plain characters`);
       }
-      this.bytes.set(symbol, (i + SYMBOL_CODE.first) * MAX_SYMBOL_SIZE_BYTES);
+      this.bytes.set(symbol, (i + SYMBOL_CODE.first) * SYMBOL_MAX_BYTES);
       this.lengths[i + SYMBOL_CODE.first] = symbol.length;
     });
     this.lengths.forEach((size, code) => {
@@ -117,7 +117,7 @@ export function trainSymbols(texts: readonly Uint8Array[], alphabet = ''): Symbo
   let table = new SymbolTable(singles);
   for (let i = 0; i < TRAINING_ROUNDS; i++) {
     const better = improve(texts, table).filter((symbol) => symbol.length > 1 || !alphabet.includes(textOf(symbol)));
-    table = new SymbolTable([...singles, ...better.slice(0, MAX_SYMBOLS - singles.length)]);
+    table = new SymbolTable([...singles, ...better.slice(0, SYMBOLS_MAX - singles.length)]);
   }
   return table;
 }
@@ -163,10 +163,10 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
   pairUses.forEach((count, pair) => {
     if (count === 0) return;
     const symbol = names[Math.floor(pair / PIECES)]! + names[pair % PIECES]!;
-    if (symbol.length <= MAX_SYMBOL_SIZE_BYTES) add(symbol, count * (symbol.length - 1));
+    if (symbol.length <= SYMBOL_MAX_BYTES) add(symbol, count * (symbol.length - 1));
   });
   const ranked = [...gains].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   return ranked
-    .slice(0, 2 * MAX_SYMBOLS)
+    .slice(0, 2 * SYMBOLS_MAX)
     .map(([symbol]) => Uint8Array.from(symbol, (character) => character.charCodeAt(0)));
 }

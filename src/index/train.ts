@@ -5,15 +5,15 @@
 import { languages } from '../record/languages.ts';
 import { ByteKey } from './byte-map.ts';
 import type { Catalog } from './catalog.ts';
-import { type Dictionary, MAX_SHAPES, type Shape } from './dictionary.ts';
+import { type Dictionary, SHAPES_MAX, type Shape } from './dictionary.ts';
 import {
   INHERITED_ORIGIN,
-  MAX_ORDINAL,
-  MAX_ORIGINS,
-  MAX_PAGE_TYPES,
-  MAX_URL_SIZE_BYTES,
+  ORDINAL_MAX,
+  ORIGINS_MAX,
+  PAGE_TYPES_MAX,
   RECORD_ORIGINS,
   SET_CODE,
+  URL_MAX_BYTES,
 } from './layout.ts';
 import { OFF_DOMAIN, type RecordFields } from './record-fields.ts';
 import { isPlain, trainSymbols } from './symbols.ts';
@@ -21,17 +21,17 @@ import { TextCounts } from './text-counts.ts';
 
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
 /** An origin, shape or set that the sample has fewer times than this is not worth its place in the dictionary. */
-const MIN_COUNT = 3;
+const COUNT_MIN = 3;
 /** Distinct texts that are counted in all; what comes later is only counted if it is known already. */
-const MAX_COUNTED = 250_000;
-const MAX_TEXT_SAMPLE_BYTES = 192 * 1024;
+const COUNTED_MAX = 250_000;
+const TEXT_SAMPLE_MAX_BYTES = 192 * 1024;
 /** Longer paths tell one page, not a habit. */
-const MAX_SHAPE_SIZE_BYTES = 128;
-const MAX_SHAPES_SIZE_BYTES = 2 * 1024 * 1024;
+const SHAPE_MAX_BYTES = 128;
+const SHAPES_MAX_BYTES = 2 * 1024 * 1024;
 /** What every dictionary has, whatever the sample is like. */
 const DEFAULT_ORIGINS = ['https://', 'https://www.', 'http://', 'http://www.'];
 
-const MAX_ORIGIN_SIZE_BYTES = 64;
+const ORIGIN_MAX_BYTES = 64;
 const TAB = 0x09;
 /** In place of an origin's number. */
 const UNASKED = -2;
@@ -44,13 +44,13 @@ const othersOf = (type: number): number => 3 + 2 * type;
 
 export class DictionaryTrainer {
   readonly #catalog: Catalog;
-  readonly #texts = new TextCounts(MAX_COUNTED);
+  readonly #texts = new TextCounts(COUNTED_MAX);
   readonly #key = new ByteKey();
   /** Where `origin TAB path` is put together. */
-  readonly #joined: DataView = new DataView(new ArrayBuffer(MAX_ORIGIN_SIZE_BYTES + 1 + MAX_URL_SIZE_BYTES));
+  readonly #joined: DataView = new DataView(new ArrayBuffer(ORIGIN_MAX_BYTES + 1 + URL_MAX_BYTES));
   /** Of each origin of the record: how many pages have it, -1 where it is not learned from; and its number among the texts. */
-  readonly #originPages: Int32Array = new Int32Array(MAX_PAGE_TYPES);
-  readonly #originNumbers: Int32Array = new Int32Array(MAX_PAGE_TYPES);
+  readonly #originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly #originNumbers: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #iab: Uint32Array;
   #domains: Uint8Array[] = [];
   #domainBytes = 0;
@@ -133,7 +133,7 @@ export class DictionaryTrainer {
     // A copy, which `slice` of a Buffer is not: the line's memory is used again for the next ones.
     this.#domains.push(new Uint8Array(source.subarray(domainStart, domainEnd)));
     this.#domainBytes += domainEnd - domainStart;
-    if (this.#domainBytes <= MAX_TEXT_SAMPLE_BYTES) return;
+    if (this.#domainBytes <= TEXT_SAMPLE_MAX_BYTES) return;
     this.#domains = this.#domains.filter((_, i) => i % 2 === 0);
     this.#domainBytes = this.#domains.reduce((sum, domain) => sum + domain.length, 0);
     this.#domainStep *= 2;
@@ -150,31 +150,31 @@ export class DictionaryTrainer {
       languages,
       iabOrder: [...this.#iab.keys()].sort((a, b) => this.#iab[b]! - this.#iab[a]! || a - b),
       filteringSets: this.#texts
-        .ranked(SETS, MIN_COUNT)
-        .slice(0, MAX_ORDINAL - SET_CODE.firstTable)
+        .ranked(SETS, COUNT_MIN)
+        .slice(0, ORDINAL_MAX - SET_CODE.firstTable)
         .map(([set]) => Array.from(set, (character) => character.charCodeAt(0))),
     };
   }
 
   #trainOrigins(): string[] {
-    const ranked = this.#texts.ranked(ORIGINS, MIN_COUNT).map(([origin]) => origin);
+    const ranked = this.#texts.ranked(ORIGINS, COUNT_MIN).map(([origin]) => origin);
     const own = [...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS])];
-    return [...new Set([...own, ...ranked])].slice(0, MAX_ORIGINS);
+    return [...new Set([...own, ...ranked])].slice(0, ORIGINS_MAX);
   }
 
   #trainShapes(origins: readonly string[]): Shape[][] {
     const ids = new Map(origins.map((origin, i) => [origin, i]));
     const ranked = this.#catalog.vocabulary.pageTypes.flatMap((_, type) => {
       const shapes: { type: number; count: number; shape: Shape }[] = [];
-      for (const [path, count] of this.#texts.ranked(inheritedOf(type), MIN_COUNT)) {
+      for (const [path, count] of this.#texts.ranked(inheritedOf(type), COUNT_MIN)) {
         shapes.push({ type, count, shape: { origin: INHERITED_ORIGIN, path } });
       }
-      for (const [text, count] of this.#texts.ranked(othersOf(type), MIN_COUNT)) {
+      for (const [text, count] of this.#texts.ranked(othersOf(type), COUNT_MIN)) {
         const [prefix = '', path = ''] = text.split('\t');
         const origin = ids.get(prefix);
         if (origin !== undefined) shapes.push({ type, count, shape: { origin, path } });
       }
-      return shapes.filter(({ shape }) => shape.path.length <= MAX_SHAPE_SIZE_BYTES && isPlainText(shape.path));
+      return shapes.filter(({ shape }) => shape.path.length <= SHAPE_MAX_BYTES && isPlainText(shape.path));
     });
     // Stable: within a count the order is that of the types and texts.
     ranked.sort((a, b) => b.count - a.count);
@@ -182,8 +182,8 @@ export class DictionaryTrainer {
     let size = 0;
     for (const { type, shape } of ranked) {
       size += shape.path.length + 4;
-      if (size > MAX_SHAPES_SIZE_BYTES) break;
-      if (shapes[type]!.length < MAX_SHAPES) shapes[type]!.push(shape);
+      if (size > SHAPES_MAX_BYTES) break;
+      if (shapes[type]!.length < SHAPES_MAX) shapes[type]!.push(shape);
     }
     return shapes;
   }
@@ -200,7 +200,7 @@ export class DictionaryTrainer {
     };
     const typeCount = this.#catalog.vocabulary.pageTypes.length;
     for (let type = 0; type < typeCount; type++) {
-      const share = (MAX_TEXT_SAMPLE_BYTES * (type + 1)) / typeCount;
+      const share = (TEXT_SAMPLE_MAX_BYTES * (type + 1)) / typeCount;
       const paths = new Set(shapes[type]!.filter(({ origin }) => origin === INHERITED_ORIGIN).map(({ path }) => path));
       for (const text of this.#texts.texts(othersOf(type))) {
         if (size >= share) break;
@@ -218,7 +218,7 @@ export class DictionaryTrainer {
 }
 
 function isPlainOrigin(source: Uint8Array, start: number, size: number): boolean {
-  if (size > MAX_ORIGIN_SIZE_BYTES) return false;
+  if (size > ORIGIN_MAX_BYTES) return false;
   for (let i = start; i < start + size; i++) if (!isPlain(source[i]!)) return false;
   return true;
 }

@@ -17,7 +17,7 @@ export interface VerifyReport {
   readonly sizeBytes: number;
   readonly ok: boolean;
   readonly recordCount: number;
-  /** In the order of the file, at most `MAX_DAMAGES`. */
+  /** In the order of the file, at most `DAMAGES_MAX`. */
   readonly damages: readonly Damage[];
 }
 
@@ -36,7 +36,7 @@ export interface VerifyOptions {
   readonly decodeEveryNthLine?: number;
 }
 
-const MAX_DAMAGES = 20;
+const DAMAGES_MAX = 20;
 const LINES_PER_TURN = 8192;
 /** To start a thread, and to have its code compiled anew, takes about as long as to decode so many records. */
 const RECORDS_WORTH_A_THREAD = 500_000;
@@ -88,7 +88,7 @@ async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigin
       };
       await walkInThreads(walk, workers, { path, address, sizeBytes, decodeEveryNthLine }, onSkipped, signal);
     }
-    while (walk.line < header.lineCount && walk.damages.length < MAX_DAMAGES) {
+    while (walk.line < header.lineCount && walk.damages.length < DAMAGES_MAX) {
       if (walk.line % LINES_PER_TURN === 0) await progress.pause();
       walk.checkLine();
       progress.add(LINE_SIZE_BYTES + walk.lineSizeBytes);
@@ -98,7 +98,7 @@ async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigin
     recordCount = walk.recordCount;
     damages.push(...walk.damages);
   }
-  const sorted = damages.sort((a, b) => a.offset - b.offset).slice(0, MAX_DAMAGES);
+  const sorted = damages.sort((a, b) => a.offset - b.offset).slice(0, DAMAGES_MAX);
   return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
 }
 
@@ -155,7 +155,7 @@ async function checkBlocks(bytes: IndexBytes, header: Header, progress: Progress
       const sizeBytes = Math.min(BLOCK_SIZE_BYTES, size - at);
       if (xxh64(bytes.view(offset + at, sizeBytes)) !== view.getBigUint64(block * BLOCK_CHECKSUM_SIZE_BYTES, true)) {
         damages.push({ offset: offset + at, sizeBytes, where: name, what: `the checksum of block ${block} is wrong` });
-        if (damages.length >= MAX_DAMAGES) return damages;
+        if (damages.length >= DAMAGES_MAX) return damages;
       }
       block++;
       progress.add(sizeBytes);

@@ -25,8 +25,8 @@ import {
   FORMAT_MINOR,
   HEADER_SIZE_BYTES,
   LINE_SIZE_BYTES,
-  MAX_LINES,
-  MAX_PAYLOAD_SIZE_BYTES,
+  LINES_MAX,
+  PAYLOAD_MAX_BYTES,
 } from './layout.ts';
 import { readLineBase, sealLine } from './line.ts';
 import { encodeMetadata, type Metadata } from './metadata.ts';
@@ -62,8 +62,8 @@ export class IndexWriter {
 
   /** Creates the file at `path`, which must not exist: a temporary name, so that only a finished index gets its own. */
   constructor(path: string, dictionary: Dictionary, lineCount: number) {
-    if (lineCount < 1 || lineCount > MAX_LINES) {
-      throw new PagegateError('index_limit', `${lineCount} lines are needed, at most ${MAX_LINES} are possible.`);
+    if (lineCount < 1 || lineCount > LINES_MAX) {
+      throw new PagegateError('index_limit', `${lineCount} lines are needed, at most ${LINES_MAX} are possible.`);
     }
     this.path = path;
     this.#lineCount = lineCount;
@@ -90,8 +90,8 @@ export class IndexWriter {
         `Lines [${firstLine}, ${firstLine + count}) came where line ${this.#nextLine} of ${this.#lineCount} was expected.`,
       );
     }
-    if (this.#payloadSize + payload.length > MAX_PAYLOAD_SIZE_BYTES) {
-      throw new PagegateError('index_limit', `The payload exceeds ${MAX_PAYLOAD_SIZE_BYTES} bytes.`);
+    if (this.#payloadSize + payload.length > PAYLOAD_MAX_BYTES) {
+      throw new PagegateError('index_limit', `The payload exceeds ${PAYLOAD_MAX_BYTES} bytes.`);
     }
     for (let i = 0; i < count; i++) {
       const at = i * LINE_SIZE_BYTES;

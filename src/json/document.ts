@@ -1,6 +1,6 @@
 /** A JSON document that somebody else wrote, read strictly: what `JSON.parse` would take in silence is refused, with its place. */
 import { type ErrorCode, PagegateError } from '../errors.ts';
-import { fieldPath, MAX_DEPTH, readJson } from './reader.ts';
+import { DEPTH_MAX, fieldPath, readJson } from './reader.ts';
 import { hasRepeatedName } from './repeated.ts';
 
 /** Complaints that one message holds. */
@@ -50,7 +50,7 @@ function read(bytes: Uint8Array): Reading {
 function isPlain(value: unknown): boolean {
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH || level.some((one) => one === Infinity || one === -Infinity)) return false;
+    if (depth > DEPTH_MAX || level.some((one) => one === Infinity || one === -Infinity)) return false;
     level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
   }
   return true;

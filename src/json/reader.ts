@@ -1,9 +1,9 @@
 /** A JSON reader that remembers where each value stood, so that a complaint can point at its line. */
 
 /** Deeper nesting than this is refused: no document here needs ten levels. */
-export const MAX_DEPTH = 32;
+export const DEPTH_MAX = 32;
 /** More values in one document are refused: each place is remembered. Ten thousand entries of a register have about 400,000. */
-const MAX_VALUES = 1_000_000;
+const VALUES_MAX = 1_000_000;
 
 /** What is wrong with a text that is no JSON, and where. */
 export interface JsonProblem {
@@ -77,10 +77,10 @@ class JsonReader {
   }
 
   #value(pointer: string, depth: number): unknown {
-    if (depth > MAX_DEPTH) this.#fail(`nested deeper than ${MAX_DEPTH} levels`);
+    if (depth > DEPTH_MAX) this.#fail(`nested deeper than ${DEPTH_MAX} levels`);
     this.#skipBlank();
     if (this.#keepsPlaces && !this.lines.has(pointer)) this.lines.set(pointer, this.#line);
-    if (this.lines.size > MAX_VALUES) this.#fail(`more than ${MAX_VALUES} values; split the file`);
+    if (this.lines.size > VALUES_MAX) this.#fail(`more than ${VALUES_MAX} values; split the file`);
     switch (this.#text[this.#at]) {
       case '{':
         return this.#object(pointer, depth);

@@ -16,7 +16,7 @@ export const USAGE_DAYS = 400;
 /** How often the latest second seen is written down, in seconds. */
 const SAVE_SEEN_SECONDS = 60;
 /** More lookups than this since the last commit are no lookups but a damaged file. */
-const MAX_ADDED = 1_000_000_000;
+const ADDED_MAX = 1_000_000_000;
 
 /** A meter's row as it is durable. */
 interface Row {
@@ -207,7 +207,7 @@ export class Committer {
       // The file may carry anything after a loss of power: what no worker can have written is not believed.
       const possible = account.anchor !== null && cycle <= cycleAt(account.anchor, latest);
       const added = counters.total(account.id) - row.total;
-      if (possible && added < MAX_ADDED) counters.raise(account.id, word, row.total);
+      if (possible && added < ADDED_MAX) counters.raise(account.id, word, row.total);
       else counters.replace(account.id, word, row.total);
     }
     counters.revision = read.revision();

@@ -49,7 +49,7 @@ export const STATE = { starting: 0, ready: 1, failed: 2 } as const;
 type State = (typeof STATE)[keyof typeof STATE];
 
 /** More commits than a host can make in a thousand years; a number as a float holds it exactly. */
-const MAX_COMMIT = 1n << 50n;
+const COMMIT_MAX = 1n << 50n;
 
 /** A keeper that has shown no life for so long is none; one that lives tells the workers of a change in less. */
 const PUBLISHED_WITHIN_MS = 5_000;
@@ -126,7 +126,7 @@ export class Counters {
     this.#groups.fill(0);
     // Workers may be waiting for a commit of the numbers as they stand; only what no counting can have reached begins anew.
     const numbers = [WIDE.started, WIDE.done, WIDE.failed, WIDE.commits];
-    if (numbers.some((at) => this.#wide[at]! < 0n || this.#wide[at]! > MAX_COMMIT))
+    if (numbers.some((at) => this.#wide[at]! < 0n || this.#wide[at]! > COMMIT_MAX))
       for (const at of numbers) this.#wide[at] = 0n;
     this.#wide.fill(0n, SLOTS_OFFSET / 8);
     this.#bytes.set(Buffer.from(ledgerId, 'hex'), FIELD.ledgerId * 4);

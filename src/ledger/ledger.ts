@@ -52,11 +52,11 @@ export interface AccountView {
 }
 
 /** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
-const MAX_ACCOUNTS = SLOT_COUNT - 1;
+const ACCOUNTS_MAX = SLOT_COUNT - 1;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
-const MAX_OVERLAP_SECONDS = 30 * 86_400;
+const OVERLAP_MAX_SECONDS = 30 * 86_400;
 
 export class Ledger {
   readonly database: Database;
@@ -98,7 +98,7 @@ export class Ledger {
     return this.#change('account.create', name, () => {
       if (this.read.accountByName(name) !== undefined) throw new PagegateError('account_exists', `Got "${name}".`);
       const latest = this.database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'accounts'").pluck().get();
-      if (Number(latest ?? 0) >= MAX_ACCOUNTS) throw new PagegateError('too_many_accounts', `The latest is ${latest}.`);
+      if (Number(latest ?? 0) >= ACCOUNTS_MAX) throw new PagegateError('too_many_accounts', `The latest is ${latest}.`);
       const insert = this.database.prepare("INSERT INTO accounts (name, state, created_at) VALUES (?, 'created', ?)");
       const id = insert.run(name, this.#seconds()).lastInsertRowid;
       this.database.prepare('INSERT INTO meters (account_id) VALUES (?)').run(id);
@@ -190,7 +190,7 @@ export class Ledger {
    * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
    */
   rotateKey(name: string, overlapSeconds = 0): IssuedKey {
-    if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > MAX_OVERLAP_SECONDS) {
+    if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_MAX_SECONDS) {
       throw new PagegateError('bad_overlap', `Got ${overlapSeconds} seconds.`);
     }
     return this.#change('key.rotate', name, () => {

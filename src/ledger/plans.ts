@@ -5,9 +5,9 @@ import { parseDocument } from '../json/document.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
-const MAX_PLAN_LOOKUPS = 1_000_000_000_000;
+const PLAN_LOOKUPS_MAX = 1_000_000_000_000;
 /** A hundred plans take some thousand bytes. */
-const MAX_FILE_SIZE_BYTES = 1024 * 1024;
+const FILE_MAX_BYTES = 1024 * 1024;
 
 /** One row of the catalogue. */
 export interface Plan {
@@ -35,8 +35,8 @@ function parsePlan(value: unknown, where: string): Plan {
   if (priceUsd !== null && !(typeof priceUsd === 'number' && priceUsd >= 0))
     return bad('"price_usd" of 0 or more, or null');
   const isLimit =
-    typeof lookups === 'number' && Number.isInteger(lookups) && lookups >= 1 && lookups <= MAX_PLAN_LOOKUPS;
-  if (lookups !== null && !isLimit) return bad(`"lookups" from 1 to ${MAX_PLAN_LOOKUPS}, or null`);
+    typeof lookups === 'number' && Number.isInteger(lookups) && lookups >= 1 && lookups <= PLAN_LOOKUPS_MAX;
+  if (lookups !== null && !isLimit) return bad(`"lookups" from 1 to ${PLAN_LOOKUPS_MAX}, or null`);
   return { id, name, priceUsd, lookups };
 }
 
@@ -47,7 +47,7 @@ function parsePlan(value: unknown, where: string): Plan {
  */
 export function loadPlans(file: string | URL = CATALOGUE): readonly Plan[] {
   const name = file instanceof URL ? fileURLToPath(file) : file;
-  const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: MAX_FILE_SIZE_BYTES });
+  const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: FILE_MAX_BYTES });
   const parsed = parseDocument(bytes, 'bad_plan_catalogue', name);
   const rows =
     isRecord(parsed) && parsed['version'] === 1 && Array.isArray(parsed['plans']) ? parsed['plans'] : undefined;
@@ -76,8 +76,8 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
       throw new PagegateError('bad_plan_limit', `Plan ${id} has its own limit; leave --limit out.`);
     return { plan: id, limit: plan.lookups };
   }
-  if (limit === undefined || !Number.isInteger(limit) || limit < 1 || limit > MAX_PLAN_LOOKUPS) {
-    throw new PagegateError('bad_plan_limit', `Plan ${id} needs --limit, an integer from 1 to ${MAX_PLAN_LOOKUPS}.`);
+  if (limit === undefined || !Number.isInteger(limit) || limit < 1 || limit > PLAN_LOOKUPS_MAX) {
+    throw new PagegateError('bad_plan_limit', `Plan ${id} needs --limit, an integer from 1 to ${PLAN_LOOKUPS_MAX}.`);
   }
   return { plan: id, limit };
 }

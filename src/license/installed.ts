@@ -4,9 +4,9 @@ import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable.ts';
 import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
-import { type License, MAX_LICENSE_SIZE_BYTES, type TrustedKeys, verifyLicense } from './license.ts';
+import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from './license.ts';
 
-const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: MAX_LICENSE_SIZE_BYTES } as const;
+const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LICENSE_MAX_BYTES } as const;
 
 /** Reads a file that claims to be a license; also one that was handed over open. @throws PagegateError license_unreadable, bad_license */
 export function readLicenseFile(file: string): Buffer {

@@ -13,8 +13,8 @@ import { parseDocument } from '../json/document.ts';
 
 const FORMAT = 'pagegate-license/1';
 /** A license is small; more is no license. */
-export const MAX_LICENSE_SIZE_BYTES = 1024 * 1024;
-const MAX_MANIFESTS = 10_000;
+export const LICENSE_MAX_BYTES = 1024 * 1024;
+const MANIFESTS_MAX = 10_000;
 const SIGNATURE_SIZE_BYTES = 64;
 const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -96,10 +96,10 @@ function parseEntitlement(value: unknown): Entitlement {
   if (
     !Array.isArray(manifests) ||
     manifests.length === 0 ||
-    manifests.length > MAX_MANIFESTS ||
+    manifests.length > MANIFESTS_MAX ||
     !manifests.every(isHash)
   ) {
-    return refuse(`frozen: expected 1 to ${MAX_MANIFESTS} SHA-256 sums of manifests, in lower-case hexadecimal.`);
+    return refuse(`frozen: expected 1 to ${MANIFESTS_MAX} SHA-256 sums of manifests, in lower-case hexadecimal.`);
   }
   return { kind: 'frozen', manifests: manifests as string[] };
 }
@@ -192,7 +192,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
  */
 export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): License {
   const bytes = typeof file === 'string' ? Buffer.from(file) : file;
-  if (bytes.length > MAX_LICENSE_SIZE_BYTES) return refuse(`It has more than ${MAX_LICENSE_SIZE_BYTES} bytes.`);
+  if (bytes.length > LICENSE_MAX_BYTES) return refuse(`It has more than ${LICENSE_MAX_BYTES} bytes.`);
   const envelope = asFields(parseDocument(bytes, 'bad_license', 'envelope'), 'envelope', [
     'format',
     'key',

@@ -43,7 +43,7 @@ const TRAIT = {
 } as const;
 
 const USUAL_LENGTH = 512;
-const MAX_LENGTH = 4096;
+const LENGTH_MAX = 4096;
 
 /** Which traits a check needs; a check that is not listed is always asked. */
 const NEEDS: Readonly<Record<string, number>> = {
@@ -61,7 +61,7 @@ export function needsOf(rule: RuleEntry): number {
   const allowed = new Set<string | number>(rule.allowed ?? []);
   if (check === 'scheme' && allowed.has('http') && allowed.has('https')) return TRAIT.place;
   if (check === 'port' && allowed.has(80) && allowed.has(443)) return TRAIT.place;
-  if (check === 'length' && (rule.max_length ?? MAX_LENGTH) >= USUAL_LENGTH) return TRAIT.length;
+  if (check === 'length' && (rule.max_length ?? LENGTH_MAX) >= USUAL_LENGTH) return TRAIT.length;
   if (check === 'method' && allowed.has('GET')) return TRAIT.method;
   if (check === 'method_is' && !(rule.methods ?? []).includes('GET')) return TRAIT.method;
   return NEEDS[check] ?? TRAIT.always;
@@ -103,7 +103,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     return ({ url }) => (url.spelling & bits) !== 0;
   },
   length: (rule) => {
-    const limit = rule.max_length ?? MAX_LENGTH;
+    const limit = rule.max_length ?? LENGTH_MAX;
     return ({ url }) => url.href.length > limit;
   },
   method: (rule) => {
@@ -203,7 +203,7 @@ function hasParameter(query: string, tokens: TokenIndex, list: number): boolean 
 }
 
 /** A run of letters, digits and signs is encoded data rather than words when this many are digits or capitals. */
-const MIN_ENCODED_CHARACTERS = 16;
+const ENCODED_MIN_CHARACTERS = 16;
 
 /** The escapes of one letter beyond ASCII, in UTF-8. */
 const ESCAPED_LETTER =
@@ -226,7 +226,7 @@ function hasRun(escaped: string, limit: number): boolean {
     const isRun = isLower || isEncoded || code === 0x2b || code === 0x2d || code === 0x5f;
     run = isRun ? run + 1 : 0;
     encoded = isRun ? encoded + (isEncoded ? 1 : 0) : 0;
-    if (run > limit && encoded >= MIN_ENCODED_CHARACTERS) return true;
+    if (run > limit && encoded >= ENCODED_MIN_CHARACTERS) return true;
   }
   return false;
 }

@@ -19,7 +19,7 @@ import { mergeLicensee } from './merge.ts';
 import { compilePolicy, type Policy } from './policy.ts';
 
 /** A policy file that is larger is refused. */
-const MAX_FILE_SIZE_BYTES = 16 * 1024 * 1024;
+const FILE_MAX_BYTES = 16 * 1024 * 1024;
 
 const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
@@ -70,7 +70,7 @@ function readShipped(): ShippedPolicy {
  */
 export function readDocument<T>(file: string | URL, schema: PolicySchema, handedOver = false): T {
   const name = file instanceof URL ? fileURLToPath(file) : file;
-  const bytes = readSmallFile(name, { code: 'policy_missing', maxBytes: MAX_FILE_SIZE_BYTES, handedOver });
+  const bytes = readSmallFile(name, { code: 'policy_missing', maxBytes: FILE_MAX_BYTES, handedOver });
   const value = parseDocument(bytes, 'policy_invalid', name);
   assertSchema(value, schema, name);
   return value as T;

@@ -5,9 +5,9 @@ import { registrableDomain } from '../domain/public-suffix.ts';
 import { decodeForm, eachParameter, wholeQuery } from './parameters.ts';
 import type { TokenIndex } from './tokens.ts';
 
-const MAX_SCHEME_LENGTH = 16;
+const SCHEME_MAX_LENGTH = 16;
 /** No URL is shorter in base64. */
-const MIN_ENCODED_LENGTH = 12;
+const ENCODED_MIN_LENGTH = 12;
 // With or without slashes: clients take both for an absolute URL.
 const STARTS_AS_URL = /^https?:/i;
 
@@ -87,7 +87,7 @@ function isAddressNumber(value: string): boolean {
 function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {
   for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', colon + 1)) {
     let start = colon;
-    while (start > 0 && colon - start < MAX_SCHEME_LENGTH && isSchemeCode(text.charCodeAt(start - 1))) start--;
+    while (start > 0 && colon - start < SCHEME_MAX_LENGTH && isSchemeCode(text.charCodeAt(start - 1))) start--;
     const scheme = text.slice(start, colon).toLowerCase();
     const next = text.charCodeAt(colon + 1);
     const isWeb = scheme === 'http' || scheme === 'https';
@@ -165,7 +165,7 @@ function urlInPath(path: string): string | undefined {
 /** Whether a text holds a word that is `http:/…` or `https:/…` in base64, behind a mark of two letters at most. */
 function holdsEncodedUrl(text: string): boolean {
   return (
-    text.length > MIN_ENCODED_LENGTH &&
+    text.length > ENCODED_MIN_LENGTH &&
     text.includes('aHR0c') &&
     /(?<![A-Za-z0-9])[a-z0-9]{0,2}aHR0c(?:Dov|HM6L)/.test(text)
   );

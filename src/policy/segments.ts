@@ -1,6 +1,6 @@
 /** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
 
-const MAX_EXTENSION_LENGTH = 10;
+const EXTENSION_MAX_LENGTH = 10;
 
 /** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
 const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
@@ -21,14 +21,14 @@ export function wholeNameEnd(path: string, cut: number, end: number): number {
 
 /** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
 export function hasTail(path: string, stop: number, end: number): boolean {
-  if (end - stop <= MAX_EXTENSION_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
+  if (end - stop <= EXTENSION_MAX_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
   const semicolon = path.indexOf(';', stop);
-  return semicolon < 0 || semicolon >= end || semicolon - stop > MAX_EXTENSION_LENGTH;
+  return semicolon < 0 || semicolon >= end || semicolon - stop > EXTENSION_MAX_LENGTH;
 }
 
 /** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
 function withoutExtension(path: string, dot: number, stop: number): number {
-  if (stop - dot > MAX_EXTENSION_LENGTH) return stop;
+  if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
   return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
 }
 

@@ -6,7 +6,7 @@
 import type { TokenList } from './documents.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
-const MAX_TOKEN_LENGTH = 96;
+const TOKEN_MAX_LENGTH = 96;
 
 /** For each ASCII code what it counts as: lower-case letter, digit, or 0 for separators. */
 const FOLD = new Uint8Array(128);
@@ -65,7 +65,7 @@ export class TokenIndex {
 
   /** Lists that hold the token between `start` and `end`. */
   find(text: string, start: number, end: number): readonly number[] {
-    if (end - start > MAX_TOKEN_LENGTH || end <= start) return NONE;
+    if (end - start > TOKEN_MAX_LENGTH || end <= start) return NONE;
     const first = text.charCodeAt(start);
     if (first === 0x2e || first === 0x5f) return this.findLed(text.slice(start, end));
     let hash = HASH_SEED;

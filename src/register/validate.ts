@@ -6,9 +6,9 @@ import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/rea
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** Larger files are refused: a register of ten thousand agents is about 10 MB. */
-const MAX_FILE_SIZE_BYTES = 32 * 1024 * 1024;
+const FILE_MAX_BYTES = 32 * 1024 * 1024;
 /** Complaints beyond this number are counted, not kept. */
-const MAX_FINDINGS = 1_000;
+const FINDINGS_MAX = 1_000;
 
 const SCHEMA_URL = new URL('../../data/schema/agent-register.schema.json', import.meta.url);
 
@@ -50,7 +50,7 @@ type Report = (finding: Finding) => void;
 
 /** Reads a file within the size limit; also one that was handed over open, as `/dev/stdin` is. Throws register_unreadable. */
 export function readRegisterFile(path: string): Uint8Array {
-  return readSmallFile(path, { code: 'register_unreadable', maxBytes: MAX_FILE_SIZE_BYTES, handedOver: true });
+  return readSmallFile(path, { code: 'register_unreadable', maxBytes: FILE_MAX_BYTES, handedOver: true });
 }
 
 /** Collects the findings of several files, because an agent_id should be unique over all of them. */
@@ -87,7 +87,7 @@ export class RegisterValidator {
   #note(finding: Finding): void {
     if (finding.severity === 'error') this.#errors += 1;
     else this.#warnings += 1;
-    if (this.#findings.length < MAX_FINDINGS) this.#findings.push(finding);
+    if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
   }
 
   #validate(entry: Entry, report: Report): void {

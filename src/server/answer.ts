@@ -8,7 +8,7 @@ import type { Verdict } from '../policy/types.ts';
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
 const QUOTA_MAX_DIGITS = 16;
-const GAP_MAX_SIZE_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
+const GAP_MAX_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
 const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
 
 /** An answer whose quota is still open: what stands before the gap, and behind it from `tailStart` up to `end`. */
@@ -24,7 +24,7 @@ export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
   #headSize = 0;
   /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
-  #gapSize = GAP_MAX_SIZE_BYTES;
+  #gapSize = GAP_MAX_BYTES;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();
 
   /** Begins an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
@@ -43,7 +43,7 @@ export class AnswerWriter {
   draft(index: Index, handle: number, verdict: Verdict): Draft {
     const verdictBytes = this.#verdictBytes(verdict);
     const headSize = this.#headSize;
-    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_MAX_SIZE_BYTES + 1_024;
+    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_MAX_BYTES + 1_024;
     if (most > this.#scratch.length) {
       const larger = Buffer.allocUnsafeSlow(most);
       this.#scratch.copy(larger, 0, 0, headSize);

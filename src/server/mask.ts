@@ -16,7 +16,7 @@ const SEGMENT_MAX_LENGTH = 1_024;
 /** Nothing of this form is ever masked. */
 const SHORT_WORD = /^[a-z]{0,9}$/;
 /** Nobody encodes so often but to hide something. */
-const MAX_DECODINGS = 8;
+const DECODINGS_MAX = 8;
 /** Letters and digits in a row that make a label of a host look like a token. */
 const LABEL_RUN_MIN = 16;
 /** No scheme in use is longer. */
@@ -67,7 +67,7 @@ export function maskScheme(scheme: string): string {
 /** The path with all escapes decoded; undefined where there are too many levels of them. */
 export function fullyDecoded(path: string): string | undefined {
   let text = path;
-  for (let i = 0; i < MAX_DECODINGS; i++) {
+  for (let i = 0; i < DECODINGS_MAX; i++) {
     const decoded = decodeOnce(text);
     // Wide forms of digits and letters are the same digits and letters to a reader.
     if (decoded === text) return text.normalize('NFKC');

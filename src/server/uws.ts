@@ -14,10 +14,10 @@ export type Uws = typeof UwsModule;
  * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
  * bytes each), and room for the rest of the request.
  */
-const HEADERS_MAX_SIZE_BYTES = 40_960;
+const HEADERS_MAX_BYTES = 40_960;
 
 /** The program's environment must hold these before the transport is loaded. */
-const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(HEADERS_MAX_SIZE_BYTES) };
+const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(HEADERS_MAX_BYTES) };
 
 /** The glibc that the transport's own binaries are linked against. */
 const GLIBC_NEEDED = [2, 38] as const;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPlainHost, keyFromHost, MAX_NAME_LENGTH, UNICODE_VERSION } from '../../src/domain/normalize.ts';
+import { isPlainHost, keyFromHost, NAME_MAX_LENGTH, UNICODE_VERSION } from '../../src/domain/normalize.ts';
 
 const key = (host: string): string => {
   const result = keyFromHost(host);
@@ -94,7 +94,7 @@ describe('keyFromHost', () => {
         keys++;
         expect(keyFromHost(result.key)).toEqual(result);
         expect(result.key).toMatch(/^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/);
-        expect(result.key.length).toBeLessThanOrEqual(MAX_NAME_LENGTH);
+        expect(result.key.length).toBeLessThanOrEqual(NAME_MAX_LENGTH);
       }),
       { numRuns: 3000, seed: 7 },
     );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_VALUE_LENGTH, parseTarget } from '../../src/domain/target.ts';
+import { parseTarget, VALUE_MAX_LENGTH } from '../../src/domain/target.ts';
 
 const read = (value: string): string => {
   const target = parseTarget(value);
@@ -49,7 +49,7 @@ describe('parseTarget', () => {
     ['https://example.com:99999/', 'unparsable'],
     ['https://[fe80::1%25eth0]/', 'unparsable'],
     ['https://xn--\u{1F4A9}.com/', 'idn_invalid'],
-    ['x'.repeat(MAX_VALUE_LENGTH + 1), 'value_too_long'],
+    ['x'.repeat(VALUE_MAX_LENGTH + 1), 'value_too_long'],
   ])('%j has no key: %s', (value, problem) => {
     expect(read(value)).toBe(`! ${problem}`);
   });

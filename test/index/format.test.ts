@@ -6,6 +6,7 @@ import { blocksSize, decodeHeader, type RawHeader, validateHeader } from '../../
 import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import { HashedKey } from '../../src/index/key-hash.ts';
 import {
+  ANSWER_MAX_BYTES,
   alignSection,
   BLOCK_SIZE_BYTES,
   type Field,
@@ -16,13 +17,12 @@ import {
   LINE,
   LINE_CHECK,
   LINE_SIZE_BYTES,
+  LINES_MAX,
   MAGIC,
-  MAX_ANSWER_SIZE_BYTES,
-  MAX_LINES,
-  MAX_PAYLOAD_SIZE_BYTES,
-  MAX_RECORDS_PER_LINE,
   ORDINAL_WIDE,
+  PAYLOAD_MAX_BYTES,
   RECORDS_PER_LINE,
+  RECORDS_PER_LINE_MAX,
   SECTION_ALIGNMENT_BYTES,
   SECTION_ENTRY,
   SECTIONS,
@@ -84,12 +84,12 @@ describe('FORMAT.md', () => {
       `XXH64 of each block of ${BLOCK_SIZE_BYTES.toLocaleString('en-US')} bytes`,
       `${SEED_A} (0x${SEED_A.toString(16)})`,
       `${SEED_B} (0x${SEED_B.toString(16)})`,
-      `1 to ${MAX_LINES.toLocaleString('en-US')} |`,
+      `1 to ${LINES_MAX.toLocaleString('en-US')} |`,
       `for about ${RECORDS_PER_LINE} records`,
       `\`extra = count - ${SLOTS_PER_LINE}\``,
       `is 0x${LINE_CHECK.toString(16)}`,
-      `at most ${MAX_RECORDS_PER_LINE} × lineCount`,
-      `integer, at most ${MAX_ANSWER_SIZE_BYTES}`,
+      `at most ${RECORDS_PER_LINE_MAX} × lineCount`,
+      `integer, at most ${ANSWER_MAX_BYTES}`,
       `one byte when n is below ${ORDINAL_WIDE}`,
       size(191),
       size(192),
@@ -190,12 +190,12 @@ describe('a header that agrees with itself', () => {
   it('has lines, payload and blocks within the limits of the format', () => {
     for (const [lines, payload] of [
       [1, 0],
-      [MAX_LINES, MAX_PAYLOAD_SIZE_BYTES],
+      [LINES_MAX, PAYLOAD_MAX_BYTES],
     ] as const)
       expect(headerOf(lines, payload)()).toMatchObject({ lineCount: lines });
     expect(headerOf(0, 0)).toThrow(/there are 0 lines/);
-    expect(headerOf(MAX_LINES + 1, 0)).toThrow(/there are \d+ lines/);
-    expect(headerOf(1, MAX_PAYLOAD_SIZE_BYTES + 1)).toThrow(/the payload has/);
+    expect(headerOf(LINES_MAX + 1, 0)).toThrow(/there are \d+ lines/);
+    expect(headerOf(1, PAYLOAD_MAX_BYTES + 1)).toThrow(/the payload has/);
     expect(headerOf(1, 100, 0)).toThrow(/the size of the blocks/);
   });
 });

@@ -2,7 +2,7 @@
 import { Packr } from 'msgpackr';
 import { describe, expect, it } from 'vitest';
 import { decodeDictionary, encodeDictionary } from '../../src/index/dictionary.ts';
-import { MAX_ANSWER_SIZE_BYTES } from '../../src/index/layout.ts';
+import { ANSWER_MAX_BYTES } from '../../src/index/layout.ts';
 import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/metadata.ts';
 import { DictionaryTrainer } from '../../src/index/train.ts';
 import { smallCatalog, tinyMetadata } from '../support/tiny-index.ts';
@@ -35,7 +35,7 @@ describe('metadata', () => {
     ['beyond what a double holds', { revision: 2n ** 60n }, /revision is not a whole number/],
     ['below zero', { generation: -1 }, /generation is not a whole number/],
     ['a float', { revision: 1.5 }, /revision is not a whole number/],
-    ['a longest answer that cannot be', { max_answer_size: MAX_ANSWER_SIZE_BYTES + 1 }, /at most 1048576/],
+    ['a longest answer that cannot be', { max_answer_size: ANSWER_MAX_BYTES + 1 }, /at most 1048576/],
   ])('refuses a number %s', (_name, changes, message) => {
     expect(() => decodeMetadata(changed(changes))).toThrowError(message);
   });

@@ -7,7 +7,7 @@ import {
   LINE,
   LINE_SIZE_BYTES,
   lengthCodeOf,
-  MAX_RECORD_SIZE_BYTES,
+  RECORD_MAX_BYTES,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_LINE,
 } from '../../src/index/layout.ts';
@@ -174,7 +174,7 @@ describe('a partition', () => {
 describe('length codes', () => {
   it('hold every size up to the largest, in the smallest that does', () => {
     let before = 0;
-    for (let size = 1; size <= MAX_RECORD_SIZE_BYTES; size++) {
+    for (let size = 1; size <= RECORD_MAX_BYTES; size++) {
       const code = lengthCodeOf(size);
       if (SIZE_OF_LENGTH_CODE[code]! < size || (code > 0 && SIZE_OF_LENGTH_CODE[code - 1]! >= size) || code < before) {
         expect.fail(`size ${size} has code ${code}`);
@@ -182,6 +182,6 @@ describe('length codes', () => {
       before = code;
     }
     expect(before).toBe(255);
-    expect(lengthCodeOf(MAX_RECORD_SIZE_BYTES + 1)).toBe(-1);
+    expect(lengthCodeOf(RECORD_MAX_BYTES + 1)).toBe(-1);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { readLabelled } from '../../tools/eval/labelled.ts';
-import { GOAL_TYPES, MIN_COUNT, PURPOSE_TYPES, READING_TYPES, score, unmetGoals } from '../../tools/eval/score.ts';
+import { COUNT_MIN, GOAL_TYPES, PURPOSE_TYPES, READING_TYPES, score, unmetGoals } from '../../tools/eval/score.ts';
 import { evidence, judge, shipped } from './support.ts';
 
 const data = new URL('../data/labelled-urls.tsv.gz', import.meta.url).pathname;
@@ -13,7 +13,7 @@ describe('labelled real pages', () => {
   it('are enough to tell', () => {
     expect(labelled.rows.length).toBeGreaterThan(10_000);
     for (const type of GOAL_TYPES)
-      expect(labelled.rows.filter((row) => row.type === type).length).toBeGreaterThanOrEqual(MIN_COUNT);
+      expect(labelled.rows.filter((row) => row.type === type).length).toBeGreaterThanOrEqual(COUNT_MIN);
   });
 
   it('keep a site in one half', () => {

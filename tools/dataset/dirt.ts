@@ -61,7 +61,7 @@ export const DIRT: Readonly<Record<string, (line: Line) => string>> = {
 
 const KINDS = Object.keys(DIRT);
 /** No line of dirt is longer. */
-export const MAX_DIRT_BYTES = 200_000;
+export const DIRT_MAX_BYTES = 200_000;
 
 function withoutRank(text: string): string {
   return text.replace(/,"global_rank":\d+/, '');

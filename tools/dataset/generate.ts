@@ -15,15 +15,15 @@ import {
   type Compression,
   Dataset,
   type DatasetOptions,
-  MAX_RECORDS,
   type PartReport,
   partCount,
   partName,
+  RECORDS_MAX,
   writePart,
 } from './parts.ts';
 
 const USAGE = `Usage: node tools/dataset/generate.ts --records N --out DIRECTORY|- [options]
-  --records N         how many records, up to ${MAX_RECORDS.toLocaleString('en-US')}
+  --records N         how many records, up to ${RECORDS_MAX.toLocaleString('en-US')}
   --out DIRECTORY     a drop: manifest.json and parts, in place of one generated there before; "-" writes NDJSON to standard output
   --seed S            another seed, other records (default 1)
   --compress HOW      none, gzip or zstd (default none)
@@ -65,7 +65,7 @@ function readSettings(args: readonly string[]): Settings {
   const dirt = Number(values.dirt);
   if (!(dirt >= 0 && dirt <= 0.5)) throw new RangeError(`--dirt: expected 0 to 0.5, got "${values.dirt}"`);
   const options: DatasetOptions = {
-    records: wholeNumber(values.records, 'records', 1, MAX_RECORDS),
+    records: wholeNumber(values.records, 'records', 1, RECORDS_MAX),
     seed: wholeNumber(values.seed, 'seed', 0, 2 ** 31 - 1),
     dirt,
     compression: values.compress as Compression,

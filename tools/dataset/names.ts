@@ -8,7 +8,7 @@ import { model, namesOf, unpackFollow, wheelOf } from './model.ts';
 import { mix, Stream } from './random.ts';
 import { makeWheel, Pool, type Wheel } from './wheel.ts';
 
-const MAX_LABEL = 40;
+const LABEL_MAX = 40;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
 const LETTER = 0x61;
@@ -133,7 +133,7 @@ export class NameSource {
       to = pieces.copy(piece, out, to);
       context = piece;
       left -= 1;
-    } while (left >= 0 && to - at < MAX_LABEL);
+    } while (left >= 0 && to - at < LABEL_MAX);
     if (to - at >= 4 && out[at + 2] === HYPHEN && out[at + 3] === HYPHEN) out[at + 3] = LETTER;
     if (out[to - 1] === HYPHEN) out[to - 1] = LETTER;
     // Several numbers share this name: all but the first of them go on with pieces of their own.

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
-import { DirtSource, MAX_DIRT_BYTES } from './dirt.ts';
-import { MAX_RECORD_BYTES, RecordSource } from './records.ts';
+import { DIRT_MAX_BYTES, DirtSource } from './dirt.ts';
+import { RECORD_MAX_BYTES, RecordSource } from './records.ts';
 
 export type Compression = 'none' | 'gzip' | 'zstd';
 
@@ -28,14 +28,14 @@ export interface PartReport {
 }
 
 /** Beyond 800 million the arithmetic of the names would leave the whole numbers of a double. */
-export const MAX_RECORDS = 800_000_000;
+export const RECORDS_MAX = 800_000_000;
 const RECORDS_PER_PART = 500_000;
-const MAX_PARTS = 64;
+const PARTS_MAX = 64;
 const CHUNK_BYTES = 1 << 20;
 const EXTENSION: Readonly<Record<Compression, string>> = { none: '', gzip: '.gz', zstd: '.zst' };
 
 export function partCount(records: number): number {
-  return Math.min(MAX_PARTS, Math.max(1, Math.ceil(records / RECORDS_PER_PART)));
+  return Math.min(PARTS_MAX, Math.max(1, Math.ceil(records / RECORDS_PER_PART)));
 }
 
 /** Records `from` up to below `to` of part `part`. */
@@ -73,7 +73,7 @@ export class Dataset {
   *chunks(from: number, to: number, counts: Record<string, number> = {}): Generator<Buffer> {
     const dirt = new DirtSource(this.#source, this.options.seed, this.options.dirt);
     const mayBeDirty = this.options.dirt > 0;
-    let out = Buffer.allocUnsafe(CHUNK_BYTES + MAX_RECORD_BYTES + (mayBeDirty ? MAX_DIRT_BYTES : 0));
+    let out = Buffer.allocUnsafe(CHUNK_BYTES + RECORD_MAX_BYTES + (mayBeDirty ? DIRT_MAX_BYTES : 0));
     const size = out.length;
     let at = 0;
     for (let i = from; i < to; i += 1) {

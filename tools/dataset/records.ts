@@ -6,7 +6,7 @@ import * as shapes from './shapes.ts';
 import { Pool } from './wheel.ts';
 
 /** No record is longer. */
-export const MAX_RECORD_BYTES = 16_384;
+export const RECORD_MAX_BYTES = 16_384;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

@@ -4,8 +4,8 @@ import { printJson, printLine, printTable } from '../../src/commands/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readLabelled } from './labelled.ts';
 import {
+  COUNT_MIN,
   GOAL_TYPES,
-  MIN_COUNT,
   PURPOSE_TYPES,
   READING_TYPES,
   type Score,
@@ -60,7 +60,7 @@ if (values.json) {
     `${rows.length.toLocaleString('en-US')} pages, half: ${values.half} (left out: ${labelled.duplicates} said twice, ${labelled.unparsable} no URL)\n`,
   );
   printScore(result, Number(values.misses));
-  const few = result.types.filter(({ type, count }) => GOAL_TYPES.includes(type) && count < MIN_COUNT);
+  const few = result.types.filter(({ type, count }) => GOAL_TYPES.includes(type) && count < COUNT_MIN);
   for (const { type, count } of few)
     printLine(`\n${type}: ${count} pages are too few to hold the goal against; see --half both, or --data.`);
   printLine(unmet.length === 0 ? '\nEvery goal is met.' : `\nNot met: ${unmet.join('; ')}.`);

@@ -21,7 +21,7 @@ export const READING_TYPES = ['docs', 'blog', 'legal', 'careers', 'about', 'cont
 
 const GOALS = { min_denied: 0.9, max_reading_denied: 0.01, max_reading_flagged: 0.03 } as const;
 /** Fewer pages of a type than these are too few to hold a goal against: one miss more or less would decide. */
-export const MIN_COUNT = 50;
+export const COUNT_MIN = 50;
 
 const CLASSIFIED: Evidence = { found: true, parentFound: false, pages: () => [], filteringCategories: () => [] };
 
@@ -74,7 +74,7 @@ export function unmetGoals(result: Score): string[] {
   const unmet: string[] = [];
   const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
   for (const { type, count: total, denied } of result.types) {
-    if (GOAL_TYPES.includes(type) && total >= MIN_COUNT && denied < total * GOALS.min_denied) {
+    if (GOAL_TYPES.includes(type) && total >= COUNT_MIN && denied < total * GOALS.min_denied) {
       unmet.push(`${type}: ${percent(denied / total)} denied, goal at least ${percent(GOALS.min_denied)}`);
     }
   }

@@ -11,9 +11,9 @@ const seconds = wholeNumber(values, 'seconds', 0);
 const firstSeed = wholeNumber(values, 'seed', 0);
 
 /** No answer may take longer. */
-const MAX_ANSWER_MS = 1;
+const ANSWER_MAX_MS = 1;
 /** A value eight times as long may cost this many times as much: linear, with room for what a small machine adds. */
-const MAX_GROWTH = 16;
+const GROWTH_MAX = 16;
 /** What any answer costs: a smaller cost is not worth a ratio. */
 const FLOOR_MS = 0.005;
 
@@ -53,7 +53,7 @@ for (const [name, short] of Object.entries(longValues(500))) {
   const [low, high, top] = [cost(short), cost(long[name]!), cost(longest[name]!)];
   const growth = high / Math.max(low, FLOOR_MS);
   rows.push([name, Math.round(low * 1000), Math.round(high * 1000), growth.toFixed(1), Math.round(top * 1000)]);
-  if (Math.max(high, top) > MAX_ANSWER_MS || growth > MAX_GROWTH) {
+  if (Math.max(high, top) > ANSWER_MAX_MS || growth > GROWTH_MAX) {
     failed = true;
     printLine(
       `FAILED: ${name}: ${top.toFixed(3)} ms at 8,000 characters, ${growth.toFixed(1)} times the cost at eight times the length`,

@@ -22,7 +22,7 @@ interface FixtureEntry {
 }
 
 const types = pageTypes('full').map((type) => type.name);
-const MAX_RANK = 4_294_967_295;
+const RANK_MAX = 4_294_967_295;
 
 /** What each named record is there for. */
 const named: readonly FixtureEntry[] = [
@@ -38,7 +38,7 @@ const named: readonly FixtureEntry[] = [
   { domain: 'nothing.example.com' },
   { domain: 'no-pages.example.com', language: 'de', page_types: {}, open_page_rank: 1.5 },
   { domain: 'lowest.example.com', open_page_rank: 0, global_rank: 1 },
-  { domain: 'highest.example.com', open_page_rank: 10, global_rank: MAX_RANK },
+  { domain: 'highest.example.com', open_page_rank: 10, global_rank: RANK_MAX },
   { domain: 'hundredth.example.com', open_page_rank: 0.01, global_rank: 2 },
   { domain: 'all-categories.example.com', filtering_categories: filteringCategories },
   { domain: 'phishing.example.com', filtering_categories: ['Phishing'], language: 'en' },

@@ -14,9 +14,9 @@ export interface PageFact {
 }
 
 const EVIDENCE = ['field', 'list', 'label', 'path'];
-const MAX_URL_LENGTH = 1024;
+const URL_MAX_LENGTH = 1024;
 /** More hosts than this for one type of one domain: it is a host of many sites, and no one page is the domain's. */
-const MAX_HOSTS = 3;
+const HOSTS_MAX = 3;
 
 /** The key of a host name or URL, if it has one and could be anybody's: not an address, not a public suffix. */
 function hostOf(name: string): string | undefined {
@@ -53,7 +53,7 @@ export function readPages(root: string, mapping: Mapping): PageFact[] {
   const hosts = new Map<string, Set<string>>();
   for (const line of readLines(root, 'page-sources/page-urls.tsv.gz').slice(1)) {
     const [source = '', kind = '', evidence = '', , given = '', text = ''] = line.split('\t');
-    if (mapping.sources[source] === undefined || text.length > MAX_URL_LENGTH) continue;
+    if (mapping.sources[source] === undefined || text.length > URL_MAX_LENGTH) continue;
     const url = URL.parse(text);
     // A fragment alone ("#") is a script's link, not a page.
     if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || /[\s<>"`{}|\\^]|#$/.test(text))
@@ -69,7 +69,7 @@ export function readPages(root: string, mapping: Mapping): PageFact[] {
       hosts.set(key, (hosts.get(key) ?? new Set()).add(url.hostname));
     }
   }
-  return facts.filter(({ domain, type }) => (hosts.get(`${domain} ${type}`)?.size ?? 0) <= MAX_HOSTS);
+  return facts.filter(({ domain, type }) => (hosts.get(`${domain} ${type}`)?.size ?? 0) <= HOSTS_MAX);
 }
 
 /** Orders candidates for one page: the better evidence, then https, then the shorter, then by bytes. */
