@@ -1,16 +1,39 @@
 /** The processes of the server benches: one server for each mode, and the load generator that asks them all. */
 import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { ServedInstallation } from '../tools/chaos/served-installation.ts';
 import { freePort } from '../tools/free-port.ts';
 import { domainOf } from '../tools/installation.ts';
-import { end, nextMessage } from './children.ts';
 import type { LoadReport } from './load.ts';
 
 const RECORDS = 10_000;
 const CLOCK_TICKS = 100;
 /** Records that are asked for, scattered over the index. */
 const DOMAINS = Array.from({ length: 1_000 }, (_, i) => domainOf((i * 37) % RECORDS));
+
+/** The next message of a child; a child that ends instead is an error, not a wait without end. */
+function nextMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: unknown): void => {
+      child.off('exit', onExit);
+      resolve(message as T);
+    };
+    const onExit = (code: number | null, signal: NodeJS.Signals | null): void => {
+      child.off('message', onMessage);
+      reject(new Error(`${child.spawnargs.slice(1).join(' ')} ended with ${signal ?? code}.`));
+    };
+    child.once('message', onMessage);
+    child.once('exit', onExit);
+  });
+}
+
+async function end(child: ChildProcess | undefined): Promise<void> {
+  if (child?.connected !== true) return;
+  const ended = once(child, 'exit');
+  child.disconnect();
+  await ended;
+}
 
 /** User and system time of a process so far, in microseconds. */
 export function cpuUsOf(pid: number): number {

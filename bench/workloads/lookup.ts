@@ -1,38 +1,25 @@
 /** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, beside the peers. */
-import { type ChildProcess, fork } from 'node:child_process';
-import { end, nextMessage } from '../children.ts';
-import { ensureIndex } from '../data.ts';
+import { ensureIndex, trial } from '../data.ts';
 import { ensurePeers, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
-import { type LookupTimes, ROUNDS } from '../trials/lookup.ts';
+import type { LookupTimes } from '../trials/lookup.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
-const TRIAL = new URL('../trials/lookup.ts', import.meta.url).pathname;
+const TURNS = 3;
 
 /** With more records the peers take too long to fill. */
 export const PEERS_MAX_RECORDS = 5_000_000;
 
-/** The times of each store in the rounds that count. In each round the stores take turns. */
-async function roundsOf(subjects: readonly string[], { records, dir, log }: BenchOptions): Promise<LookupTimes[][]> {
-  const trials: ChildProcess[] = [];
-  try {
-    for (const subject of subjects) {
-      log(`opening ${subject}`);
-      const child = fork(TRIAL, [subject, String(records), dir], { execArgv: ['--max-old-space-size=12000'] });
-      trials.push(child);
-      await nextMessage(child);
+/** The times of each store in all rounds that count: the stores take turns. */
+function roundsOf(subjects: readonly string[], { records, dir, log }: BenchOptions): LookupTimes[][] {
+  const rounds: LookupTimes[][] = subjects.map(() => []);
+  for (let turn = 1; turn <= TURNS; turn++) {
+    for (const [s, subject] of subjects.entries()) {
+      log(`asking ${subject}, turn ${turn} of ${TURNS}`);
+      const args = [subject, records, dir, turn];
+      rounds[s]!.push(...trial<LookupTimes[]>('lookup', args, ['--max-old-space-size=12000']));
     }
-    const rounds: LookupTimes[][] = subjects.map(() => []);
-    for (let round = 0; round < ROUNDS; round++) {
-      log(`round ${round + 1} of ${ROUNDS}`);
-      for (const [s, child] of trials.entries()) {
-        child.send('round');
-        rounds[s]!.push(await nextMessage<LookupTimes>(child));
-      }
-    }
-    return rounds.map((times) => times.slice(1));
-  } finally {
-    await Promise.all(trials.map(end));
   }
+  return rounds;
 }
 
 /** The median of a store's rounds; null where it has no such figure. */
@@ -52,7 +39,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const peers = records > PEERS_MAX_RECORDS ? [] : PEERS.filter((name) => name !== 'map' || records <= MAP_MAX_RECORDS);
   await ensurePeers(dir, peers, records, log);
   const subjects = ['pagegate', 'pagegate --warm', ...peers];
-  const rounds = await roundsOf(subjects, options);
+  const rounds = roundsOf(subjects, options);
   const ours = rounds[0]!;
   const rows = subjects.map((subject, s): Record<string, Cell> => {
     const of = (pick: (times: LookupTimes) => number | null): number | null => middle(rounds[s]!.map(pick));
@@ -75,9 +62,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   return {
     rows,
     notes: [
-      'A fresh process for each store; they take turns, round by round, so that what disturbs the machine for a while does not fall on one of them. The memory must hold all their files at once.',
-      'Medians of 5 rounds of 50,000 random keys, after one that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
-      'hit / ours: the median of the rounds, each against ours of the same round, and the least and the most of them.',
+      `The stores take ${TURNS} turns, a fresh process each time, so that what disturbs the machine for a while does not fall on one of them.`,
+      'Medians of two rounds a turn, of 50,000 random keys each, after one that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
+      'hit / ours: the median of the rounds, each against ours of the same turn, and the least and the most of them.',
       'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
       'cdb is the format of tinycdb, read in JavaScript from a mapping: what it gives back is a view of it, and nothing is checked but the key.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
