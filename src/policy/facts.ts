@@ -257,10 +257,7 @@ function isIdentifier(path: string, start: number, end: number): boolean {
 
 /** Whether a segment can be a title: one of a wiki's own pages (`Special:UserLogin`) has a colon, and a page with parameters has a `=` behind `stop`. */
 function isTitle(path: string, start: number, end: number, stop: number): boolean {
-  const colon = path.indexOf(':', start);
-  if (colon >= 0 && colon < end) return false;
-  const equals = stop < end ? path.indexOf('=', stop) : -1;
-  return equals < 0 || equals >= end;
+  return !path.slice(start, end).includes(':') && !path.slice(stop, end).includes('=');
 }
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */

@@ -37,11 +37,10 @@ function parametersOf(query: string): Parameters {
     let end = query.indexOf('&', start);
     if (end < 0) end = query.length;
     if (end > start) {
-      const equals = query.indexOf('=', start);
-      const split = equals < 0 || equals > end ? end : equals;
-      names.push(decodeForm(query.slice(start, split)));
-      values.push(split < end ? decodeForm(query.slice(split + 1, end)) : '');
-      addPieces(query.slice(start, end), names, values);
+      const parameter = query.slice(start, end);
+      addParameter(parameter, names, values);
+      // Some servers part parameters at `;` as well: what stands between those counts, too, beside the whole.
+      if (parameter.includes(';')) for (const piece of parameter.split(';')) addParameter(piece, names, values);
     }
     start = end + 1;
   }
@@ -49,14 +48,10 @@ function parametersOf(query: string): Parameters {
   return latest;
 }
 
-/** Some servers part parameters at `;` as well: what stands between those counts, too, beside the whole. */
-function addPieces(parameter: string, names: string[], values: string[]): void {
-  if (!parameter.includes(';')) return;
-  for (const piece of parameter.split(';')) {
-    const equals = piece.indexOf('=');
-    names.push(decodeForm(equals < 0 ? piece : piece.slice(0, equals)));
-    values.push(equals < 0 ? '' : decodeForm(piece.slice(equals + 1)));
-  }
+function addParameter(parameter: string, names: string[], values: string[]): void {
+  const equals = parameter.indexOf('=');
+  names.push(decodeForm(equals < 0 ? parameter : parameter.slice(0, equals)));
+  values.push(equals < 0 ? '' : decodeForm(parameter.slice(equals + 1)));
 }
 
 /** Calls back for every parameter of a query, name and value decoded once; where one holds `;`, for the pieces between, too. */

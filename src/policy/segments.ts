@@ -11,19 +11,21 @@ const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+// A segment is sliced before it is searched: a search of the path would run over all the other segments, once for each.
+
 /** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`) and its extension. */
 export function wholeNameEnd(path: string, cut: number, end: number): number {
-  const semicolon = path.indexOf(';', cut);
-  const stop = semicolon < 0 || semicolon > end ? end : semicolon;
-  const dot = path.lastIndexOf('.', stop - 1);
-  return dot > cut ? withoutExtension(path, dot, stop) : stop;
+  const name = path.slice(cut, end).split(';', 1)[0]!;
+  const stop = cut + name.length;
+  const dot = name.lastIndexOf('.');
+  return dot > 0 ? withoutExtension(path, cut + dot, stop) : stop;
 }
 
 /** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
 export function hasTail(path: string, stop: number, end: number): boolean {
   if (end - stop <= EXTENSION_MAX_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
-  const semicolon = path.indexOf(';', stop);
-  return semicolon < 0 || semicolon >= end || semicolon - stop > EXTENSION_MAX_LENGTH;
+  const semicolon = path.slice(stop, end).indexOf(';');
+  return semicolon < 0 || semicolon > EXTENSION_MAX_LENGTH;
 }
 
 /** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
