@@ -247,6 +247,7 @@ export class PatternMatcher {
   /** Token lists that a value, or one of its parts between slashes, colons and dots, is in. */
   private listsOfValue(value: string): readonly number[] {
     const whole = this.tokens.find(value, 0, nameEnd(value, 0, value.length));
+    if (isProgramName(value)) return whole;
     let all: Set<number> | undefined;
     for (let start = 0, at = 0; at <= value.length; at++) {
       if (at < value.length && !isSeparator(value, at)) continue;
@@ -266,6 +267,11 @@ export class PatternMatcher {
 /** Whether a value can be nothing but a path of the same site: `user/login`, but not `either/or of two`, nor an address. */
 function isPath(value: string): boolean {
   return value.includes('/') && !/[\s:.]/.test(value);
+}
+
+/** Whether a value is the name of a program as app stores write it, a domain read backwards: `com.example.settings`. */
+function isProgramName(value: string): boolean {
+  return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/.test(value);
 }
 
 /** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
