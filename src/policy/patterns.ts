@@ -3,7 +3,7 @@ import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Condition } from './documents.ts';
 import { Facts, fragmentRoute, pathBeforeQuery, type ReadingLists, SEEN, shorterPath } from './facts.ts';
 import { eachParameter, fragmentQuery, wholeQuery } from './parameters.ts';
-import { beginsQuery, nameEnd, withoutDots } from './segments.ts';
+import { beginsQuery, nameEnd, staticDot, withoutDots } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import type { Verdict } from './types.ts';
 
@@ -248,9 +248,10 @@ export class PatternMatcher {
   private listsOfValue(value: string): readonly number[] {
     const whole = this.tokens.find(value, 0, nameEnd(value, 0, value.length));
     if (isProgramName(value)) return whole;
+    const fileDot = staticDot(value);
     let all: Set<number> | undefined;
     for (let start = 0, at = 0; at <= value.length; at++) {
-      if (at < value.length && !isSeparator(value, at)) continue;
+      if (at < value.length && (at === fileDot || !isSeparator(value, at))) continue;
       if (at > start && at - start < value.length) {
         const part = this.tokens.find(value, start, at);
         if (part.length > 0) {

@@ -31,7 +31,17 @@ export function hasTail(path: string, stop: number, end: number): boolean {
 /** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
 function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
-  return STATIC_EXTENSIONS.has(path.slice(dot + 1, stop).toLowerCase()) ? stop : dot;
+  return isStatic(path, dot, stop) ? stop : dot;
+}
+
+function isStatic(text: string, dot: number, end: number): boolean {
+  return STATIC_EXTENSIONS.has(text.slice(dot + 1, end).toLowerCase());
+}
+
+/** Where the dot stands before an extension at the end of a text that makes it a file of another kind than a page; -1 where there is none. */
+export function staticDot(text: string): number {
+  const dot = text.lastIndexOf('.');
+  return dot >= 0 && text.length - dot <= EXTENSION_MAX_LENGTH && isStatic(text, dot, text.length) ? dot : -1;
 }
 
 /**

@@ -639,6 +639,11 @@ describe('pattern rules', () => {
     // The name of a program in an app store is no page of the store.
     ['/store/apps/details?id=com.booking', '-'],
     ['/store/apps/details?id=com.android.settings', '-'],
+    // A file of a source tree is none, either.
+    ['/_git/name?path=/src/login.ts', '-'],
+    ['/?path=login/index.ts', 'login'],
+    ['/?page=login.php', 'login'],
+    ['/?page=src/login.php', 'login'],
     ['/?task=user.login', 'login'],
     ['/?action=com.example.Login', 'login'],
     ['/?id=com.settings/login', 'login'],
