@@ -154,7 +154,7 @@ async function startOn(
   try {
     if (options.inProcess !== true) burstFile = createBurstFile(config);
     await supervisor.start();
-    // Before anybody is told the port: a connection that the holder is given is answered by nobody.
+    // Before anybody is told the port: the holder cuts the connections that it is given.
     await release();
     const parts: Parts = {
       config,
@@ -228,7 +228,8 @@ interface HeldPort {
  * the workers have it, or the kernel might choose it once more for another server.
  */
 async function findPort(host: string, port: number): Promise<HeldPort> {
-  const probe = createTcpServer();
+  // Closing waits for every connection that somebody opened meanwhile.
+  const probe = createTcpServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (cause) =>
       reject(

@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -116,26 +117,59 @@ describe('two worker processes', () => {
   });
 });
 
-it('the port that the kernel chose for a server is held until its workers have it', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'pagegate-port-'));
-  /** Of whatever process. */
-  const listening = (): number[] =>
-    readFileSync('/proc/net/tcp', 'utf8')
-      .split('\n')
-      .flatMap((line) => /^ *\d+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A /.exec(line)?.[1] ?? [])
-      .map((port) => Number.parseInt(port, 16));
-  let early: number[] = [];
-  const log: Log = (_level, event) => {
-    if (event === 'ledger_ready') early = listening();
-  };
-  const { config } = install(dir, {});
-  const other = await startServer(config, { log, inProcess: true });
-  try {
-    expect(early).toContain(other.port);
-  } finally {
-    await other.stop();
-    rmSync(dir, { recursive: true, force: true });
+describe('the port that the kernel chose for a server', () => {
+  /** Ports on which this process listens. */
+  function listening(): number[] {
+    const sockets = readdirSync('/proc/self/fd').map((name) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${name}`);
+      } catch {
+        return '';
+      }
+    });
+    const lines = readFileSync('/proc/self/net/tcp', 'utf8').split('\n');
+    return lines.flatMap((line) => {
+      const [, local = '', , state, , , , , , inode] = line.trim().split(/ +/);
+      return state === '0A' && sockets.includes(`socket:[${inode}]`) ? [Number.parseInt(local.slice(-4), 16)] : [];
+    });
   }
+
+  /** Starts and stops a server with a worker process; `onHeld` is called before that is started. */
+  async function start(onHeld: () => void): Promise<number> {
+    const dir = mkdtempSync(join(tmpdir(), 'pagegate-port-'));
+    const log: Log = (_level, event) => {
+      if (event === 'ledger_ready') onHeld();
+    };
+    try {
+      const { config } = install(dir, {});
+      const other = await startServer(config, { log });
+      await other.stop();
+      return other.port;
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  }
+
+  it('is held until its workers have it', async () => {
+    let early: number[] = [];
+    const port = await start(() => {
+      early = listening();
+    });
+    expect(early).toContain(port);
+  });
+
+  it('a connection that comes while it is held is cut, and does not hold up the start', async () => {
+    const before = listening();
+    const ends: Promise<unknown>[] = [];
+    await start(() => {
+      for (const port of listening().filter((one) => !before.includes(one))) {
+        const socket = connect({ port, host: '127.0.0.1' });
+        ends.push(new Promise((resolve) => socket.on('error', () => {}).once('close', resolve)));
+      }
+    });
+    expect(ends.length).toBe(1);
+    await Promise.all(ends);
+  });
 });
 
 describe('a start that cannot work', () => {
