@@ -113,13 +113,14 @@ export class Listener {
     this.#socket = socket;
   }
 
-  /** No new connections; the open ones go on. */
-  stopListening(): void {
+  /** No new connections; the open ones go on. Resolves when every connection that was accepted is counted as open. */
+  async stopListening(): Promise<void> {
     if (this.#socket !== undefined) loadUws().us_listen_socket_close(this.#socket);
     this.#socket = undefined;
+    if (this.#endpoint !== undefined) await setTimeout(HAND_OVER_MS);
   }
 
-  /** Cuts every connection. */
+  /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */
   close(): void {
     this.#socket = undefined;
     for (const endpoint of [this.#endpoint, ...this.#retired]) endpoint?.app.close();

@@ -172,10 +172,9 @@ export class Worker {
     if (this.#isDraining) return;
     this.#isDraining = true;
     clearInterval(this.#poll);
-    this.#listener?.stopListening();
-    const start = performance.now();
-    const deadline = start + this.#config.server.drain_seconds * 1_000;
-    let busyAt = start;
+    const deadline = performance.now() + this.#config.server.drain_seconds * 1_000;
+    await this.#listener?.stopListening();
+    let busyAt = performance.now();
     while (this.#connections.open > 0 && performance.now() < deadline) {
       if (this.#handler.inFlight > 0) busyAt = performance.now();
       if (performance.now() - busyAt > QUIET_MS) break;
