@@ -4,6 +4,8 @@
 export const DEPTH_MAX = 32;
 /** More values in one document are refused: each place is remembered. Ten thousand entries of a register have about 400,000. */
 const VALUES_MAX = 1_000_000;
+/** More repetitions are refused at once: each is remembered with its path, which may be nearly as long as the document. */
+const REPEATED_MAX = 100;
 
 /** What is wrong with a text that is no JSON, and where. */
 export interface JsonProblem {
@@ -145,6 +147,7 @@ class JsonReader {
       const name = this.#string();
       const member = `${pointer}/${escapePointer(name)}`;
       if (Object.hasOwn(object, name)) this.repeated.push({ pointer: member, line });
+      if (this.repeated.length > REPEATED_MAX) this.#fail(`names are repeated more than ${REPEATED_MAX} times`);
       if (this.#keepsPlaces) this.lines.set(member, line);
       this.#skipBlank();
       if (!this.#take(':')) this.#fail('expected ":"');

@@ -48,6 +48,11 @@ export const HOSTILE_JSON: readonly Hostile[] = [
       return before(`"\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}":null`)(text);
     },
   },
+  {
+    name: 'thousands of repetitions below a name that is as long as they are',
+    expected: /line 1, column \d+: names are repeated more than 100 times/,
+    spoil: before(`"${'n'.repeat(20_000)}":{"a":0${',"a":0'.repeat(3_000)}}`),
+  },
   { name: 'deep nesting', expected: /line 1, column \d+: nested deeper than 32 levels/, spoil: before(`"x":${DEEP}`) },
   { name: 'a number beyond all', expected: /the number is larger/, spoil: before('"x":[-1e999]') },
   { name: 'a NUL character in a string', expected: /a raw control character/, spoil: before('"x":"\0"') },
