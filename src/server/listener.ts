@@ -70,12 +70,12 @@ export class Listener {
     }
   }
 
-  /** New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. */
+  /**
+   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. Throws
+   * `tls_unusable`, and then changes nothing.
+   */
   useCertificate(certificate: Certificate): void {
-    const { ciphers } = this.#options.tls;
-    const app = withCertificateFiles(certificate, (files) =>
-      loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }),
-    );
+    const app = createEndpointApp(certificate, this.#options.tls.ciphers);
     const { getDescriptor } = app as TemplatedApp & { getDescriptor(): number };
     const endpoint: Endpoint = { app, descriptor: getDescriptor.call(app), connections: 0 };
     this.#answer(app, (by) => {
@@ -142,4 +142,19 @@ export class Listener {
     app.filter(onConnection);
     app.any('/*', handle);
   }
+}
+
+/** The transport says only that it failed. Throws `tls_unusable`. */
+function createEndpointApp(certificate: Certificate, ciphers: string | null): TemplatedApp {
+  return withCertificateFiles(certificate, (files) => {
+    try {
+      return loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) });
+    } catch (cause) {
+      const what =
+        ciphers === null
+          ? 'The TLS library does not take a key of this kind: use RSA, or ECDSA on P-256 or P-384.'
+          : `The TLS library does not take tls.ciphers ("${ciphers}"), or a key of this kind: use RSA, or ECDSA on P-256 or P-384.`;
+      throw new PagegateError('tls_unusable', what, { ciphers }, { cause });
+    }
+  });
 }

@@ -1,6 +1,7 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { ConnectionCount, Listener } from '../../src/server/listener.ts';
 import { createCertificate } from '../../tools/certificate.ts';
@@ -38,3 +39,27 @@ it.each([0, 1, 2, 3, 4])(
     expect([connections.open, connections.closed]).toEqual([0, opened]);
   },
 );
+
+describe('TLS: what the library does not take is refused with a code', () => {
+  const listen = (commonName: string, ciphers: string | null, key?: string): Listener => {
+    const made = createCertificate(commonName);
+    const certificate = { chain: made.certificate, key: key ?? made.key, expiresMs: 0 };
+    const connections = new ConnectionCount(1, () => {});
+    return new Listener({ handle: () => {}, tls: { ...tls, ciphers }, certificate, connections });
+  };
+
+  it('a list of ciphers', () => {
+    listen('ciphers.test', 'ECDHE-ECDSA-AES128-GCM-SHA256').close();
+    expect(() => listen('ciphers.test', 'NONSENSE')).toThrow(
+      expect.objectContaining({ code: 'tls_unusable', message: expect.stringContaining('tls.ciphers ("NONSENSE")') }),
+    );
+  });
+
+  it('a key', () => {
+    const { privateKey } = generateKeyPairSync('ed448');
+    const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    expect(() => listen('key.test', null, key.toString())).toThrow(
+      expect.objectContaining({ code: 'tls_unusable', message: expect.stringContaining('key of this kind') }),
+    );
+  });
+});
