@@ -5,6 +5,8 @@ import { hasRepeatedName } from './repeated.ts';
 
 /** Complaints that one message holds. */
 const PROBLEMS_MAX = 5;
+/** A complaint quotes names and numbers; a name may be as long as the document. */
+const PROBLEM_MAX_LENGTH = 500;
 
 /**
  * The value of a JSON document in UTF-8; a byte order mark before it does not count.
@@ -14,12 +16,16 @@ const PROBLEMS_MAX = 5;
  * deeper than any document needs, and numbers that no double holds; `details.problems` has a line for each place.
  */
 export function parseDocument(bytes: Uint8Array, code: ErrorCode, name: string): unknown {
-  const { value, problems } = read(bytes);
-  if (problems.length === 0) return value;
+  const { value, problems: found } = read(bytes);
+  if (found.length === 0) return value;
+  const problems = found.map(shortened);
   const more = problems.length > PROBLEMS_MAX ? ` (and ${problems.length - PROBLEMS_MAX} more)` : '';
   const what = `${name} is no sound JSON: ${problems.slice(0, PROBLEMS_MAX).join('; ')}${more}.`;
   throw new PagegateError(code, what, { source: name, problems });
 }
+
+const shortened = (problem: string): string =>
+  problem.length > PROBLEM_MAX_LENGTH ? `${problem.slice(0, PROBLEM_MAX_LENGTH)}…` : problem;
 
 interface Reading {
   readonly value?: unknown;

@@ -33,6 +33,15 @@ describe('a document', () => {
     expect(parse(spoil(TEXT))).toEqual(JSON.parse(TEXT));
   });
 
+  it.each([
+    ['a name', `{"${'n'.repeat(100_000)}":1,"${'n'.repeat(100_000)}":2}`, /no sound JSON: n+….$/],
+    ['a number', `[${'1.'.repeat(100_000)}]`, /line 1, column 2: "1\.1\.[1.]+….$/],
+  ])('is refused without all of %s that is as long as the document', (_, text, expected) => {
+    const { message, details } = refusal(text);
+    expect(message).toMatch(expected);
+    expect(JSON.stringify([message, details]).length).toBeLessThan(2_000);
+  });
+
   it.each(HOSTILE_JSON)('is refused with $name', ({ spoil, expected }) => {
     const { code, message } = refusal(spoil(TEXT));
     expect(code).toBe('policy_invalid');
