@@ -1,16 +1,16 @@
-/**
- * Makes `manifest.json` for a folder of NDJSON parts (plain, .gz, .zst), in the order of their names:
- *
- *   node tools/make-manifest.ts FOLDER --dataset ID --revision N --page-types complete|partial [--created RFC3339] [--notice FILE]
- */
+/** Makes `manifest.json` for a folder of NDJSON parts (plain, .gz, .zst), in the order of their names. */
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { MANIFEST_FILE } from '../src/builder/drop-file.ts';
+import { LineSplitter } from '../src/builder/line-splitter.ts';
 import { DROP_FORMAT, type DropPart, type Manifest, parseManifest } from '../src/builder/manifest.ts';
 import { CHUNK_BYTES, unpackedChunks } from '../src/builder/unpack.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
+import { readOptions, refuse, wholeNumber } from './options.ts';
+
+const USAGE =
+  'Usage: node tools/make-manifest.ts FOLDER --dataset ID [--revision N] [--page-types complete|partial] [--created RFC3339] [--notice FILE]';
 
 export interface ManifestFacts {
   readonly dataset: string;
@@ -22,43 +22,14 @@ export interface ManifestFacts {
   readonly notice?: string;
 }
 
-const LF = 0x0a;
-const CR = 0x0d;
-
-/** Counts lines that are not blank, as the builder does: `push` every chunk, then `end`. */
-class LineCounter {
-  count = 0;
-  #sizeBytes = 0;
-  #last = 0;
-
-  push(chunk: Buffer): void {
-    let at = 0;
-    for (let newline = chunk.indexOf(LF); newline !== -1; newline = chunk.indexOf(LF, at)) {
-      this.#take(chunk, at, newline);
-      this.end();
-      at = newline + 1;
-    }
-    this.#take(chunk, at, chunk.length);
-  }
-
-  /** Ends a line. */
-  end(): void {
-    const isBlank = this.#sizeBytes === 0 || (this.#sizeBytes === 1 && this.#last === CR);
-    if (!isBlank) this.count += 1;
-    this.#sizeBytes = 0;
-  }
-
-  #take(chunk: Buffer, start: number, end: number): void {
-    if (end === start) return;
-    this.#sizeBytes += end - start;
-    this.#last = chunk[end - 1]!;
-  }
-}
-
 /** Measures one part: size, lines, checksum. Throws where it does not unpack to its end. */
 export async function describePart(folder: string, name: string): Promise<DropPart> {
   const hash = createHash('sha256');
-  const counter = new LineCounter();
+  let records = 0;
+  const count = (): void => {
+    records += 1;
+  };
+  const lines = new LineSplitter({ line: count, overlong: count, repair: () => {} });
   const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   const descriptor = openSync(join(folder, name), 'r');
   let bytes = 0;
@@ -72,15 +43,15 @@ export async function describePart(folder: string, name: string): Promise<DropPa
     return chunk;
   };
   try {
-    for await (const chunk of unpackedChunks(name, next)) counter.push(chunk);
+    for await (const chunk of unpackedChunks(name, next)) lines.push(chunk);
   } catch (cause) {
     throw new Error(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   } finally {
     isOpen = false;
     closeSync(descriptor);
   }
-  counter.end();
-  return { name, bytes, records: counter.count, sha256: hash.digest('hex') };
+  lines.end();
+  return { name, bytes, records, sha256: hash.digest('hex') };
 }
 
 /** Writes the manifest of a drop whose parts are already described; returns it. */
@@ -113,28 +84,25 @@ export async function makeManifest(folder: string, facts: ManifestFacts): Promis
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      dataset: { type: 'string' },
-      revision: { type: 'string', default: '1' },
-      created: { type: 'string' },
-      'page-types': { type: 'string', default: 'partial' },
-      notice: { type: 'string' },
-    },
-  });
+  const defaults = {
+    dataset: '',
+    revision: '1',
+    created: new Date().toISOString(),
+    'page-types': 'partial',
+    notice: '',
+  };
+  const { values, positionals } = await readOptions(USAGE, defaults, true);
   const [folder] = positionals;
-  if (folder === undefined || values.dataset === undefined) {
-    throw new Error(
-      'usage: make-manifest.ts FOLDER --dataset ID [--revision N] [--page-types complete|partial] [--created TIME] [--notice FILE]',
-    );
-  }
+  if (folder === undefined || positionals.length > 1) refuse(`One folder with parts, not ${positionals.length}.`);
+  if (values.dataset === '') refuse('--dataset is missing.');
+  const pageTypes = values['page-types'];
+  if (pageTypes !== 'complete' && pageTypes !== 'partial') refuse('--page-types must be complete or partial.');
   const manifest = await makeManifest(folder, {
     dataset: values.dataset,
-    revision: Number(values.revision),
-    created: values.created ?? new Date().toISOString(),
-    pageTypes: values['page-types'] === 'complete' ? 'complete' : 'partial',
-    ...(values.notice === undefined ? {} : { notice: readFileSync(values.notice, 'utf8') }),
+    revision: wholeNumber(values, 'revision', 1),
+    created: values.created,
+    pageTypes,
+    ...(values.notice === '' ? {} : { notice: readFileSync(values.notice, 'utf8') }),
   });
   const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
   process.stdout.write(`${join(folder, MANIFEST_FILE)}: ${manifest.files.length} parts, ${records} records\n`);

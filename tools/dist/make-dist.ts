@@ -9,8 +9,8 @@ import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { parseArgs } from 'node:util';
 import { compatibleName, makeCompatible } from '../glibc/install.ts';
+import { readOptions } from '../options.ts';
 import { selectFiles } from './select.ts';
 import { tryTarball } from './try-dist.ts';
 
@@ -97,7 +97,7 @@ function pack(parent: string, name: string, tarball: string): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'dist') } } });
+  const { values } = await readOptions('Usage: node tools/dist/make-dist.ts [--out DIR]', { out: join(ROOT, 'dist') });
   const cpu = process.arch;
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const name = `pagegate-${version}-linux-${cpu}`;

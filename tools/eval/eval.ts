@@ -1,7 +1,8 @@
 /** `make eval`: what share of labelled real pages the shipped rules judge as their label asks for. */
-import { parseArgs } from 'node:util';
-import { printJson, printLine, printTable } from '../../src/commands/output.ts';
+import { writeFileSync } from 'node:fs';
+import { printLine, printTable } from '../../src/commands/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
+import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { readLabelled } from './labelled.ts';
 import {
   COUNT_MIN,
@@ -14,16 +15,20 @@ import {
   unmetGoals,
 } from './score.ts';
 
-const { values } = parseArgs({
-  options: {
-    data: { type: 'string', default: new URL('../../test/data/labelled-urls.tsv.gz', import.meta.url).pathname },
-    half: { type: 'string', default: 'report' },
-    misses: { type: 'string', default: '10' },
-    type: { type: 'string' },
-    json: { type: 'boolean', default: false },
-  },
-});
+const HALVES = ['report', 'develop', 'both'];
+const USAGE =
+  'Usage: node tools/eval/eval.ts [--data FILE] [--half report|develop|both] [--type TYPE] [--misses N] [--json FILE]';
 
+const { values } = await readOptions(USAGE, {
+  data: new URL('../../test/data/labelled-urls.tsv.gz', import.meta.url).pathname,
+  half: 'report',
+  misses: '10',
+  type: '',
+  json: '',
+});
+const misses = wholeNumber(values, 'misses', 0);
+if (!HALVES.includes(values.half)) refuse(`--half must be one of ${HALVES.join(', ')}.`);
+const types: readonly string[] = values.type === '' ? [...PURPOSE_TYPES, ...READING_TYPES] : [values.type];
 const share = (part: number, whole: number): string => (whole === 0 ? '–' : `${((part / whole) * 100).toFixed(1)} %`);
 
 function tableRow(row: TypeScore): (string | number)[] {
@@ -31,13 +36,13 @@ function tableRow(row: TypeScore): (string | number)[] {
   return [row.type, count, row.denied, share(row.denied, count), row.flagged, share(row.flagged, count), row.allowed];
 }
 
-function printScore(result: Score, misses: number): void {
+function printScore(result: Score): void {
   printTable([
     ['type', 'pages', 'denied', '', 'flagged', '', 'allowed'],
     ...result.types.map(tableRow),
     tableRow(result.reading),
   ]);
-  for (const type of values.type === undefined ? [...PURPOSE_TYPES, ...READING_TYPES] : [values.type]) {
+  for (const type of types) {
     const wrong = result.misses.filter(({ row }) => row.type === type);
     // Denied reading pages are worse than flagged ones; among equals the order is the data's.
     wrong.sort((a, b) => (a.verdict.verdict === 'deny' ? 0 : 1) - (b.verdict.verdict === 'deny' ? 0 : 1));
@@ -53,16 +58,16 @@ const labelled = readLabelled(values.data, new Set([...PURPOSE_TYPES, ...READING
 const rows = labelled.rows.filter((row) => values.half === 'both' || row.half === values.half);
 const result = score(loadPolicy(), rows);
 const unmet = unmetGoals(result);
-if (values.json) {
-  printJson({ half: values.half, pages: rows.length, types: result.types, reading: result.reading, unmet });
-} else {
-  printLine(
-    `${rows.length.toLocaleString('en-US')} pages, half: ${values.half} (left out: ${labelled.duplicates} said twice, ${labelled.unparsable} no URL)\n`,
-  );
-  printScore(result, Number(values.misses));
-  const few = result.types.filter(({ type, count }) => GOAL_TYPES.includes(type) && count < COUNT_MIN);
-  for (const { type, count } of few)
-    printLine(`\n${type}: ${count} pages are too few to hold the goal against; see --half both, or --data.`);
-  printLine(unmet.length === 0 ? '\nEvery goal is met.' : `\nNot met: ${unmet.join('; ')}.`);
+if (values.json !== '') {
+  const report = { half: values.half, pages: rows.length, types: result.types, reading: result.reading, unmet };
+  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 }
+printLine(
+  `${rows.length.toLocaleString('en-US')} pages, half: ${values.half} (left out: ${labelled.duplicates} said twice, ${labelled.unparsable} no URL)\n`,
+);
+printScore(result);
+const few = result.types.filter(({ type, count }) => GOAL_TYPES.includes(type) && count < COUNT_MIN);
+for (const { type, count } of few)
+  printLine(`\n${type}: ${count} pages are too few to hold the goal against; see --half both, or --data.`);
+printLine(unmet.length === 0 ? '\nEvery goal is met.' : `\nNot met: ${unmet.join('; ')}.`);
 process.exitCode = unmet.length === 0 ? 0 : 4;
