@@ -14,7 +14,7 @@ import {
   unpackWord,
 } from './counters.ts';
 import { openDatabase } from './database.ts';
-import { asideName, keeperLockFile, requireLedger } from './presence.ts';
+import { asideName, openKeeperLock, requireLedger } from './presence.ts';
 import { createReader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
 
@@ -106,7 +106,7 @@ type Row = Record<string, number | string | null>;
  */
 export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
-  const lock = openKeeperLock(file);
+  const lock = createKeeperLock(file);
   const temporary = `${file}.restore.tmp`;
   try {
     if (!lockFile(lock, 'exclusive'))
@@ -130,11 +130,10 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
 }
 
 /** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
-function openKeeperLock(file: string): number {
+function createKeeperLock(file: string): number {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
-    // For reading, too: a pipe that lies there is then not waited for.
-    return openSync(keeperLockFile(file), 'a+', 0o600);
+    return openKeeperLock(file);
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, error);
   }

@@ -1,5 +1,5 @@
 /** The keeper's process: commits for the workers that ask, and looks after the ledger in between. */
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { lockFile } from '../platform/libc.ts';
@@ -9,7 +9,7 @@ import { STATE } from './counters.ts';
 import { refuseNetworkFileSystem } from './database.ts';
 import type { KeeperMessage, KeeperOptions } from './keeper.ts';
 import { listenForWorkers } from './keeper-link.ts';
-import { keeperLockFile } from './presence.ts';
+import { keeperLockFile, openKeeperLock } from './presence.ts';
 
 const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
@@ -18,14 +18,12 @@ const LOCK_PATIENCE_MS = 5_000;
 
 /** Takes the lock that makes this keeper the only one; the kernel gives it back however the process ends. */
 async function takeLock(ledgerFile: string): Promise<number> {
-  const path = keeperLockFile(ledgerFile);
-  // For reading, too: a pipe that lies there is then not waited for.
-  const fd = openSync(path, 'a+', 0o600);
+  const fd = openKeeperLock(ledgerFile);
   const deadline = Date.now() + LOCK_PATIENCE_MS;
   while (!lockFile(fd, 'exclusive')) {
     if (Date.now() > deadline) {
       closeSync(fd);
-      throw new PagegateError('ledger_in_use', `${path} is locked.`, { file: ledgerFile });
+      throw new PagegateError('ledger_in_use', `${keeperLockFile(ledgerFile)} is locked.`, { file: ledgerFile });
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

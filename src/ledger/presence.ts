@@ -1,5 +1,5 @@
 /** Whether a ledger file may be made anew, or must be there because the shared counters still hold what its accounts used. */
-import { renameSync, rmSync, statSync } from 'node:fs';
+import { openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { type CountersOwner, countersFile, readCountersOwner } from './counters.ts';
@@ -76,6 +76,12 @@ export function refuseForeignLedger(
 
 /** Locked by whoever may replace the ledger or carry counters into it: the keeper, or a restore. */
 export const keeperLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'keeper.lock');
+
+/** Opens that file, which is made where there is none; its folder must be there. */
+export function openKeeperLock(ledgerFile: string): number {
+  // For reading, too: a pipe that lies there is then not waited for.
+  return openSync(keeperLockFile(ledgerFile), 'a+', 0o600);
+}
 
 /** Where a replaced ledger file, or its log, is kept beside the new one. */
 export const asideName = (ledgerFile: string, nowMs: number): string =>

@@ -30,17 +30,17 @@ export class ConnectionCount {
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
 
-/** The transport's two calls that hand connections from one app to another; its types leave them out. */
-interface Acceptor {
+/** An app with the transport's calls that hand connections from one to another; its types leave them out. */
+interface HandingApp extends TemplatedApp {
+  /** What names it to the app that hands its connections over. */
+  getDescriptor(): number;
   addChildAppDescriptor(descriptor: number): void;
   removeChildAppDescriptor(descriptor: number): void;
 }
 
 /** What answers the connections that came while one certificate was in use. */
 interface Endpoint {
-  readonly app: TemplatedApp;
-  /** For the acceptor. */
-  readonly descriptor: number;
+  readonly app: HandingApp;
   /** Open ones. */
   connections: number;
 }
@@ -51,7 +51,7 @@ interface Endpoint {
  */
 export class Listener {
   readonly #options: ListenerOptions;
-  readonly #app: TemplatedApp;
+  readonly #app: HandingApp;
   #endpoint: Endpoint | undefined;
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
@@ -62,10 +62,10 @@ export class Listener {
     const certificate = options.certificate ?? configuredCertificate(options.tls);
     const uws = loadUws();
     if (certificate === undefined) {
-      this.#app = uws.App();
+      this.#app = uws.App() as HandingApp;
       this.#answer(this.#app, () => {});
     } else {
-      this.#app = uws.SSLApp({});
+      this.#app = uws.SSLApp({}) as HandingApp;
       this.useCertificate(certificate);
     }
   }
@@ -75,18 +75,15 @@ export class Listener {
    * `tls_unusable`, and then changes nothing.
    */
   useCertificate(certificate: Certificate): void {
-    const app = createEndpointApp(certificate, this.#options.tls.ciphers);
-    const { getDescriptor } = app as TemplatedApp & { getDescriptor(): number };
-    const endpoint: Endpoint = { app, descriptor: getDescriptor.call(app), connections: 0 };
-    this.#answer(app, (by) => {
+    const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls.ciphers), connections: 0 };
+    this.#answer(endpoint.app, (by) => {
       endpoint.connections += by;
     });
-    const acceptor = this.#app as TemplatedApp & Acceptor;
-    acceptor.addChildAppDescriptor(endpoint.descriptor);
+    this.#app.addChildAppDescriptor(endpoint.app.getDescriptor());
     const old = this.#endpoint;
     this.#endpoint = endpoint;
     if (old === undefined) return;
-    acceptor.removeChildAppDescriptor(old.descriptor);
+    this.#app.removeChildAppDescriptor(old.app.getDescriptor());
     this.#retired.push(old);
   }
 
@@ -145,10 +142,10 @@ export class Listener {
 }
 
 /** The transport says only that it failed. Throws `tls_unusable`. */
-function createEndpointApp(certificate: Certificate, ciphers: string | null): TemplatedApp {
+function createEndpointApp(certificate: Certificate, ciphers: string | null): HandingApp {
   return withCertificateFiles(certificate, (files) => {
     try {
-      return loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) });
+      return loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }) as HandingApp;
     } catch (cause) {
       const what =
         ciphers === null
