@@ -71,7 +71,7 @@ const workerPids = async (): Promise<number[]> => {
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
   readFileSync(`/proc/${server!.pid}/task/${server!.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer-main'))!;
+const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer/main'))!;
 
 describe('pagegate serve', () => {
   it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {
