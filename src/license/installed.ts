@@ -1,5 +1,4 @@
 /** The license in the state directory: installed whole or not at all. */
-import {} from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable.ts';

@@ -170,8 +170,7 @@ export function chargeOnce(meter: Meter, account: Account): Promise<Outcome> {
   const sinceMs = performance.now();
   return new Promise((resolve) => {
     const attempt = (isReserved: boolean): void => {
-      if (!isReserved) return resolve('ledger_unavailable');
-      const outcome = meter.charge(account);
+      const outcome = isReserved ? meter.charge(account) : 'ledger_unavailable';
       if (outcome === 'wait') meter.wait(account, sinceMs, attempt);
       else resolve(outcome);
     };

@@ -1,7 +1,6 @@
 /** An installation that is served by the real program, with its ledger at hand, for runs that break things on purpose. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { removeCounters } from '../../src/ledger/counters/location.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import { freePort } from '../free-port.ts';
 import { activate, createInstallation, type Installation } from '../installation.ts';
@@ -121,8 +120,6 @@ export class ServedInstallation {
 
   async remove(): Promise<void> {
     await this.stop();
-    // A server that was killed leaves them.
-    removeCounters(this.ledgerFile, this.ledger.read.ledgerId());
     this.ledger.close();
     this.#place.remove();
   }

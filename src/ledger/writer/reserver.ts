@@ -146,7 +146,8 @@ export class Reserver {
     const nowMs = this.#now();
     if (this.#opened === undefined) {
       this.open();
-      return this.#publishHealth();
+      this.#publishHealth();
+      return;
     }
     this.publishChanges();
     if (this.#hasCorrections) this.#correct(this.#opened);
