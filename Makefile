@@ -66,10 +66,10 @@ chaos-refresh: install ## kill a refresh at 100 random moments
 soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 	$(NODE) tools/chaos/soak.ts
 
-dist: install ## a tarball that runs on an offline host
+dist: install ## a tarball that runs on an offline host, and the packages of the guard
 	$(NODE) tools/dist/make-dist.ts
 
-test-integrations: install ## Squid and nginx from Debian's packages, for real (installs them when root)
+test-integrations: install ## Squid, nginx and Chromium from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
 	$(VITEST) run --config test/integrations/vitest.config.ts
 

@@ -1,7 +1,7 @@
 /** What the package `pagegate-guard` offers. */
 export type { AddressExceptions } from './addresses.ts';
 export { isPublicAddress } from './addresses.ts';
-export type { ConnectOptions } from './connect/connector.ts';
+export type { ConnectOptions } from './connections.ts';
 export { decisionLine } from './decision-line.ts';
 export type { GuardedAgentOptions } from './fetch.ts';
 export { createGuardedFetch, GuardedAgent } from './fetch.ts';

@@ -3,10 +3,10 @@
  * connection, so every hop of a redirect comes by, and whatever is composed around the dispatcher lies outside of it.
  */
 import { Agent, type Dispatcher, Request, fetch as undiciFetch } from 'undici';
-import { type ConnectOptions, guardedConnector } from './connect/connector.ts';
-import { readTarget } from './connect/target.ts';
+import { type ConnectOptions, guardedConnector } from './connections.ts';
 import type { Guard } from './guard.ts';
 import { refusalIn } from './refusal.ts';
+import { readTarget } from './request/target.ts';
 
 export interface GuardedAgentOptions
   extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath'> {
@@ -44,7 +44,7 @@ export class GuardedAgent extends Agent {
     for (const method of methods) await this.#guard.enforce(url, { method });
     // What was judged is sent, in the place of what was given.
     const { query: _query, servername: _servername, ...rest } = options as typeof options & { servername?: string };
-    super.dispatch({ ...rest, origin: url.origin, path: url.pathname + url.search, headers: [...headers] }, handler);
+    super.dispatch({ ...rest, origin: url.origin, path: url.pathname + url.search, headers: headers.flat() }, handler);
   }
 }
 

@@ -1,6 +1,6 @@
 /** The guard as the helpers beside this file need it: options of a command line in, words for a header or a line out. */
-import { readFileSync } from 'node:fs';
-import { Guard } from '../../src/guard/guard.ts';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { Guard, type GuardOptions } from '../../src/guard/guard.ts';
 import type { GuardVerdict } from '../../src/guard/refusal.ts';
 
 /** The options that each helper has, for `parseArgs`. */
@@ -10,6 +10,7 @@ export const ASK_OPTIONS = {
   'ca-file': { type: 'string' },
   'plain-http': { type: 'boolean', default: false },
   'timeout-ms': { type: 'string', default: '2000' },
+  'decision-log': { type: 'string' },
 } as const;
 
 /** What `parseArgs` makes of them. */
@@ -19,6 +20,8 @@ export interface AskValues {
   readonly 'ca-file'?: string | undefined;
   readonly 'plain-http'?: boolean;
   readonly 'timeout-ms': string;
+  /** A file that one line is appended to for each decision. */
+  readonly 'decision-log'?: string | undefined;
 }
 
 export interface Decision {
@@ -43,16 +46,19 @@ export interface Asker {
 }
 
 /** A guard as the command line wants it. Throws where an option is missing or cannot be used: a helper must not start half-configured. */
-export function guardOf(values: AskValues, options: { readonly cacheSeconds?: number } = {}): Guard {
+export function guardOf(values: AskValues, options: Partial<GuardOptions> = {}): Guard {
   const keyFile = values['key-file'];
   if (keyFile === undefined) throw new Error('--key-file FILE is needed');
   const caFile = values['ca-file'];
+  const logFile = values['decision-log'];
   return new Guard({
     server: values.server,
     keyFile,
     ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
     plainHttp: values['plain-http'] === true,
     timeoutMs: Number(values['timeout-ms']),
+    // Waited for: a decision that cannot be written down is no decision.
+    ...(logFile === undefined ? {} : { log: (line) => appendFileSync(logFile, line, { mode: 0o600 }) }),
     ...options,
   });
 }

@@ -1,16 +1,12 @@
 /** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
 import type { Dispatcher } from 'undici';
+import { methodsOf } from '../methods.ts';
 
 export interface Target {
   readonly url: URL;
-  /** Names and values by turns. */
-  readonly headers: readonly string[];
-  /** The method, and those that headers would put in its place. */
+  readonly headers: readonly (readonly [string, string])[];
   readonly methods: readonly string[];
 }
-
-/** Headers by which a request asks to be taken for one with another method. */
-const OVERRIDES = new Set(['x-http-method-override', 'x-method-override', 'x-http-method']);
 
 /**
  * Reads the options of a dispatch; a word says what is wrong with them. The query is worked into the URL, and the URL made canonical,
@@ -22,14 +18,11 @@ export function readTarget(options: Dispatcher.DispatchOptions): Target | 'reque
   for (const [name, value] of Object.entries(options.query ?? {})) {
     for (const item of [value].flat()) url.searchParams.append(name, `${item}`);
   }
-  const headers = headerList(options.headers);
-  const methods = [options.method];
-  for (let at = 0; at < headers.length; at += 2) {
-    const name = headers[at]!.toLowerCase();
-    if (name === 'host' && headers[at + 1]!.toLowerCase() !== url.host) return 'host_header';
-    if (OVERRIDES.has(name)) methods.push(headers[at + 1]!.trim());
+  const headers = headersOf(options.headers);
+  if (headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() !== url.host)) {
+    return 'host_header';
   }
-  return { url, headers, methods };
+  return { url, headers, methods: methodsOf(options.method, headers) };
 }
 
 function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {
@@ -44,12 +37,14 @@ function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {
   }
 }
 
-/** The headers, in whichever of undici's forms they come, as names and values by turns. */
-function headerList(headers: Dispatcher.DispatchOptions['headers']): string[] {
+/** The headers, in whichever of undici's forms they come. */
+function headersOf(headers: Dispatcher.DispatchOptions['headers']): [string, string][] {
   if (headers === null || headers === undefined) return [];
-  if (Array.isArray(headers)) return headers.map(String);
+  if (Array.isArray(headers)) {
+    return Array.from({ length: headers.length / 2 }, (_, at) => [`${headers[2 * at]}`, `${headers[2 * at + 1]}`]);
+  }
   const pairs = Symbol.iterator in headers ? [...(headers as Iterable<[string, unknown]>)] : Object.entries(headers);
   return pairs.flatMap(([name, value]) =>
-    value === undefined || value === null ? [] : [value].flat().flatMap((item) => [name, `${item}`]),
+    value === undefined || value === null ? [] : [value].flat().map((item): [string, string] => [name, `${item}`]),
   );
 }
