@@ -5,6 +5,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isLoopback } from '../../network/address.ts';
 import { type Answer, failure, type Reply, readAnswer } from './answer.ts';
 
 /** A larger answer is not one of pagegate's. */
@@ -15,7 +16,6 @@ const IDLE_MS = 4_000;
 /** The first pause before another try; it doubles with each. */
 const BACKOFF_MS = 50;
 const KEY = /^[\x21-\x7e]{1,256}$/;
-const LOOPBACK = /^(?:localhost|127\.[0-9.]+|\[::1\])$/;
 
 export interface EndpointOptions {
   /** Where pagegate listens, such as `https://pagegate.example.net:8443`. */
@@ -116,7 +116,7 @@ function endpointUrl(server: string, plainHttp: boolean): URL {
   if (!['/', '/api', '/api/'].includes(url.pathname) || url.search !== '' || url.hash !== '' || url.username !== '') {
     throw new TypeError(`server: give the origin alone, such as ${url.origin}`);
   }
-  if (url.protocol === 'http:' && !plainHttp && !LOOPBACK.test(url.hostname)) {
+  if (url.protocol === 'http:' && !plainHttp && !isLoopback(url.hostname)) {
     throw new TypeError('server: the key would be sent in plain text; use https, or set plainHttp');
   }
   return new URL('/api/check', url);
