@@ -82,7 +82,8 @@ export async function packNpm(spec: NpmPackage, out: string): Promise<string> {
     write('package.json', `${JSON.stringify(manifest, null, 2)}\n`);
     // The program looks for its version where it lies in the checkout, above its sources.
     write('lib/package.json', `${JSON.stringify({ type: 'module', version: manifest.version })}\n`);
-    write('README.md', readFileSync(join(ROOT, spec.page), 'utf8'));
+    // Its links lead to pages of the checkout, which are not here.
+    write('README.md', readFileSync(join(ROOT, spec.page), 'utf8').replace(/\[([^\]]+)\]\((?!https?:)[^)]+\)/g, '$1'));
     write('LICENSE', readFileSync(join(ROOT, 'LICENSE'), 'utf8'));
     const tarball = join(out, `${spec.name}-${manifest.version}.tgz`);
     mkdirSync(out, { recursive: true });
