@@ -10,6 +10,22 @@ import { Endpoint } from './ask/endpoint.ts';
 import { decisionLine } from './decision-line.ts';
 import { type Decision, GUARD_IDS, type GuardId, isAllowed, RefusedError } from './refusal.ts';
 
+/** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
+export interface Missing {
+  readonly missing: string;
+  readonly isOwn: boolean;
+}
+
+/** Gives verdicts without asking, as `LocalVerdicts` does. */
+export interface LocalJudge {
+  /** The server's verdict on this data; the record it takes; undefined where only the server can tell. */
+  judge(url: string, method: string, data: string): Judgment | Missing | undefined;
+  /** Takes the record out of an answer about a URL or a domain. */
+  learn(url: string, answer: Answer): void;
+  /** The data changed. */
+  forget(): void;
+}
+
 export interface GuardOptions {
   /** Where pagegate listens, such as `https://pagegate.example.net:8443`. Plain http only on loopback, see `plainHttp`. */
   readonly server: string;
@@ -26,6 +42,8 @@ export interface GuardOptions {
   readonly cacheSeconds?: number;
   /** How many verdicts are kept; 10,000 unless told. */
   readonly cacheEntries?: number;
+  /** Judges on kept records, so that one lookup serves a domain: what `readLocalVerdicts` of `pagegate-guard/local` gives. */
+  readonly local?: LocalJudge;
   /** Hosts that may lead to exactly these addresses although they are not public. */
   readonly exceptions?: AddressExceptions;
   /** Asks a person about a request that is flagged. Without it, what is flagged is refused. */
@@ -48,6 +66,8 @@ const URL_MAX_BYTES = 8_192;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 /** Questions that wait for their answer. */
 const PENDING_MAX = 1_024;
+/** Records that one verdict may cost; names with more domains above them are asked about themselves. */
+const LOCAL_ROUNDS_MAX = 8;
 
 const DEFAULTS = { timeoutMs: 2_000, cacheSeconds: 300, cacheEntries: 10_000 } as const;
 
@@ -58,6 +78,10 @@ export class Guard {
   readonly #endpoint: Endpoint;
   readonly #cache: VerdictCache;
   readonly #pending = new Map<string, Promise<Answer>>();
+  /** Domains whose records are being asked for. */
+  readonly #records = new Map<string, Promise<Answer>>();
+  /** What the last answer said about the data that it was given on. */
+  #data = '';
   #isClosed = false;
 
   /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
@@ -118,27 +142,62 @@ export class Guard {
     };
     if (this.#isClosed) return decision(failure('closed'), 'guard');
     if (!TOKEN.test(method) || Buffer.byteLength(url) > URL_MAX_BYTES) return decision(failure('bad_request'), 'guard');
-    const key = `${method} ${url}`;
-    const kept = this.#cache.find(key);
+    const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
-    const answer = await this.#ask(key, url, method);
-    return decision(answer, answer.layer === 'guard' ? 'guard' : 'lookup');
+    const { judgment, isLocal } = await this.#judge(url, method);
+    return decision(judgment, isLocal ? 'local' : judgment.layer === 'guard' ? 'guard' : 'lookup');
+  }
+
+  /** The verdict on known records, as far as there are any; otherwise pagegate's. */
+  async #judge(url: string, method: string): Promise<{ readonly judgment: Judgment; readonly isLocal: boolean }> {
+    const { local } = this.#options;
+    for (let round = 0; local !== undefined && round < LOCAL_ROUNDS_MAX; round++) {
+      const said = local.judge(url, method, this.#data);
+      if (said === undefined) break;
+      if ('verdict' in said) return { judgment: said, isLocal: true };
+      const { missing, isOwn } = said;
+      const open = this.#records.get(missing);
+      // The request itself brings its host's record along; whoever else waits for that record goes on with it.
+      const answer = await (open ?? this.#askFor(missing, isOwn ? url : missing, isOwn ? method : 'GET'));
+      if (answer.verdict === 'error' || (isOwn && open === undefined)) return { judgment: answer, isLocal: false };
+      if (answer.facts === undefined) break;
+    }
+    return { judgment: await this.#ask(url, method), isLocal: false };
+  }
+
+  /** Asks about a URL for the sake of a domain's record; those who need the same record share the question. */
+  #askFor(domain: string, url: string, method: string): Promise<Answer> {
+    const asked = this.#ask(url, method).finally(() => this.#records.delete(domain));
+    this.#records.set(domain, asked);
+    return asked;
   }
 
   /** Asks pagegate; requests for the same verdict share one question. */
-  #ask(key: string, url: string, method: string): Promise<Answer> {
+  #ask(url: string, method: string): Promise<Answer> {
+    const key = `${method} ${url}`;
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
     if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
     const asked = this.#endpoint
       .ask(url, method)
       .then((answer) => {
-        if (answer.verdict !== 'error') this.#cache.keep(key, answer);
+        if (answer.verdict !== 'error') this.#learn(key, url, answer);
         return answer;
       })
       .finally(() => this.#pending.delete(key));
     this.#pending.set(key, asked);
     return asked;
+  }
+
+  /** Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void. */
+  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer): void {
+    if (judgment.data !== this.#data) {
+      this.#data = judgment.data;
+      this.#cache.clear();
+      this.#options.local?.forget();
+    }
+    this.#cache.keep(key, judgment);
+    this.#options.local?.learn(url, { ...judgment, facts });
   }
 
   #report(decision: Decision): void {

@@ -36,17 +36,30 @@ export const NPM_PACKAGES: readonly NpmPackage[] = [
   {
     name: 'pagegate-guard',
     description: 'Asks pagegate before an agent fetches, browses or connects, and fails closed',
-    entries: ['src/guard/exports.ts', `${POINTS}/playwright/exports.ts`, `${POINTS}/hook/main.ts`],
+    entries: [
+      'src/guard/exports.ts',
+      'src/guard/local.ts',
+      `${POINTS}/playwright/exports.ts`,
+      `${POINTS}/hook/main.ts`,
+    ],
     copied: [
       `${POINTS}/hook/pagegate-hook`,
       `${POINTS}/hook/settings.json`,
       `${POINTS}/hook/settings.http.json`,
       `${POINTS}/playwright/chromium-policy.json`,
+      // What the policy engine reads when it is loaded.
+      'data/vocabulary/page-types.json',
+      'data/taxonomies/iab-content-3.1.json',
+      'data/taxonomies/filtering-59.json',
     ],
     page: 'docs/guard.md',
-    exports: { '.': 'src/guard/exports.ts', './playwright': `${POINTS}/playwright/exports.ts` },
+    exports: {
+      '.': 'src/guard/exports.ts',
+      './local': 'src/guard/local.ts',
+      './playwright': `${POINTS}/playwright/exports.ts`,
+    },
     bin: { 'pagegate-hook': `${POINTS}/hook/pagegate-hook` },
-    bundled: ['undici'],
+    bundled: ['tldts', 'undici'],
     peers: ['playwright-core'],
   },
   {
@@ -75,7 +88,10 @@ export async function packNpm(spec: NpmPackage, out: string): Promise<string> {
     const folder = join(parent, 'package');
     const manifest = manifestOf(spec);
     compile(spec, parent, join(folder, 'lib'));
-    for (const path of spec.copied ?? []) copyFileSync(join(ROOT, path), join(folder, 'lib', path));
+    for (const path of spec.copied ?? []) {
+      mkdirSync(dirname(join(folder, 'lib', path)), { recursive: true });
+      copyFileSync(join(ROOT, path), join(folder, 'lib', path));
+    }
     for (const path of Object.values(manifest.bin)) chmodSync(join(folder, path), 0o755);
     for (const path of closureOf(spec.bundled)) copyPackage(path, join(folder, path));
     const write = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o644 });

@@ -13,8 +13,16 @@ export interface Judgment {
   readonly data: string;
 }
 
+/** What an answer tells of a domain that bears on verdicts. */
+export interface Facts {
+  readonly pages: readonly { readonly type: string; readonly url: string }[];
+  readonly categories: readonly string[];
+}
+
 /** An answer, or why there is none. */
 export interface Answer extends Judgment {
+  /** Of the domain that answered; missing where the answer does not have them in the form they should have. */
+  readonly facts?: Facts | undefined;
   /** The least time to wait before asking again, in milliseconds; given only where nothing was charged. */
   readonly retryMs?: number;
 }
@@ -55,8 +63,8 @@ export function readAnswer(reply: Reply, url: string): Answer {
     if (status !== 429 && status !== 503) return answer;
     return { ...answer, retryMs: /^[0-9]{1,6}$/.test(reply.retryAfter) ? Number(reply.retryAfter) * 1_000 : 0 };
   }
-  const matched = body?.['matched'];
-  const { verdict, domain } = body ?? {};
+  if (body === undefined) return failure('bad_answer');
+  const { verdict, domain, matched } = body;
   if (verdict !== 'allow' && verdict !== 'deny' && verdict !== 'flag') return failure('bad_answer');
   if (typeof matched !== 'object' || matched === null || typeof domain !== 'string') return failure('bad_answer');
   if (!isAbout(domain, url)) return failure('wrong_domain', domain);
@@ -67,9 +75,18 @@ export function readAnswer(reply: Reply, url: string): Answer {
     id: plain(id, 120),
     note: plain(note),
     domain: plain(domain),
-    found: body?.['found'] === true,
+    found: body['found'] === true,
     data: plain(reply.data, 120),
+    facts: factsIn(body),
   };
+}
+
+function factsIn(body: Readonly<Record<string, unknown>>): Facts | undefined {
+  const { page_types: pageTypes, filtering_categories: categories = [] } = body;
+  if (typeof pageTypes !== 'object' || pageTypes === null || !Array.isArray(categories)) return undefined;
+  const pages = Object.entries(pageTypes).map(([type, url]) => ({ type, url: url as unknown }));
+  if (![...categories, ...pages.map(({ url }) => url)].every((text) => typeof text === 'string')) return undefined;
+  return { pages: pages as Facts['pages'], categories };
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
@@ -87,16 +104,17 @@ function isAbout(domain: string, url: string): boolean {
   return host !== '' && domain !== '' && (host === domain || host.endsWith(`.${domain}`));
 }
 
+/** What names its scheme, as pagegate reads it: anything else is a bare domain, with or without a path. */
+const HAS_SCHEME = /^\s*[a-z][a-z0-9+.-]*:\/\//i;
+
 /** The host of a URL or of a bare domain, without its trailing dot; empty where there is none. */
-export function hostOf(url: string): string {
-  for (const text of [url, `https://${url.trim()}`]) {
-    try {
-      const { hostname, protocol } = new URL(text);
-      // Schemes that the standard does not know keep their host as it was written.
-      if (hostname !== '' && protocol !== '') return new URL(`https://${hostname}/`).hostname.replace(/\.$/, '');
-    } catch {
-      // Not a URL: the next form is tried.
-    }
+export function hostOf(value: string): string {
+  const text = value.replace(/[\t\n\r]/g, '').trim();
+  try {
+    const { hostname } = new URL(HAS_SCHEME.test(text) ? text : `https://${text}`);
+    // Schemes that the standard does not know keep their host as it was written.
+    return hostname === '' ? '' : new URL(`https://${hostname}/`).hostname.replace(/\.$/, '');
+  } catch {
+    return '';
   }
-  return '';
 }

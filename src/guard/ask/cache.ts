@@ -1,4 +1,4 @@
-/** Verdicts that were given lately, by method and URL: a bounded number, for a bounded time, of one state of pagegate's data. */
+/** Verdicts that were given lately, by method and URL: a bounded number, for a bounded time. */
 import type { Judgment } from './answer.ts';
 
 /** What belongs to a longer URL is not kept. */
@@ -13,15 +13,10 @@ export class VerdictCache {
   readonly #lifetimeMs: number;
   readonly #entriesMax: number;
   readonly #kept = new Map<string, Kept>();
-  #data = '';
 
   constructor(lifetimeMs: number, entriesMax: number) {
     this.#lifetimeMs = lifetimeMs;
     this.#entriesMax = entriesMax;
-  }
-
-  get size(): number {
-    return this.#kept.size;
   }
 
   find(key: string): Judgment | undefined {
@@ -32,12 +27,11 @@ export class VerdictCache {
     return undefined;
   }
 
-  /** Keeps a verdict. One that was given on other data than the last one makes all the others void. */
+  clear(): void {
+    this.#kept.clear();
+  }
+
   keep(key: string, judgment: Judgment): void {
-    if (judgment.data !== this.#data) {
-      this.#kept.clear();
-      this.#data = judgment.data;
-    }
     if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > URL_MAX_LENGTH) return;
     this.#kept.delete(key);
     // The oldest goes first: a map keeps the order of insertion.
