@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,8 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
 import { RefusedError } from '../../src/guard/refusal.ts';
-import { closeLater, createDns, createGuard, createJudge, createSite, KEY, names } from './support.ts';
+import { createCertificate } from '../../tools/certificate.ts';
+import { answerOf, closeLater, createDns, createGuard, createJudge, createSite, KEY, names } from './support.ts';
 
 /** A guard that pagegate allows everything, so that only the guard's own checks stand in the way. */
 async function createScene(lookup: Parameters<typeof createScope>[1], exceptions = {}) {
@@ -216,6 +218,39 @@ describe('a proxy in the environment', () => {
     expect(proxy.connections).toEqual([]);
     expect(judge.asked).toEqual([`GET http://a.example:${site.port}/news`]);
     expect(site.reached).toEqual(['GET a.example /news']);
+  });
+});
+
+describe('a certificate that nobody vouches for', () => {
+  test('is not believed, whatever the environment says; one that is named is', async () => {
+    const { certificate, key } = createCertificate('pagegate');
+    const keys: unknown[] = [];
+    const server = createTlsServer({ cert: certificate, key }, (request, response) => {
+      keys.push(request.headers['x-api-key']);
+      response.end(JSON.stringify(answerOf('https://a.example/', 'allow')));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closeLater(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const url = `https://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const script = `
+      import { Guard } from '${new URL('../../src/guard/guard.ts', import.meta.url)}';
+      const [server, ca] = process.argv.slice(1);
+      const guard = new Guard({ server, key: '${KEY}', ...(ca && { ca }) });
+      console.log((await guard.check('https://a.example/')).id);
+      process.exit(0);
+    `;
+    const run = async (...args: string[]) => {
+      const env = { ...process.env, NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+      const flags = ['--input-type=module', '--no-warnings', '--eval', script, url];
+      return (await promisify(execFile)(process.execPath, [...flags, ...args], { env })).stdout.trim();
+    };
+    expect(await run()).toBe('unreachable');
+    expect(keys).toEqual([]);
+    expect(await run(certificate)).toBe('allow_id');
+    expect(keys).toEqual([KEY]);
   });
 });
 

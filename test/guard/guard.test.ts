@@ -178,7 +178,7 @@ const FAILURES: readonly (readonly [string, string, (response: ServerResponse) =
 describe('without a verdict', () => {
   test.each(FAILURES)('%s: refused', async (_name, id, answer) => {
     const judge = await createJudge((_url, _method, response) => answer(response));
-    const { guard } = createGuard(judge.url, { timeoutMs: 300 });
+    const { guard } = createGuard(judge.url, { timeoutMs: id === 'timeout' ? 300 : 20_000 });
     const refused = await refusalOf(guard.enforce(URL_ASKED));
     expect(refused).toMatchObject({ verdict: 'error', layer: 'guard', id });
     expect(refused.note.length).toBeGreaterThan(20);
@@ -234,7 +234,7 @@ describe('without a verdict', () => {
 
   test('beyond 1,024 questions that wait, further ones are refused at once', async () => {
     const judge = await createJudge(() => undefined);
-    const { guard } = createGuard(judge.url, { timeoutMs: 1_000 });
+    const { guard } = createGuard(judge.url, { timeoutMs: 2_000 });
     const waiting = Array.from({ length: 1_030 }, (_, i) => guard.check(`https://a.example/${i}`));
     const ids = (await Promise.all(waiting)).map(({ id }) => id);
     expect(ids.filter((id) => id === 'busy')).toHaveLength(6);
@@ -257,7 +257,9 @@ describe('retries', () => {
   });
 
   test('never earlier than the server says', async () => {
-    const judge = await createJudge((_url, _method, response) => error(response, 503, 'later', { 'retry-after': '9' }));
+    const judge = await createJudge((_url, _method, response) =>
+      error(response, 503, 'later', { 'retry-after': '90' }),
+    );
     expect(await createGuard(judge.url).guard.check(URL_ASKED)).toMatchObject({ id: 'status_503' });
     expect(judge.asked).toHaveLength(1);
   });

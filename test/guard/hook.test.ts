@@ -55,7 +55,14 @@ function hook(input: string, args: readonly string[], env: NodeJS.ProcessEnv = p
   child.stdin.end(input);
   return ended(child);
 }
-const argsFor = (server: string) => ['--server', server, '--key-file', keyFile, '--timeout-ms', '700'];
+const argsFor = (server: string, timeoutMs = '3500') => [
+  '--server',
+  server,
+  '--key-file',
+  keyFile,
+  '--timeout-ms',
+  timeoutMs,
+];
 
 /** What Claude Code makes of it: anything but exit code 2 or an output that denies or asks lets the call pass. */
 function outcome({ code, stdout }: Ended): string {
@@ -193,8 +200,8 @@ describe('a hook that cannot work blocks', () => {
 });
 
 describe('over HTTP', () => {
-  async function start(server: string): Promise<string> {
-    const child = spawn(join(HOOK, 'pagegate-hook'), [...argsFor(server), '--listen', '127.0.0.1:0']);
+  async function start(server: string, timeoutMs?: string): Promise<string> {
+    const child = spawn(join(HOOK, 'pagegate-hook'), [...argsFor(server, timeoutMs), '--listen', '127.0.0.1:0']);
     const finished = ended(child);
     const port = await new Promise<string>((resolve) => {
       let text = '';

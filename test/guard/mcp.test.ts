@@ -38,7 +38,7 @@ interface ToolAnswer {
 const call = async (client: Client, name: string, args: Record<string, unknown>): Promise<ToolAnswer> =>
   (await client.callTool({ name, arguments: args })) as unknown as ToolAnswer;
 
-const argsFor = (server: string): string[] => ['--server', server, '--key-file', keyFile, '--timeout-ms', '700'];
+const argsFor = (server: string): string[] => ['--server', server, '--key-file', keyFile, '--timeout-ms', '10000'];
 
 async function connect(transport: object, capabilities = {}): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { capabilities });
@@ -155,7 +155,12 @@ describe('fetch_page', () => {
     const { guard } = createGuard(judge.url, { exceptions: { 'a.example': '127.0.0.1' } });
     const agent = new GuardedAgent(guard, { connect: { lookup: names({ 'a.example': ['127.0.0.1'] }) } });
     closeLater(() => agent.destroy());
-    const server = createMcpServer({ guard, guardedFetch: createGuardedFetch(guard, agent), version: '0' });
+    const server = createMcpServer({
+      guard,
+      guardedFetch: createGuardedFetch(guard, agent),
+      version: '0',
+      deadlineMs: 30_000,
+    });
     const [own, other] = InMemoryTransport.createLinkedPair();
     await server.connect(own);
     return { client: await connect(other), site, at: (path) => `http://a.example:${site.port}${path}` };
@@ -270,7 +275,7 @@ describe('the HTTP server', () => {
     child.stderr.on('data', (chunk) => {
       text += chunk;
     });
-    expect(await new Promise((resolve) => child.once('exit', resolve))).not.toBe(0);
+    expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(2);
     expect(text).toContain('stays on loopback');
   });
 });

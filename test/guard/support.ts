@@ -81,7 +81,13 @@ export const allowBut =
 /** A guard, and every decision that it reports. */
 export function createGuard(server: string, options: Partial<GuardOptions> = {}): { guard: Guard; seen: Decision[] } {
   const seen: Decision[] = [];
-  const guard = new Guard({ server, key: KEY, onDecision: (decision) => void seen.push(decision), ...options });
+  const guard = new Guard({
+    server,
+    key: KEY,
+    timeoutMs: 20_000,
+    onDecision: (decision) => void seen.push(decision),
+    ...options,
+  });
   closeLater(() => guard.close());
   return { guard, seen };
 }

@@ -1,12 +1,9 @@
 /** A site that tries to get a browser everywhere: TLS and plain, under several names of loopback. */
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { createCertificate } from '../../tools/certificate.ts';
 
 export interface WebSite {
   readonly securePort: number;
@@ -23,11 +20,7 @@ const hostOf = (request: IncomingMessage): string => (request.headers.host ?? ''
 
 /** Starts it. A path without a page of its own is answered with its name. */
 export async function createWebSite(pages: Pages, address = '127.0.0.1'): Promise<WebSite> {
-  const folder = mkdtempSync(join(tmpdir(), 'pagegate-site-'));
-  const files = ['-keyout', join(folder, 'tls.key'), '-out', join(folder, 'tls.pem')];
-  const subject = ['-subj', '/CN=site.example', '-days', '2', '-nodes'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', ...subject, ...files], { stdio: 'pipe' });
-  const pair = { key: readFileSync(join(folder, 'tls.key')), cert: readFileSync(join(folder, 'tls.pem')) };
+  const { certificate: cert, key } = createCertificate('site.example');
   const reached: string[] = [];
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     const { pathname } = new URL(request.url!, 'http://x');
@@ -41,7 +34,7 @@ export async function createWebSite(pages: Pages, address = '127.0.0.1'): Promis
     reached.push(`OPEN ${hostOf(request)} ${request.url}`);
     acceptWebSocket(request, socket);
   };
-  const servers = [createTlsServer(pair, answer), createServer(answer)];
+  const servers = [createTlsServer({ cert, key }, answer), createServer(answer)];
   const ports: number[] = [];
   const sockets = new Set<Socket>();
   for (const server of servers) {
@@ -62,7 +55,6 @@ export async function createWebSite(pages: Pages, address = '127.0.0.1'): Promis
         for (const socket of sockets) socket.destroy();
         await closed;
       }
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -5,7 +5,6 @@ missing=""
 [ -x /usr/sbin/squid ] || missing="$missing squid"
 [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 [ -x /usr/bin/chromium ] || missing="$missing chromium"
-[ -x /usr/bin/openssl ] || missing="$missing openssl"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
   echo "these packages are missing, and only root can install them:$missing" >&2

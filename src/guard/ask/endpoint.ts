@@ -42,10 +42,10 @@ export class Endpoint {
     if (!(timeoutMs >= 1)) throw new TypeError('timeoutMs: must be a number from 1');
     this.#headers = { 'x-api-key': key, accept: 'application/json' };
     this.#timeoutMs = timeoutMs;
-    // An agent of its own: the global one may take a proxy from the environment.
+    // An agent of its own: the global one may take a proxy from the environment, and no certificate goes unchecked because of it.
     const pool = { keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_MS };
-    this.#agent =
-      this.#url.protocol === 'https:' ? new https.Agent({ ...pool, ...(ca && { ca }) }) : new http.Agent(pool);
+    const tls = { rejectUnauthorized: true, ...(ca && { ca }) };
+    this.#agent = this.#url.protocol === 'https:' ? new https.Agent({ ...pool, ...tls }) : new http.Agent(pool);
   }
 
   /**

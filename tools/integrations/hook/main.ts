@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { ASK_OPTIONS, guardOf } from '../ask.ts';
-import { answerHook, deny, INPUT_MAX_BYTES } from './answer.ts';
+import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
 /** Below the five seconds that the agent is told to wait. */
 const DEADLINE_MS = 4_000;
@@ -43,22 +43,27 @@ async function answerOnce(guard: Guard): Promise<void> {
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
-/** Always 200: the agent takes any other status for a failure of the hook, and lets the call pass. */
+/** Always 200, and in time: the agent takes any other status, and no answer, for a failure of the hook, and lets the call pass. */
 async function answerRequest(guard: Guard, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const send = (answer: object): void => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-  };
+  const late = new Promise<HookAnswer>((resolve) => {
+    setTimeout(() => resolve(deny('The hook ran out of time.')), DEADLINE_MS).unref();
+  });
+  const answer = await Promise.race([late, answerPosted(guard, request)]);
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+}
+
+async function answerPosted(guard: Guard, request: IncomingMessage): Promise<HookAnswer> {
   // A page in a browser may post here as well; it names its origin then.
-  if (request.method !== 'POST' || request.headers.origin !== undefined) return send(deny('Post a tool call here.'));
-  const input = await readAll(request);
-  return send(input === undefined ? deny('The tool call is too large.') : await answerHook(guard, input));
+  if (request.method !== 'POST' || request.headers.origin !== undefined) return deny('Post a tool call here.');
+  const input = await readAll(request).catch(() => undefined);
+  return input === undefined ? deny('The tool call is too large, or cut off.') : answerHook(guard, input);
 }
 
 function listen(guard: Guard, place: string): void {
   const colon = place.lastIndexOf(':');
   const [host, port] = [place.slice(0, colon).replaceAll(/[[\]]/g, ''), Number(place.slice(colon + 1))];
   if (colon < 1 || !Number.isInteger(port)) throw new Error('--listen is HOST:PORT');
-  const server = createServer({ requestTimeout: DEADLINE_MS }, (request, response) => {
+  const server = createServer({ requestTimeout: 0 }, (request, response) => {
     answerRequest(guard, request, response).catch(() => response.destroy());
   });
   server.listen(port, host, () => {

@@ -13,13 +13,21 @@ import { ASK_OPTIONS, guardOf } from '../ask.ts';
 import { askPerson, createMcpServer } from './server.ts';
 
 const PATH = '/mcp';
+const DEADLINE_MS = 30_000;
+/** Where a person is asked. */
+const PERSON_DEADLINE_MS = 120_000;
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
 const { values } = parseArgs({
   options: { ...ASK_OPTIONS, listen: { type: 'string' }, 'ask-person': { type: 'boolean', default: false } },
 });
 const serverFor = (guard: Guard) =>
-  createMcpServer({ guard, guardedFetch: createGuardedFetch(guard), version: PROGRAM_VERSION });
+  createMcpServer({
+    guard,
+    guardedFetch: createGuardedFetch(guard),
+    version: PROGRAM_VERSION,
+    deadlineMs: values['ask-person'] ? PERSON_DEADLINE_MS : DEADLINE_MS,
+  });
 
 async function serveStdio(): Promise<void> {
   // One host, one server: whoever is asked is the person in front of that host.
@@ -85,5 +93,10 @@ async function answer(guard: Guard, http: Server, request: IncomingMessage, resp
   await transport.handleRequest(request, response);
 }
 
-if (values.listen === undefined) await serveStdio();
-else serveHttp(values.listen);
+try {
+  if (values.listen === undefined) await serveStdio();
+  else serveHttp(values.listen);
+} catch (error) {
+  process.stderr.write(`pagegate-mcp: ${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 2;
+}

@@ -3,7 +3,6 @@
 /** The most text that is returned, in UTF-16 units. */
 export const TEXT_MAX_LENGTH = 200_000;
 const BYTES_MAX = 4 * 1024 * 1024;
-const DEADLINE_MS = 30_000;
 /** What a model can read as it comes. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|xhtml\+xml|javascript|yaml|toml)\b)/;
 
@@ -15,6 +14,12 @@ export interface FetchedPage {
   readonly truncated: boolean;
 }
 
+export interface PageOptions {
+  readonly lengthMax: number;
+  readonly deadlineMs: number;
+  readonly version: string;
+}
+
 /**
  * Fetches by GET, without cookies.
  *
@@ -23,15 +28,14 @@ export interface FetchedPage {
 export async function fetchPage(
   guardedFetch: typeof fetch,
   url: string,
-  lengthMax: number,
-  version: string,
+  { lengthMax, deadlineMs, version }: PageOptions,
 ): Promise<FetchedPage> {
   const response = await guardedFetch(url, {
     headers: {
       accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5',
       'user-agent': `pagegate-mcp/${version}`,
     },
-    signal: AbortSignal.timeout(DEADLINE_MS),
+    signal: AbortSignal.timeout(deadlineMs),
   });
   const contentType = response.headers.get('content-type') ?? 'text/plain';
   if (!TEXT_TYPE.test(contentType)) {

@@ -10,6 +10,8 @@ export interface McpOptions {
   readonly guard: Guard;
   readonly guardedFetch: typeof fetch;
   readonly version: string;
+  /** Longest time for a page, a person's answer included. */
+  readonly deadlineMs: number;
 }
 
 const url = z.string().min(1).max(8_192).describe('The full URL, with its scheme.');
@@ -24,7 +26,7 @@ const VERDICT = {
 };
 
 /** A server with its two tools, not connected to anything yet. */
-export function createMcpServer({ guard, guardedFetch, version }: McpOptions): McpServer {
+export function createMcpServer({ guard, guardedFetch, version, deadlineMs }: McpOptions): McpServer {
   const server = new McpServer({ name: 'pagegate', title: 'pagegate', version });
   const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true };
   server.registerTool(
@@ -58,7 +60,7 @@ export function createMcpServer({ guard, guardedFetch, version }: McpOptions): M
     },
     async ({ url: asked, max_length }) => {
       try {
-        return pageResult(await fetchPage(guardedFetch, asked, max_length, version));
+        return pageResult(await fetchPage(guardedFetch, asked, { lengthMax: max_length, deadlineMs, version }));
       } catch (error) {
         return failed(error);
       }

@@ -35,11 +35,16 @@ export class BrowserProxy {
   readonly server: string;
   readonly #http: Server;
   readonly #admitted: Map<string, number>;
+  readonly #sockets = new Set<Socket>();
 
   constructor(http: Server, admitted: Map<string, number>) {
     this.server = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
     this.#http = http;
     this.#admitted = admitted;
+    http.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
   }
 
   /** Opens the way for a request that was allowed, and to its origin, for a minute. */
@@ -55,7 +60,7 @@ export class BrowserProxy {
   /** Ends the proxy and every connection through it. */
   close(): void {
     this.#http.close();
-    this.#http.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
   }
 }
 
@@ -65,8 +70,9 @@ export async function startBrowserProxy(guard: Guard, { lookup }: BrowserProxyOp
   const http = createServer((request, response) => {
     forward(guard, request, response, admitted, lookup).catch((error) => refuse(response, error));
   });
-  http.on('connect', (request: IncomingMessage, client: Socket) => {
+  http.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
     client.on('error', () => {});
+    client.unshift(head);
     tunnel(guard, request.url ?? '', client, admitted, lookup).catch(() => {
       client.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
     });

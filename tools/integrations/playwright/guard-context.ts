@@ -31,7 +31,8 @@ const guarded = new WeakMap<Browser, { readonly guard: Guard; readonly ready: Pr
 
 /**
  * Judges everything that a context's browser requests from now on, also in other contexts: Chromium does not tell them apart before a
- * request is made. Pages that are open are emptied, because what they request would not be seen.
+ * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
+ * request would not be seen.
  *
  * @throws Error for another browser than Chromium, a second guard, or a service worker that runs already
  */
@@ -50,6 +51,9 @@ export async function guardContext(
   guarded.set(browser, state);
   await state.ready;
   await context.routeWebSocket(/.*/, (socket) => judgeWebSocket(socket, guard, proxy));
+  // A page has what was set up before it was loaded; those of other contexts are emptied with the first.
+  const contexts = before === undefined ? browser.contexts() : [context];
+  await Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
 }
 
 async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
@@ -62,8 +66,6 @@ async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy 
     judgeRequest(session, paused, guard, proxy).catch(() => {});
   });
   await session.send('Fetch.enable', { patterns: [{ urlPattern: '*' }] });
-  const pages = browser.contexts().flatMap((context) => context.pages());
-  await Promise.all(pages.map((page) => page.goto('about:blank')));
 }
 
 async function judgeRequest(
