@@ -1,11 +1,12 @@
 /** The shipped units, checked by systemd's own tools where they are there. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-const UNITS = new URL('../../tools/packaging/systemd/', import.meta.url).pathname;
+const ROOT = new URL('../../', import.meta.url).pathname;
+const UNITS = `${ROOT}tools/packaging/systemd/`;
 const names = readdirSync(UNITS).sort();
 const present = spawnSync('systemd-analyze', ['--version']).status === 0;
 
@@ -15,7 +16,7 @@ beforeAll(() => {
   for (const name of names) {
     // The program is not installed where the unit expects it; any executable of the machine will do for the check.
     const text = readFileSync(join(UNITS, name), 'utf8').replaceAll(
-      /\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node)(?= )/g,
+      /\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node|tools\/packaging\/backup\.sh)(?= )/g,
       '/bin/true',
     );
     writeFileSync(join(folder, name), text);
@@ -25,9 +26,23 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 120_000 });
 
-test('the units are the server, the refresh with its timer, and the adapter for nginx', () => {
-  const expected = ['nginx-auth.service', 'refresh.service', 'refresh.timer'].map((name) => `pagegate-${name}`);
+test('the units are the server, refresh and backup with their timers, and the adapter for nginx', () => {
+  const expected = ['backup.service', 'backup.timer', 'nginx-auth.service', 'refresh.service', 'refresh.timer'].map(
+    (name) => `pagegate-${name}`,
+  );
   expect(names).toEqual([...expected, 'pagegate.service']);
+});
+
+test('the units start files of this tree, with arguments they take', () => {
+  const commands = names.flatMap((name) =>
+    [...readFileSync(join(UNITS, name), 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, command = '']) => command),
+  );
+  expect(commands.length).toBe(4);
+  const files = commands.flatMap((command) =>
+    command.split(' ').filter((word) => /^\/opt\/pagegate\/tools\//.test(word)),
+  );
+  expect(files.length).toBe(2);
+  for (const file of files) expect(existsSync(file.replace('/opt/pagegate/', ROOT)), file).toBe(true);
 });
 
 describe.runIf(present)('systemd-analyze', () => {
