@@ -69,9 +69,9 @@ soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 dist: install ## a tarball that runs on an offline host
 	$(NODE) tools/dist/make-dist.ts
 
-test-integrations: install ## Squid and nginx from Debian's packages, for real (installs them when root)
+test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
-	$(VITEST) run --config test/integrations/vitest.config.ts
+	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

@@ -63,7 +63,7 @@ describe('the Squid helper', () => {
     const decision = readDecision(200, JSON.stringify({ verdict: 'deny', matched: { ...matched, note } }));
     const line = answerLine('5', decision);
     expect(line.split('\n')).toHaveLength(2);
-    expect(line).toMatch(/^5 ERR tag=deny message="[^"\n]*" log="rules\/login"\n$/);
+    expect(line).toMatch(/^5 ERR pagegate=deny message="deny \(rules\/login\): [^"\n]*" log="rules\/login"\n$/);
   });
 });
 

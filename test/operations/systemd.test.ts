@@ -2,24 +2,28 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const UNITS = `${ROOT}tools/packaging/systemd/`;
-const names = readdirSync(UNITS).sort();
+/** Units that lie beside what they run. */
+const BESIDE = ['tools/integrations/mitmproxy/pagegate-mitmproxy.service'];
+const shipped = readdirSync(UNITS).sort();
+const files = [...shipped.map((name) => join(UNITS, name)), ...BESIDE.map((path) => join(ROOT, path))];
+const names = files.map((path) => basename(path));
 const present = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-units-'));
-  for (const name of names) {
+  for (const path of files) {
     // The program is not installed where the unit expects it; any executable of the machine will do for the check.
-    const text = readFileSync(join(UNITS, name), 'utf8').replaceAll(
-      /\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node|tools\/packaging\/backup\.sh)(?= )/g,
+    const text = readFileSync(path, 'utf8').replaceAll(
+      /(?:\/usr\/bin\/python3|\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node|tools\/packaging\/backup\.sh))(?= )/g,
       '/bin/true',
     );
-    writeFileSync(join(folder, name), text);
+    writeFileSync(join(folder, basename(path)), text);
   }
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -30,19 +34,19 @@ test('the units are the server, refresh and backup with their timers, and the ad
   const expected = ['backup.service', 'backup.timer', 'nginx-auth.service', 'refresh.service', 'refresh.timer'].map(
     (name) => `pagegate-${name}`,
   );
-  expect(names).toEqual([...expected, 'pagegate.service']);
+  expect(shipped).toEqual([...expected, 'pagegate.service']);
 });
 
-test('the units start files of this tree, with arguments they take', () => {
-  const commands = names.flatMap((name) =>
-    [...readFileSync(join(UNITS, name), 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, command = '']) => command),
+test('the units start files of this tree, and nothing else', () => {
+  const commands = files.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, command = '']) => command),
   );
-  expect(commands.length).toBe(4);
-  const files = commands.flatMap((command) =>
+  expect(commands.length).toBe(5);
+  const started = commands.flatMap((command) =>
     command.split(' ').filter((word) => /^\/opt\/pagegate\/tools\//.test(word)),
   );
-  expect(files.length).toBe(2);
-  for (const file of files) expect(existsSync(file.replace('/opt/pagegate/', ROOT)), file).toBe(true);
+  expect(started.length).toBe(3);
+  for (const file of started) expect(existsSync(file.replace('/opt/pagegate/', ROOT)), file).toBe(true);
 });
 
 describe.runIf(present)('systemd-analyze', () => {

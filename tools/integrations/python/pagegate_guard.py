@@ -34,7 +34,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-__all__ = ["Decision", "Guard", "GUARD_IDS", "RefusedError", "is_public_address", "refusal_text"]
+__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "RefusedError", "is_plain_url", "is_public_address", "refusal_text"]
 
 _failures = logging.getLogger("pagegate_guard")
 
@@ -51,6 +51,7 @@ GUARD_IDS: Mapping[str, str] = {
     "host_header": "The request names another host than its URL does. This is policy: a retry will not help.",
     "request_target": "Only plain http and https URLs can be fetched: ASCII, without user name, the host in punycode. "
     "Write the URL in that form.",
+    "refused_here": "This gateway refuses the host without asking. This is policy: a retry will not help.",
 }
 
 # An answer that is larger is not one of pagegate's.
@@ -71,8 +72,8 @@ _LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1")
 _PLAIN_URL = re.compile(r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#][\x21-\x7e]*)?")
 # A name that the URL standard leaves as it is: it ends in a label that is not a number.
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*\.?")
-# Headers by which a request asks to be taken for one with another method.
-_OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
+#: Headers by which a request asks to be taken for one with another method.
+OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
 # Ids of the shipped rules that say that the URL, or the host, carries data out.
 _CARRIERS = frozenset(("secret_in_url", "dns_tunnel"))
 _KNOWN_METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split())
@@ -104,6 +105,11 @@ def is_public_address(text: str) -> bool:
         if "%" in text or isatap or address not in _UNICAST:
             return False
     return not any(address in network for network in _SPECIAL if network.version == address.version)
+
+
+def is_plain_url(url: str) -> bool:
+    """Whether every client reads a URL alike: http or https, ASCII, no user name, no escape in the host."""
+    return _PLAIN_URL.fullmatch(url) is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -660,7 +666,7 @@ class _Requests(urllib.request.AbstractHTTPHandler):
 
     def _enforce(self, request: urllib.request.Request) -> None:
         url, method = request.full_url, request.get_method()
-        if not _PLAIN_URL.fullmatch(url):
+        if not is_plain_url(url):
             raise self._guard.refuse(url, method, "request_target")
         # What is judged must be what is fetched: a request that was turned to a proxy, or aside, is another one.
         plain = urllib.request.Request(url)
@@ -670,7 +676,7 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         for name, value in request.header_items():
             if name.lower() == "host" and str(value).strip().lower() != plain.host.lower():
                 raise self._guard.refuse(url, method, "host_header")
-            if name.lower() in _OVERRIDES:
+            if name.lower() in OVERRIDES:
                 methods.append(str(value).strip())
         for one in methods:
             self._guard.enforce(url, one)
