@@ -1,129 +1,51 @@
 /** The proxy that opens TLS, on Debian's mitmproxy, as shipped: real names, real ports, real certificates, a network of its own. */
 import { spawnSync } from 'node:child_process';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowser } from './network/browser.ts';
-import { curlThrough, get, type Result, speak, type Way } from './network/client.ts';
-import {
-  createInternet,
-  hasNetwork,
-  INSIDE,
-  type Internet,
-  PUBLIC,
-  PUBLIC_TOO,
-  PUBLIC_V6,
-} from './network/internet.ts';
-import { createNames, type Names } from './network/names.ts';
-import {
-  atHome,
-  createTourJudge,
-  HOME,
-  JUDGED,
-  type Report,
-  STATUSES,
-  tourPages,
-  until,
-  wronglyReached,
-} from './network/tour.ts';
+import { curlThrough, get, type Result, speak, speakNested, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { HOME, STATUSES, wronglyReached } from './network/tour.ts';
+import { testTour, useTourWorld } from './network/tour-tests.ts';
 import { startMitmproxy } from './proxies.ts';
-import { createJudge, createWorld, type Judge, put, verdict, type World } from './world.ts';
+import { createJudge, put, verdict } from './world.ts';
 
 describe.runIf(hasNetwork)('mitmproxy', () => {
-  let world: World;
-  let judge: Judge;
-  let names: Names;
-  let internet: Internet;
+  const context = useTourWorld();
   let proxy: Way;
-  let report: Report = {};
   beforeAll(async () => {
-    world = await createWorld();
-    put(world, 'api.key', 'pg_test\n', 0o600);
-    names = await createNames({ 'good.example.com': PUBLIC, 'denied.example.com': PUBLIC_TOO });
-    internet = await createInternet(
-      world.folder,
-      tourPages((seen) => {
-        report = seen;
-      }),
-    );
-    judge = await createTourJudge();
-    proxy = await startMitmproxy(world, `http://127.0.0.1:${judge.port}`, internet.caFile);
-  });
-  afterAll(async () => {
-    await judge?.close();
-    await world?.close();
-    await internet?.close();
-    await names?.close();
-  });
-  beforeEach(() => {
-    internet.reached.length = 0;
-    internet.inside.length = 0;
-    judge.asked.length = 0;
-    names.asked.length = 0;
+    proxy = await startMitmproxy(context.world, `http://127.0.0.1:${context.judge.port}`, context.internet.caFile);
   });
 
   const curl = (...words: string[]): Promise<Result> => curlThrough(proxy, ...words);
 
-  describe('a browser on its tour', () => {
-    let asked: string[];
-    let reached: string[];
-    let inside: string[];
-    beforeAll(async () => {
-      const browser = createBrowser({ proxy: `http://127.0.0.1:${proxy.port}`, caFile: proxy.caFile });
-      try {
-        browser.open(`${HOME}/tour`);
-        const everything = Object.values(JUDGED).flat().map(atHome);
-        await until(() => Object.keys(report).length > 0);
-        await until(() => everything.every((line) => judge.asked.includes(line)));
-      } finally {
-        await browser.close();
-      }
-      asked = [...judge.asked];
-      reached = [...internet.reached];
-      inside = [...internet.inside];
-    });
-
-    test.each(Object.entries(JUDGED))('%s: judged', (_cell, lines) => {
-      expect(asked).toEqual(expect.arrayContaining(lines.map(atHome)));
-      const allowed = lines.filter((line) => !/denied|^POST \/ok|^PUT/.test(line)).map(atHome);
-      expect(reached).toEqual(expect.arrayContaining(allowed));
-    });
-
-    test('nothing that was refused reached a site', () => {
-      expect(reached.length).toBeGreaterThan(20);
-      expect(wronglyReached(reached)).toEqual([]);
-      expect(inside).toEqual([]);
-    });
-
+  testTour(context, { url: `${HOME}/tour`, proxy: () => proxy }, (seen, report) => {
     test('the page sees 403 and the note', () => {
       const refused = ['fetch', 'post', 'put', 'override', ...STATUSES.map((status) => `redirect ${status}`)];
       for (const name of refused) {
-        expect(report[name], name).toMatch(
+        expect(report()[name], name).toMatch(
           /^403 [\s\S]*<p>pagegate refused [A-Z]+ https:\/\/good\.example\.com: deny \(rules\/by_tour\)\. note of by_tour<\/p>/,
         );
       }
-      expect(report).toMatchObject({
+      expect(report()).toMatchObject({
         xhr: 403,
         image: 'error',
         'image allowed': 'load',
         script: 'error',
         style: 'error',
       });
-      expect(report['worker']).toMatchObject({
+      expect(report()['worker']).toMatchObject({
         '/denied-worker': expect.stringMatching(/^403 /),
         '/ok-worker': expect.stringMatching(/^200 /),
       });
-      expect(report['post allowed']).toMatch(/^200 /);
-      for (const status of STATUSES) expect(report[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
+      expect(report()['post allowed']).toMatch(/^200 /);
+      for (const status of STATUSES) expect(report()[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
     });
 
     test('WebSocket: judged as a write, before it is opened', () => {
-      expect(report).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'message' });
+      expect(report()).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'message' });
       const lines = ['/denied-socket', '/ok-socket', '/write-socket'].map((path) => `POST ${HOME}${path}`);
-      expect(asked).toEqual(expect.arrayContaining(lines));
-      expect(reached.filter((line) => line.startsWith('OPEN'))).toEqual([`OPEN ${HOME}/write-socket`]);
-    });
-
-    test('no other service for a host is told of', () => {
-      expect(report['alt-svc']).toBeNull();
+      expect(seen.asked).toEqual(expect.arrayContaining(lines));
+      expect(seen.reached.filter((line) => line.startsWith('OPEN'))).toEqual([`OPEN ${HOME}/write-socket`]);
     });
   });
 
@@ -146,15 +68,15 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
         expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
         expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
       }
-      expect(judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
-      expect(judge.asked).toContain('POST http://good.example.com/ok');
-      expect(wronglyReached(internet.reached)).toEqual([]);
+      expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
+      expect(context.judge.asked).toContain('POST http://good.example.com/ok');
+      expect(wronglyReached(context.internet.reached)).toEqual([]);
     });
 
     test.each(['--http1.1', '--http2'])(
       'sends a body of any size where it may, and gets its answer where not: %s',
       async (version) => {
-        const large = put(world, 'large', 'x'.repeat(3_000_000));
+        const large = put(context.world, 'large', 'x'.repeat(3_000_000));
         expect(await curl(version, '-T', large, '-X', 'POST', `${HOME}/write`)).toMatchObject({ status: 200 });
         const refused = await curl(version, '-T', large, '-X', 'POST', `${HOME}/ok`);
         expect(refused.status, 'cut off').toBe(0);
@@ -162,26 +84,26 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
         expect(chunked.status, 'of unknown size: cut off, but HTTP/2 has no such header').toBe(
           version === '--http2' ? 403 : 0,
         );
-        expect(internet.reached).toEqual([`POST ${HOME}/write`]);
+        expect(context.internet.reached).toEqual([`POST ${HOME}/write`]);
       },
     );
 
     test('does not reach a site whose certificate is not its own', async () => {
-      names.set('wrong.example.net', PUBLIC);
+      context.names.set('wrong.example.net', PUBLIC);
       expect((await curl('https://wrong.example.net/ok')).status).toBe(502);
-      expect(internet.reached).toEqual([]);
+      expect(context.internet.reached).toEqual([]);
     });
   });
 
   describe('where a name leads', () => {
     test.each(INSIDE)('%s: refused at the connection, whatever the verdict', async (address) => {
-      names.set('inside.example.com', address);
+      context.names.set('inside.example.com', address);
       for (const scheme of ['http', 'https']) {
         const { status, body } = await curl(`${scheme}://inside.example.com/ok`);
         expect(status).toBe(502);
         expect(body).toContain('guard/inside_address');
       }
-      expect(internet.inside).toEqual([]);
+      expect(context.internet.inside).toEqual([]);
     });
 
     test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1'])(
@@ -189,31 +111,31 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       async (host) => {
         for (const scheme of ['http', 'https'])
           expect((await curl(`${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
-        expect(internet.reached).toEqual([]);
-        expect(internet.inside).toEqual([]);
+        expect(context.internet.reached).toEqual([]);
+        expect(context.internet.inside).toEqual([]);
       },
     );
 
     test('a name that leads outside first and inside then (rebinding)', async () => {
       let asked = 0;
-      names.set('rebind.example.com', () => (asked++ === 0 ? PUBLIC : '127.0.0.1'));
+      context.names.set('rebind.example.com', () => (asked++ === 0 ? PUBLIC : '127.0.0.1'));
       expect((await curl('-4', 'https://rebind.example.com/ok')).status).toBe(200);
       for (let i = 0; i < 3; i += 1) expect((await curl('https://rebind.example.com/ok')).status).toBe(502);
-      names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
+      context.names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
       expect((await curl('https://mixed.example.com/ok')).status).toBe(502);
-      expect(internet.reached).toEqual(['GET https://rebind.example.com/ok']);
-      expect(internet.inside).toEqual([]);
+      expect(context.internet.reached).toEqual(['GET https://rebind.example.com/ok']);
+      expect(context.internet.inside).toEqual([]);
     });
 
     test('an address of the other family is looked at, too', async () => {
-      names.set('six.example.com', PUBLIC_V6);
+      context.names.set('six.example.com', PUBLIC_V6);
       expect((await curl('https://six.example.com/ok')).status).toBe(200);
     });
 
     test('a name that is denied is not even looked up', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
-      expect(names.asked).toEqual([]);
-      expect(internet.reached).toEqual([]);
+      expect(context.names.asked).toEqual([]);
+      expect(context.internet.reached).toEqual([]);
     });
   });
 
@@ -242,17 +164,46 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     ['another scheme', get('ftp://good.example.com/ok', 'good.example.com')],
   ])('%s is refused', async (_name, text, tunnel = undefined) => {
     expect(await speak(proxy.port, text, tunnel)).toMatch(/^HTTP\/1\.1 (?:403|400|502) /);
-    expect(internet.reached).toEqual([]);
-    expect(internet.inside).toEqual([]);
+    expect(context.internet.reached).toEqual([]);
+    expect(context.internet.inside).toEqual([]);
   });
 
   test.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
     ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\r\n\r\n'],
   ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
-    const before = internet.connections();
+    const before = context.internet.connections();
     expect(await speak(proxy.port, text, { to: 'good.example.com:80' })).toMatch(/^HTTP\/1\.1 400 Bad Request/);
-    expect(internet.connections()).toBe(before);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
+    'a tunnel to %s inside a tunnel passes nothing on',
+    async (inner) => {
+      const before = context.internet.connections();
+      const text = get('/denied', 'denied.example.com');
+      const answer = await speakNested(proxy.port, good, inner, text);
+      expect(answer).not.toMatch(/ 200 OK/);
+      expect(context.internet.connections()).toBe(before);
+      expect(context.internet.reached).toEqual([]);
+    },
+  );
+
+  test.each([
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
+    '\x00\x01\x02\x03\x04\r\n\r\n',
+    get('*', 'good.example.com'),
+    get('/ok', ''),
+  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
+    const before = context.internet.connections();
+    await speak(proxy.port, text, good);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test('a path that looks like a host is a path', async () => {
+    await speak(proxy.port, get('//denied.example.com/', 'good.example.com'), good);
+    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 
   test('a failure of the addon, and a path that is none, let nothing pass', () => {
@@ -269,48 +220,53 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       'Upgrade, HTTP2-Settings',
     );
     expect(await speak(proxy.port, text)).toMatch(/^HTTP\/1\.1 200 /);
-    expect(internet.headersOf('/ok')).not.toHaveProperty('upgrade');
+    expect(context.internet.headersOf('/ok')).not.toHaveProperty('upgrade');
   });
 
   test('what belongs to the proxy and to pagegate goes to no site', async () => {
     expect(
       (await curl('--proxy-header', 'Proxy-Authorization: Basic eDp5', 'http://good.example.com/ok-headers')).status,
     ).toBe(200);
-    const seen = JSON.stringify(internet.headersOf('/ok-headers'));
+    const seen = JSON.stringify(context.internet.headersOf('/ok-headers'));
     for (const word of ['proxy', 'pg_test', 'x-api-key']) expect(seen).not.toContain(word);
   });
 
   test('an exception is for one name and one address, and a host can be refused without a lookup', async () => {
-    names.set('intra.example.com', '10.0.0.5');
-    names.set('other.example.com', '10.0.0.5');
+    context.names.set('intra.example.com', '10.0.0.5');
+    context.names.set('other.example.com', '10.0.0.5');
     const words = ['--except', 'intra.example.com=10.0.0.5', '--refuse', 'update.example.com'];
     const before = proxy;
-    proxy = await startMitmproxy(world, `http://127.0.0.1:${judge.port}`, internet.caFile, words);
+    proxy = await startMitmproxy(
+      context.world,
+      `http://127.0.0.1:${context.judge.port}`,
+      context.internet.caFile,
+      words,
+    );
     try {
       expect((await curl('https://intra.example.com/ok')).status).toBe(200);
       expect((await curl('https://other.example.com/ok')).status).toBe(502);
-      judge.asked.length = 0;
+      context.judge.asked.length = 0;
       expect((await curl('https://UPDATE.example.com/ok')).body).toContain('guard/refused_here');
-      expect(judge.asked).toEqual([]);
+      expect(context.judge.asked).toEqual([]);
     } finally {
       proxy = before;
     }
-    expect(internet.reached).toEqual(['GET https://intra.example.com/ok']);
+    expect(context.internet.reached).toEqual(['GET https://intra.example.com/ok']);
   });
 
   describe('without a verdict', () => {
     const refused = async (reason: string): Promise<void> => {
-      const before = internet.connections();
+      const before = context.internet.connections();
       for (const origin of [HOME, 'http://good.example.com']) {
         const { status, body } = await curl(`${origin}/ok`);
         expect(status).toBe(403);
         expect(body).toContain(reason);
       }
-      expect(internet.connections(), 'no connection is made before the verdict').toBe(before);
+      expect(context.internet.connections(), 'no connection is made before the verdict').toBe(before);
     };
     const answering = async (answer: Parameters<typeof createJudge>[0]): Promise<Way> => {
       const strict = await createJudge(answer);
-      const made = await startMitmproxy(world, `http://127.0.0.1:${strict.port}`, internet.caFile, [
+      const made = await startMitmproxy(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile, [
         '--timeout-ms',
         '700',
       ]);
@@ -343,10 +299,10 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     });
 
     test('pagegate is away, and comes back', async () => {
-      const { port } = judge;
-      await judge.close();
+      const { port } = context.judge;
+      await context.judge.close();
       await refused('guard/unreachable').finally(async () => {
-        judge = await createJudge(() => verdict('allow'), port);
+        context.judge = await createJudge(() => verdict('allow'), port);
       });
       expect((await curl(`${HOME}/ok`)).status).toBe(200);
     });

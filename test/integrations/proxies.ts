@@ -21,6 +21,13 @@ export async function startSquid(
   return (await runSquid(world, server, text, [`hosts_file ${hostsFile}`, 'dns_nameservers 127.0.0.1'])).port;
 }
 
+/** The plain Squid as shipped; it asks the test's DNS server. More lines go to the configuration's end. */
+export const startSquidAsShipped = (world: World, server: string, lines: readonly string[]): Promise<RunningSquid> =>
+  runSquid(world, server, readFileSync(`${TOOLS}squid/squid.conf`, 'utf8'), [...TEST_NAMES, ...lines]);
+
+/** Names come from the test's own server. */
+const TEST_NAMES = ['hosts_file none', 'dns_nameservers 127.0.0.53', 'dns_timeout 3 seconds'] as const;
+
 export interface RunningSquid {
   readonly port: number;
   readonly child: ChildProcess;
@@ -40,8 +47,7 @@ export async function startSquidBump(
     .replace('/etc/squid/pagegate-ca.pem', authority)
     .replace('/var/lib/squid/pagegate-certs', certificates)
     .replace('tls_outgoing_options ', `tls_outgoing_options cafile=${siteCa} `);
-  const dns = ['hosts_file none', 'dns_nameservers 127.0.0.53', 'dns_timeout 3 seconds', ...lines];
-  return { ...(await runSquid(world, server, text, dns)), caFile };
+  return { ...(await runSquid(world, server, text, [...TEST_NAMES, ...lines])), caFile };
 }
 
 /** The authority and the store of certificates, made by the commands that tools/integrations/squid/README.md gives. */

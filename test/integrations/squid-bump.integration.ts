@@ -3,135 +3,63 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowser } from './network/browser.ts';
-import { curlThrough, curlWords, get, type Result, runCurl, speak, type Way } from './network/client.ts';
-import {
-  createInternet,
-  hasNetwork,
-  INSIDE,
-  type Internet,
-  PUBLIC,
-  PUBLIC_TOO,
-  PUBLIC_V6,
-} from './network/internet.ts';
-import { createNames, type Names } from './network/names.ts';
-import {
-  atHome,
-  createTourJudge,
-  HOME,
-  JUDGED,
-  type Report,
-  STATUSES,
-  tourPages,
-  until,
-  wronglyReached,
-} from './network/tour.ts';
+import { curlThrough, curlWords, get, type Result, runCurl, speak, speakNested, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { HOME, STATUSES, until, wronglyReached } from './network/tour.ts';
+import { testTour, useTourWorld } from './network/tour-tests.ts';
 import { type RunningSquid, startSquidBump } from './proxies.ts';
-import { createJudge, createWorld, type Judge, put, TOOLS, verdict, type World } from './world.ts';
+import { createJudge, createWorld, put, TOOLS, verdict } from './world.ts';
 
 /** The word of a refusal in Squid's page. */
 const refusal = (reason: string): string => `pagegate refused this request: ${reason}`;
 
 describe.runIf(hasNetwork)('Squid with TLS opened', () => {
-  let world: World;
-  let judge: Judge;
-  let names: Names;
-  let internet: Internet;
+  const context = useTourWorld();
   let squid: RunningSquid & Way;
-  let report: Report = {};
   beforeAll(async () => {
-    world = await createWorld();
-    put(world, 'api.key', 'pg_test\n', 0o600);
-    names = await createNames({ 'good.example.com': PUBLIC, 'denied.example.com': PUBLIC_TOO });
-    const pages = tourPages((seen) => {
-      report = seen;
-    });
-    internet = await createInternet(world.folder, pages);
-    judge = await createTourJudge();
-    squid = await startSquidBump(world, `http://127.0.0.1:${judge.port}`, internet.caFile, [
-      'negative_dns_ttl 1 second',
-    ]);
-  });
-  afterAll(async () => {
-    await judge?.close();
-    await world?.close();
-    await internet?.close();
-    await names?.close();
-  });
-  beforeEach(() => {
-    internet.reached.length = 0;
-    internet.inside.length = 0;
-    judge.asked.length = 0;
-    names.asked.length = 0;
+    const lines = ['negative_dns_ttl 1 second'];
+    squid = await startSquidBump(
+      context.world,
+      `http://127.0.0.1:${context.judge.port}`,
+      context.internet.caFile,
+      lines,
+    );
   });
 
   const curl = (...words: string[]): Promise<Result> => curlThrough(squid, ...words);
 
-  describe('a browser on its tour', () => {
-    let asked: string[];
-    let reached: string[];
-    let inside: string[];
-    beforeAll(async () => {
-      const browser = createBrowser({ proxy: `http://127.0.0.1:${squid.port}`, caFile: squid.caFile });
-      try {
-        browser.open(`${HOME}/tour`);
-        const everything = Object.values(JUDGED).flat().map(atHome);
-        await until(() => Object.keys(report).length > 0);
-        await until(() => everything.every((line) => judge.asked.includes(line)));
-      } finally {
-        await browser.close();
-      }
-      asked = [...judge.asked];
-      reached = [...internet.reached];
-      inside = [...internet.inside];
-    });
-
-    test.each(Object.entries(JUDGED))('%s: judged', (_cell, lines) => {
-      expect(asked).toEqual(expect.arrayContaining(lines.map(atHome)));
-      const allowed = lines.filter((line) => !/denied|^POST \/ok|^PUT/.test(line)).map(atHome);
-      expect(reached).toEqual(expect.arrayContaining(allowed));
-    });
-
-    test('nothing that was refused reached a site', () => {
-      expect(reached.length).toBeGreaterThan(20);
-      expect(wronglyReached(reached)).toEqual([]);
-      expect(inside).toEqual([]);
-    });
-
+  testTour(context, { url: `${HOME}/tour`, proxy: () => squid }, (seen, report) => {
     test('the page sees 403, the layer and the note', () => {
       for (const name of ['fetch', 'post', 'put', ...STATUSES.map((status) => `redirect ${status}`)]) {
-        expect(report[name], name).toMatch(/^403 /);
-        expect(report[name], name).toContain(refusal('deny (rules/by_tour): note of by_tour'));
+        expect(report()[name], name).toMatch(/^403 /);
+        expect(report()[name], name).toContain(refusal('deny (rules/by_tour): note of by_tour'));
       }
-      expect(report).toMatchObject({
+      expect(report()).toMatchObject({
         xhr: 403,
         image: 'error',
         'image allowed': 'load',
         script: 'error',
         style: 'error',
       });
-      expect(report['worker']).toMatchObject({
+      expect(report()['worker']).toMatchObject({
         '/denied-worker': expect.stringMatching(/^403 /),
         '/ok-worker': expect.stringMatching(/^200 /),
       });
-      expect(report['post allowed']).toMatch(/^200 /);
-      for (const status of STATUSES) expect(report[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
+      expect(report()['post allowed']).toMatch(/^200 /);
+      for (const status of STATUSES) expect(report()[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
     });
 
     test('a header that would make another method of a read is taken out', () => {
-      expect(report['override']).toMatch(/^200 /);
-      expect(internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
+      expect(report()['override']).toMatch(/^200 /);
+      expect(context.internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
     });
 
     test('no WebSocket is opened', () => {
-      expect(report).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'error' });
-      expect(reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
-      expect(asked).toContain(`GET ${HOME}/denied-socket`);
-    });
-
-    test('no other service for a host is told of', () => {
-      expect(report['alt-svc']).toBeNull();
+      expect(report()).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'error' });
+      expect(seen.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
+      expect(seen.asked).toContain(`GET ${HOME}/denied-socket`);
     });
   });
 
@@ -152,14 +80,14 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
       expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
     }
-    expect(judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
-    expect(judge.asked).toContain('POST http://good.example.com/ok');
-    expect(wronglyReached(internet.reached)).toEqual([]);
+    expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
+    expect(context.judge.asked).toContain('POST http://good.example.com/ok');
+    expect(wronglyReached(context.internet.reached)).toEqual([]);
   });
 
   test('a note in markup stays text', async () => {
     const strict = await createJudge(() => verdict('deny', '<script>alert(1)</script>'));
-    const other = await startSquidBump(world, `http://127.0.0.1:${strict.port}`, internet.caFile);
+    const other = await startSquidBump(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile);
     const before = squid;
     squid = other;
     try {
@@ -173,21 +101,21 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
   });
 
   test('a site whose certificate is not its own is not reached', async () => {
-    names.set('wrong.example.net', PUBLIC);
+    context.names.set('wrong.example.net', PUBLIC);
     expect((await curl('https://wrong.example.net/ok')).status).toBe(503);
-    expect(internet.reached).toEqual([]);
+    expect(context.internet.reached).toEqual([]);
   });
 
   describe('where a name leads', () => {
     test.each(INSIDE)('%s: refused after the verdict', async (address) => {
-      names.set(`inside-${INSIDE.indexOf(address)}.example.com`, address);
+      context.names.set(`inside-${INSIDE.indexOf(address)}.example.com`, address);
       for (const scheme of ['http', 'https']) {
         const { status, body } = await curl(`${scheme}://inside-${INSIDE.indexOf(address)}.example.com/ok`);
         expect(status).toBe(403);
         expect(body).toContain('deny (gateway/inside_address)');
       }
-      expect(internet.reached).toEqual([]);
-      expect(internet.inside).toEqual([]);
+      expect(context.internet.reached).toEqual([]);
+      expect(context.internet.inside).toEqual([]);
     });
 
     test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1', '0'])(
@@ -195,31 +123,31 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       async (host) => {
         for (const scheme of ['http', 'https'])
           expect((await curl('-k', `${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
-        expect(internet.reached).toEqual([]);
-        expect(internet.inside).toEqual([]);
+        expect(context.internet.reached).toEqual([]);
+        expect(context.internet.inside).toEqual([]);
       },
     );
 
     test('a name that leads outside first and inside then (rebinding)', async () => {
-      names.set('rebind.example.com', PUBLIC);
+      context.names.set('rebind.example.com', PUBLIC);
       expect((await curl('https://rebind.example.com/ok')).status).toBe(200);
-      names.set('rebind.example.com', '127.0.0.1');
+      context.names.set('rebind.example.com', '127.0.0.1');
       await sleep(2_500);
       for (let i = 0; i < 3; i += 1) expect((await curl('https://rebind.example.com/ok')).status).toBe(403);
-      names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
+      context.names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
       expect((await curl('https://mixed.example.com/ok')).status).toBe(403);
-      expect(internet.reached).toEqual(['GET https://rebind.example.com/ok']);
-      expect(internet.inside).toEqual([]);
+      expect(context.internet.reached).toEqual(['GET https://rebind.example.com/ok']);
+      expect(context.internet.inside).toEqual([]);
     });
 
     test('an address of the other family is looked at, too', async () => {
-      names.set('six.example.com', PUBLIC_V6);
+      context.names.set('six.example.com', PUBLIC_V6);
       expect((await curl('https://six.example.com/ok')).status).toBe(200);
     });
 
     test('a name that is denied is not even looked up', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
-      expect(names.asked.filter((name) => name.includes('secret'))).toEqual([]);
+      expect(context.names.asked.filter((name) => name.includes('secret'))).toEqual([]);
     });
   });
 
@@ -246,8 +174,8 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     ['an inside place in the tunnel', get('/ok', '10.0.0.5'), good],
   ])('%s is refused', async (_name, text, tunnel = undefined) => {
     const answer = await speak(squid.port, text, tunnel);
-    expect(wronglyReached(internet.reached)).toEqual([]);
-    expect(internet.inside).toEqual([]);
+    expect(wronglyReached(context.internet.reached)).toEqual([]);
+    expect(context.internet.inside).toEqual([]);
     expect(answer).toMatch(/^HTTP\/1\.1 (?:4\d\d|5\d\d) /);
   });
 
@@ -256,10 +184,10 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     ['a tunnel to another site', { to: 'denied.example.com:443', name: 'denied.example.com' }],
     ['a tunnel to an inside place', { to: '10.0.0.5:443', name: 'good.example.com' }],
     ['a second Host header', good, 'Host: denied.example.com\r\n'],
-  ])('%s: what the request inside names is judged and fetched', async (_name, tunnel, more = '') => {
+  ])('%s: what the request inside context.names is judged and fetched', async (_name, tunnel, more = '') => {
     expect(await speak(squid.port, get('/ok', 'good.example.com', more), tunnel)).toMatch(/^HTTP\/1\.1 200 /);
-    expect(internet.reached).toEqual([`GET ${HOME}/ok`]);
-    expect(internet.inside).toEqual([]);
+    expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
+    expect(context.internet.inside).toEqual([]);
   });
 
   test.each([
@@ -267,16 +195,46 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a'],
     ['HTTP without TLS', 'GET /ok HTTP/1.1\r\nHost: good.example.com\r\n\r\n'],
   ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
-    const before = internet.connections();
+    const before = context.internet.connections();
     await speak(squid.port, text, { to: 'good.example.com:443' });
-    expect(internet.connections()).toBe(before);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
+    'a tunnel to %s inside a tunnel passes nothing on',
+    async (inner) => {
+      const before = context.internet.connections();
+      const text = get('/denied', 'denied.example.com');
+      const answer = await speakNested(squid.port, good, inner, text);
+      expect(answer).not.toMatch(/ 200 OK/);
+      expect(context.internet.connections()).toBe(before);
+      expect(context.internet.reached).toEqual([]);
+    },
+  );
+
+  test.each([
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
+    '\x00\x01\x02\x03\x04\r\n\r\n',
+    get('*', 'good.example.com'),
+    get('/ok', 'good.example.com').replace('HTTP/1.1', 'HTTP/9.9'),
+    get('/ok', ''),
+  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
+    const before = context.internet.connections();
+    await speak(squid.port, text, good);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test('a path that looks like a host is a path', async () => {
+    await speak(squid.port, get('//denied.example.com/', 'good.example.com'), good);
+    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 
   test('the authority is read by root alone, also when Squid reads its configuration again', async () => {
     const authority = statSync(squid.caFile.replace(/crt$/, 'pem'));
     expect([authority.uid, authority.mode & 0o777]).toEqual([0, 0o600]);
     const before = squid;
-    squid = await startSquidBump(world, `http://127.0.0.1:${judge.port}`, internet.caFile);
+    squid = await startSquidBump(context.world, `http://127.0.0.1:${context.judge.port}`, context.internet.caFile);
     try {
       squid.child.kill('SIGHUP');
       await until(() => readFileSync(squid.logFile, 'utf8').includes('Reconfiguring'));
@@ -291,15 +249,15 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     const rules = readFileSync(`${TOOLS}firewall/agents-through-proxy.nft`, 'utf8')
       .replace('{ "agent" }', '{ 64123 }')
       .replace('proxy_port = 3128', `proxy_port = ${squid.port}`)
-      .replace('pagegate_port = 8443', `pagegate_port = ${judge.port}`);
-    const file = put(world, 'rules.nft', rules);
+      .replace('pagegate_port = 8443', `pagegate_port = ${context.judge.port}`);
+    const file = put(context.world, 'rules.nft', rules);
     const asAgent = (...words: string[]): Promise<Result> => {
       const agent = ['--reuid=64123', '--regid=64123', '--clear-groups', 'curl', '--noproxy', ''];
       return runCurl('setpriv', [...agent, ...curlWords(squid, 4), ...words], process.env);
     };
     const through = ['-x', `http://127.0.0.1:${squid.port}`];
     expect((await asAgent('http://good.example.com/denied')).status, 'without it there is a way').toBe(200);
-    internet.reached.length = 0;
+    context.internet.reached.length = 0;
     execFileSync('nft', ['-f', file]);
     try {
       for (const url of [
@@ -312,7 +270,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       }
       expect((await asAgent(...through, `${HOME}/denied`)).status).toBe(403);
       expect((await asAgent(...through, `${HOME}/ok`)).status).toBe(200);
-      expect(internet.reached).toEqual([`GET ${HOME}/ok`]);
+      expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
       const asSquid = [
         '--reuid=proxy',
         '--regid=proxy',
@@ -329,23 +287,23 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     } finally {
       execFileSync('nft', ['delete', 'table', 'inet', 'pagegate']);
     }
-    expect(internet.inside).toEqual([]);
+    expect(context.internet.inside).toEqual([]);
   });
 
   describe('without a verdict', () => {
     const refused = async (reason: string): Promise<void> => {
-      const before = internet.connections();
+      const before = context.internet.connections();
       for (const origin of [HOME, 'http://good.example.com']) {
         const { status, body } = await curl(`${origin}/ok`);
         expect(status).toBe(403);
         expect(body).toContain(reason);
       }
-      expect(internet.connections(), 'no connection is made before the verdict').toBe(before);
+      expect(context.internet.connections(), 'no connection is made before the verdict').toBe(before);
     };
     const answering = async (answer: Parameters<typeof createJudge>[0], reason: string): Promise<void> => {
       const strict = await createJudge(answer);
       const before = squid;
-      squid = await startSquidBump(world, `http://127.0.0.1:${strict.port}`, internet.caFile);
+      squid = await startSquidBump(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile);
       await refused(reason).finally(async () => {
         squid = before;
         await strict.close();
@@ -362,10 +320,10 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     test('pagegate flags', () => answering(() => verdict('flag'), refusal('flag (rules/test): note of test')));
 
     test('pagegate is away, and comes back', async () => {
-      const { port } = judge;
-      await judge.close();
+      const { port } = context.judge;
+      await context.judge.close();
       await refused(refusal('error (')).finally(async () => {
-        judge = await createJudge(() => verdict('allow'), port);
+        context.judge = await createJudge(() => verdict('allow'), port);
       });
       expect((await curl(`${HOME}/ok`)).status).toBe(200);
     });
@@ -374,11 +332,13 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       const mine = await createWorld();
       try {
         put(mine, 'api.key', 'pg_test\n', 0o644);
-        const before = internet.connections();
+        const before = context.internet.connections();
         // Squid itself may end: it gives up a helper that does not start.
-        const started = await startSquidBump(mine, `http://127.0.0.1:${judge.port}`, internet.caFile).catch(
-          () => undefined,
-        );
+        const started = await startSquidBump(
+          mine,
+          `http://127.0.0.1:${context.judge.port}`,
+          context.internet.caFile,
+        ).catch(() => undefined);
         if (started !== undefined) {
           const way = [
             '-q',
@@ -394,7 +354,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
           const { status } = await runCurl('curl', [...way, `${HOME}/ok`], { PATH: process.env['PATH'] });
           expect(status).not.toBe(200);
         }
-        expect(internet.connections()).toBe(before);
+        expect(context.internet.connections()).toBe(before);
         const log = readdirSync(mine.folder).find((name) => name.startsWith('cache-'))!;
         const lines = readFileSync(join(mine.folder, log), 'utf8').split('\n');
         const said = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));

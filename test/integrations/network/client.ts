@@ -79,6 +79,26 @@ export function speak(port: number, text: string, tunnel?: Tunnel): Promise<stri
   });
 }
 
+/** A tunnel inside the TLS of a tunnel: what was sent into it, and what came back of it. */
+export function speakNested(port: number, outer: Required<Tunnel>, inner: string, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    let received = '';
+    const socket = connectTcp(port, '127.0.0.1');
+    socket.setTimeout(3_000, () => socket.destroy());
+    socket.on('error', () => {}).on('close', () => resolve(received));
+    socket.once('data', () => {
+      const tls = connectTls({ socket, servername: outer.name, rejectUnauthorized: false });
+      tls.on('error', () => {});
+      tls.on('data', (chunk) => {
+        if (received === '') tls.write(text);
+        received += chunk;
+      });
+      tls.write(`CONNECT ${inner} HTTP/1.1\r\nHost: ${inner}\r\n\r\n`);
+    });
+    socket.write(`CONNECT ${outer.to} HTTP/1.1\r\nHost: ${outer.to}\r\n\r\n`);
+  });
+}
+
 /** The text of a request that closes its connection. */
 export const get = (path: string, host: string, more = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${more}\r\n`;
