@@ -33,6 +33,7 @@
   seen['post allowed'] = await text('/write-post', { method: 'POST', body: 'x'.repeat(100_000) });
   seen['put'] = await text('/ok-put', { method: 'PUT', body: 'x' });
   seen['override'] = await text('/ok-override', { headers: { 'x-http-method-override': 'DELETE' } });
+  seen['rewrite'] = await text('/ok-rewrite', { headers: { 'x-original-url': '/denied', 'x-rewrite-url': '/denied' } });
   seen['beacon'] = navigator.sendBeacon('/ok-beacon', 'x');
 
   seen['image'] = await element('img', { src: '/denied.svg' });

@@ -98,6 +98,13 @@ export function testTour(context: TourWorld, tour: Tour, more: (seen: Seen, repo
       expect(inside).toEqual([]);
     });
 
+    test('a header that would make another URL of a read is taken out', () => {
+      expect(context.report()['rewrite']).toMatch(/^200 /);
+      const sent = Object.keys(context.internet.headersOf('/ok-rewrite') ?? {});
+      expect(sent).toContain('host');
+      expect(sent.filter((name) => /original|rewrite/.test(name))).toEqual([]);
+    });
+
     test('no other service for a host is told of', () => {
       expect(context.report()['alt-svc']).toBeNull();
     });

@@ -747,6 +747,9 @@ class Opener(Case):
         self.assertOpenRefused(urllib.request.Request(self.at("good.example"), data=b"x"), opener=opener)
         for method in ("POST", "post", "PUT", "DELETE", "HEAD"):
             self.assertOpenRefused(urllib.request.Request(self.at("good.example"), method=method), opener=opener)
+        hidden = urllib.request.Request(self.at("good.example"), headers={"X-HTTP-Method": "GET"})
+        hidden.add_unredirected_header("X-HTTP-Method", "DELETE")
+        self.assertOpenRefused(hidden, opener=opener)
         for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
             self.assertOpenRefused(urllib.request.Request(self.at("good.example"), headers={name: "DELETE"}), opener=opener)
         self.assertEqual(self.origin.connections, 0)
@@ -863,6 +866,11 @@ class Opener(Case):
         request = urllib.request.Request(here)
         request.selector = "/login"
         self.assertOpenRefused(request, "host_header")
+        request = urllib.request.Request(here, headers={"Host": f"good.example:{self.origin.port}"})
+        request.add_unredirected_header("Host", "bad.example")
+        self.assertOpenRefused(request, "host_header")
+        for name in ("X-Original-URL", "X-Rewrite-Url"):
+            self.assertOpenRefused(urllib.request.Request(here, headers={name: "/login"}), "host_header")
         opener = self.opener()
         opener.add_handler(urllib.request.ProxyHandler({"http": f"http://127.0.0.1:{self.origin.port}"}))
         self.assertOpenRefused(here, "host_header", opener)

@@ -24,7 +24,7 @@ from typing import Any, List, Optional, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
 
-from pagegate_guard import OVERRIDES, Decision, Guard, RefusedError, is_plain_url, refusal_text  # noqa: E402
+from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, is_plain_url, refusal_text  # noqa: E402
 
 try:
     from mitmproxy import http, master, options, version
@@ -140,7 +140,7 @@ class Pagegate:
                 # Another protocol could not be judged inside.
                 request.headers.pop("upgrade")
                 request.headers.pop("http2-settings", None)
-        for name in ("proxy-authorization", "proxy-connection"):
+        for name in ("proxy-authorization", "proxy-connection", *REWRITES):
             request.headers.pop(name, None)
         for method in methods:
             await asyncio.get_running_loop().run_in_executor(self._threads, self._guard.enforce, url, method)

@@ -34,7 +34,7 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "RefusedError", "is_plain_url", "is_public_address", "refusal_text"]
+__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "REWRITES", "RefusedError", "is_plain_url", "is_public_address", "refusal_text"]
 
 _failures = logging.getLogger("pagegate_guard")
 
@@ -48,7 +48,7 @@ GUARD_IDS: Mapping[str, str] = {
     "wrong_domain": "The answer is about another domain than the one asked about.",
     "bad_request": "The URL or the method cannot be asked about: it is too long, or not one.",
     "inside_address": "The host leads to an address that is not public. This is policy: a retry will not help.",
-    "host_header": "The request names another host than its URL does. This is policy: a retry will not help.",
+    "host_header": "A header of the request names another place than its URL does. This is policy: a retry will not help.",
     "request_target": "Only plain http and https URLs can be fetched: ASCII, without user name, the host in punycode. "
     "Write the URL in that form.",
     "refused_here": "This gateway refuses the host without asking. This is policy: a retry will not help.",
@@ -74,6 +74,8 @@ _PLAIN_URL = re.compile(r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*\.?")
 #: Headers by which a request asks to be taken for one with another method.
 OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
+#: Headers by which some servers are told another URL than the one in the request line.
+REWRITES = frozenset(("x-original-url", "x-rewrite-url"))
 # Ids of the shipped rules that say that the URL, or the host, carries data out.
 _CARRIERS = frozenset(("secret_in_url", "dns_tunnel"))
 _KNOWN_METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split())
@@ -673,8 +675,10 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         if (request.type, request.host, request.selector) != (plain.type, plain.host, plain.selector):
             raise self._guard.refuse(url, method, "host_header")
         methods = [method]
-        for name, value in request.header_items():
-            if name.lower() == "host" and str(value).strip().lower() != plain.host.lower():
+        # Both kinds of headers are sent, and of one that is in both, not the one that header_items tells.
+        for name, value in [*request.headers.items(), *request.unredirected_hdrs.items()]:
+            is_other_host = name.lower() == "host" and str(value).strip().lower() != plain.host.lower()
+            if is_other_host or name.lower() in REWRITES:
                 raise self._guard.refuse(url, method, "host_header")
             if name.lower() in OVERRIDES:
                 methods.append(str(value).strip())
