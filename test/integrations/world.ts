@@ -134,7 +134,9 @@ export async function createJudge(answer: (url: string, method: string) => Answe
     if (given === 'hang up') request.socket.destroy();
     else {
       const body = given.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
-      response.writeHead(given.status, { 'content-type': 'application/json' }).end(body);
+      // As pagegate does with what is to be asked again later.
+      const retry = given.status === 429 || given.status === 503 ? { 'retry-after': '30' } : {};
+      response.writeHead(given.status, { 'content-type': 'application/json', ...retry }).end(body);
     }
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
