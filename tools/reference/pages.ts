@@ -2,6 +2,7 @@
 import { commandTables } from './commands.ts';
 import { errorPageTables } from './errors.ts';
 import { limitTables } from './limits.ts';
+import { logEventTables, metricTables } from './monitoring.ts';
 import { settingTables } from './settings.ts';
 import { vocabularyTables } from './vocabulary.ts';
 
@@ -13,6 +14,8 @@ export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/configuration.md': settingTables,
   'docs/errors.md': errorPageTables,
   'docs/limits.md': limitTables,
+  'docs/log-events.md': logEventTables,
+  'docs/metrics.md': metricTables,
   'docs/vocabulary.md': vocabularyTables,
 };
 
