@@ -1,8 +1,7 @@
 /** The 30-day quota cycle: cycle n covers [start + n·30 d, start + (n+1)·30 d), in whole seconds, UTC. */
-import { LIMITS } from '../limits.ts';
 
 /** Length of a cycle, in seconds. */
-export const CYCLE_SECONDS = LIMITS.cycleSeconds.value;
+export const CYCLE_SECONDS = 30 * 86_400;
 
 /** The cycle that a moment falls into; never below 0, so that a clock before the start opens no cycle of its own. */
 export function cycleAt(anchorSeconds: number, nowSeconds: number): number {
