@@ -385,6 +385,14 @@ const ACCOUNTS = table({
     message:
       'The clock is far ahead of the latest moment that the ledger has seen, and a cycle that it opens could not be closed.',
   },
+  bad_ledger_url: {
+    exit: EXIT.bad_input,
+    message: 'The address of the ledger in PostgreSQL is not understood; nothing was opened.',
+  },
+  ledger_moved: {
+    exit: EXIT.refused,
+    message: 'This ledger was moved and is not used any more; open the one that it was moved to.',
+  },
   ledger_in_use: {
     exit: EXIT.busy,
     message: 'Another server keeps this ledger; stop it first, or give this one a state_dir of its own.',

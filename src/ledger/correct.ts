@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs';
 import { lockFile } from '../platform/libc.ts';
 import type { Ledger } from './ledger.ts';
 import { openWriterLock } from './store/identity.ts';
+import { SqliteStore } from './store/sqlite-store.ts';
 import { Reserver } from './writer/reserver.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -14,6 +15,8 @@ const STEP_MS = 20;
  * @returns false where the ledger writer could not do it yet; it goes on trying.
  */
 export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
+  // Elsewhere they take effect with their transaction.
+  if (!(ledger.store instanceof SqliteStore)) return true;
   const lock = openWriterLock(file);
   try {
     if (lockFile(lock, 'exclusive')) {

@@ -6,7 +6,7 @@ import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { type Counters, REFUSED, STATE } from './counters/counters.ts';
 import { type OpenCounters, openCounters } from './counters/location.ts';
-import { type Account, type CycleUsage, type QuotaView, quotaView } from './quota.ts';
+import { type Account, type CycleUsage, planIn, type QuotaView, quotaView } from './quota.ts';
 import { hashApiKey, isApiKeyShaped } from './store/api-key.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { readIdentity, refuseForeignLedger } from './store/identity.ts';
@@ -55,6 +55,8 @@ interface Waiting {
 
 const STARTING = 'The ledger writer is starting.';
 const UNKNOWN: AuthResult = { kind: 'unknown' };
+/** A node's copy of the keys is complete where the fleet's ledger was heard so lately, in milliseconds. */
+const FRESH_MS = 5_000;
 const WAIT_TIMEOUT_MS = LIMITS.reservationWaitMs.value;
 const TICK_MS = 100;
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
@@ -125,7 +127,7 @@ export class Meter {
     if (known === undefined) {
       if (!isApiKeyShaped(key)) return UNKNOWN;
       known = this.#lookUp(hash);
-      if (known === undefined) return UNKNOWN;
+      if (known === undefined) return this.#unknown();
     }
     if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#latest())) return UNKNOWN;
     return known;
@@ -133,11 +135,15 @@ export class Meter {
 
   /** What is left now, without charging. @throws PagegateError ledger_unavailable */
   quotaLeft(account: Account): QuotaView {
-    const slot = this.#counters.view(account.id);
+    const counters = this.#counters;
+    const slot = counters.view(account.id);
     const used: CycleUsage =
       slot === undefined
         ? this.#openReading().read.cycleUsage(account.id)
         : { cycle: slot.cycle, used: slot.reserved - slot.left };
+    // A slot's limit is without what other nodes have used.
+    const others = slot === undefined || counters.isAlone ? 0 : (planIn(account, slot.cycle)?.limit ?? 0) - slot.limit;
+    if (others !== 0) return quotaView(account, { ...used, used: Math.max(0, used.used + others) }, this.#seconds());
     return quotaView(account, used, this.#seconds());
   }
 
@@ -145,6 +151,7 @@ export class Meter {
   charge({ id, state, anchor }: Account): ChargeOutcome {
     if (state !== 'active' || anchor === null) return 'not_activated';
     const counters = this.#counters;
+    if (!counters.isHeard(this.#now())) return 'ledger_unavailable';
     const left = counters.charge(id, anchor, this.#seconds());
     if (left >= 0) {
       if (counters.isLow) this.#ask(id);
@@ -171,7 +178,7 @@ export class Meter {
       return { ready: false, reason: STARTING, commits: 0, commitMs: 0, walBytes: 0, waiting };
     const { commits, commitMs, walBytes } = counters.status;
     const stalled = this.#isStalled ? `The ledger writer has not answered for ${this.#timeoutMs} ms.` : '';
-    const reason = counters.state === STATE.failed ? counters.reason : stalled;
+    const reason = counters.state === STATE.failed ? counters.reason : this.#staleness() || stalled;
     return { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
   }
 
@@ -249,8 +256,24 @@ export class Meter {
     for (const resolve of idle) resolve();
   }
 
+  /** On the clock of the ledger. */
   #seconds(): number {
-    return Math.floor(this.#now() / 1000);
+    return Math.floor((this.#now() + this.#counters.clockOffsetMs) / 1000);
+  }
+
+  /** A node's copy of the keys may miss a new one: that is no 401. @throws PagegateError ledger_unavailable */
+  #unknown(): AuthResult {
+    if (this.#counters.isHeard(this.#now(), FRESH_MS)) return UNKNOWN;
+    throw new PagegateError('ledger_unavailable', this.#staleness());
+  }
+
+  /** Why a node does not answer; empty where it does, and on a host of its own. */
+  #staleness(): string {
+    const counters = this.#mapped?.counters;
+    if (counters === undefined || counters.isHeard(this.#now())) return '';
+    const seconds = Math.floor((this.#now() - counters.fleet.heardMs) / 1000);
+    const since = counters.fleet.heardMs === 0 ? 'yet' : `for ${seconds} s`;
+    return `The fleet’s ledger was not heard ${since}. ${counters.reason}`.trimEnd();
   }
 
   /** The latest second seen by anybody: a clock that was set back makes no key valid again. */

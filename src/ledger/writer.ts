@@ -10,10 +10,25 @@ import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import type { EngineSource } from './postgres/engine.ts';
+
+/** How a node belongs to its fleet. */
+export interface FleetMember {
+  readonly engine: EngineSource;
+  /** What people call this node. */
+  readonly nodeName: string;
+  /** After so many seconds without the fleet's ledger the node stops answering. */
+  readonly maxStalenessSeconds: number;
+  /** The program's version. */
+  readonly program: string;
+  /** The link to the generation that is served. */
+  readonly currentLink: string;
+}
 
 export interface LedgerWriterOptions {
-  /** The SQLite file. */
+  /** The SQLite file; a node's copy where there is a fleet. */
   readonly file: string;
+  readonly fleet?: FleetMember;
   /**
    * Time without a heartbeat after which the ledger writer is killed and started again, in milliseconds; 10,000 unless told otherwise. It is
    * doubled after each such end in a row, up to 16 times: restarts must not make a slow disk slower.
@@ -107,7 +122,12 @@ class LedgerWriterProcess implements LedgerWriter {
   /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const options: LedgerWriterOptions = { file: this.#options.file, standsBy: this.#standsBy };
+      const { file, fleet } = this.#options;
+      const options: LedgerWriterOptions = {
+        file,
+        standsBy: this.#standsBy,
+        ...(fleet === undefined ? {} : { fleet }),
+      };
       this.#killedBecause = undefined;
       const startedMs = performance.now();
       const factor = timeoutFactor(this.#timeouts);

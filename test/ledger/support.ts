@@ -133,9 +133,9 @@ export class TestReserver extends Reserver {
     for (const link of this.links) link.reconnect();
   }
 
-  override close(): void {
+  override close(): boolean {
     this.#isClosed = true;
-    super.close();
+    return super.close();
   }
 
   end(): void {

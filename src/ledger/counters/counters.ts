@@ -18,13 +18,15 @@ export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT
 
 const MAGIC = 0x54436770;
 /** The version of the layout. Processes that share counters must agree on it. */
-const COUNTERS_VERSION = 2;
+const COUNTERS_VERSION = 3;
 
 /** Indexes of 32-bit fields in the header. The owner has 48 bytes. */
 const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 18, lastSeenSeconds: 19 } as const;
 const OWNER_SIZE_BYTES = 48;
 /** Index of the first of four 64-bit floats in the header. */
 const STATUS_AT = 16;
+/** Index of the first of five 64-bit floats in the header, which tell of a fleet's ledger. */
+const FLEET_AT = 20;
 const REASON_OFFSET = 1024;
 const REASON_MAX_BYTES = 1022;
 
@@ -53,6 +55,29 @@ export interface WriterStatus {
   /** Size of the write-ahead log. */
   readonly walBytes: number;
 }
+
+/** How a node follows its fleet's ledger. */
+export interface FleetStatus {
+  /** When it was last heard, in milliseconds since 1970 on this host's clock. */
+  readonly heardMs: number;
+  /** What to add to this host's clock, in milliseconds. */
+  readonly clockOffsetMs: number;
+  /** After so many milliseconds unheard a node stops answering; 0 on a host of its own. */
+  readonly maxStalenessMs: number;
+  /** Lookups that the node may spend without asking, over all accounts. */
+  readonly held: number;
+  /** 1 while nothing is granted because commits were lost. */
+  readonly learning: number;
+}
+
+/** A host of its own. */
+export const NO_FLEET: FleetStatus = {
+  heardMs: 0,
+  clockOffsetMs: 0,
+  maxStalenessMs: 0,
+  held: 0,
+  learning: 0,
+};
 
 /** What the ledger writer says of an account in its cycle. */
 export interface Reservation {
@@ -178,6 +203,34 @@ export class Counters {
 
   set status({ heartbeatMs, commits, commitMs, walBytes }) {
     this.#floats.set([heartbeatMs, commits, commitMs, walBytes], STATUS_AT);
+  }
+
+  /** How the fleet's ledger is followed. */
+  get fleet(): FleetStatus {
+    const [heardMs = 0, clockOffsetMs = 0, maxStalenessMs = 0, held = 0, learning = 0] = this.#floats.subarray(
+      FLEET_AT,
+      FLEET_AT + 5,
+    );
+    return { heardMs, clockOffsetMs, maxStalenessMs, held, learning };
+  }
+
+  set fleet({ heardMs, clockOffsetMs, maxStalenessMs, held, learning }) {
+    this.#floats.set([heardMs, clockOffsetMs, maxStalenessMs, held, learning], FLEET_AT);
+  }
+
+  /** Whether a node has heard its fleet's ledger lately; always true on a host of its own. Cheap. */
+  isHeard(nowMs: number, withinMs = this.#floats[FLEET_AT + 2]!): boolean {
+    return this.#floats[FLEET_AT + 2] === 0 || nowMs - this.#floats[FLEET_AT]! <= withinMs;
+  }
+
+  /** Whether this is a host of its own, not a node of a fleet. */
+  get isAlone(): boolean {
+    return this.#floats[FLEET_AT + 2] === 0;
+  }
+
+  /** What to add to this host's clock, in milliseconds. */
+  get clockOffsetMs(): number {
+    return this.#floats[FLEET_AT + 1]!;
   }
 
   /** Why the state is `failed`, in words. */

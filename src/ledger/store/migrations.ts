@@ -111,6 +111,12 @@ CREATE TRIGGER meters_use_what_is_reserved BEFORE UPDATE ON meters WHEN NEW.used
 CREATE TRIGGER accounts_have_meters AFTER INSERT ON accounts BEGIN INSERT INTO meters (account_id) VALUES (NEW.id); END;
 -- Number of the latest commit of the ledger writer.
 ALTER TABLE ledger ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+-- Where the ledger was moved to; it is not served from here any more.
+ALTER TABLE ledger ADD COLUMN moved_to TEXT;
+-- In a node's copy: whose copy it is, how often the engine has lost commits, and how often the node's ledger writer was started.
+ALTER TABLE ledger ADD COLUMN fleet_id TEXT;
+ALTER TABLE ledger ADD COLUMN history INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ledger ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
 -- Corrections that the ledger writer has not applied yet.
 CREATE TABLE corrections (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

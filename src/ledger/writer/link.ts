@@ -35,7 +35,7 @@ export interface WorkersLink {
 /** Listens for workers. `onAsk` runs once for all that asked in the same turn; its end answers them. */
 export async function listenForWorkers(
   ledgerFile: string,
-  onAsk: (accountIds: ReadonlySet<number>) => void,
+  onAsk: (accountIds: ReadonlySet<number>) => Promise<void> | boolean,
 ): Promise<WorkersLink> {
   const workers = new Set<Socket>();
   const asking = new Set<Socket>();
@@ -48,8 +48,9 @@ export async function listenForWorkers(
     const ids = accountIds;
     asking.clear();
     accountIds = new Set();
-    onAsk(ids);
-    answer(waiting);
+    const looked = onAsk(ids);
+    if (looked instanceof Promise) void looked.then(() => answer(waiting));
+    else answer(waiting);
   };
   const server = createServer({ noDelay: true }, (socket) => {
     workers.add(socket);

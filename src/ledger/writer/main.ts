@@ -6,6 +6,10 @@ import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
+import { FleetAgent, FleetBook } from '../fleet/agent.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/copy.ts';
+import { connectEngine } from '../postgres/connect.ts';
+import { readEngine } from '../postgres/engine.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
 import { listenForWorkers, type WorkersLink } from './link.ts';
@@ -15,6 +19,8 @@ const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
 const CHANGES_MS = 25;
 const LOCK_TIMEOUT_MS = 5_000;
+/** How long an end waits for the fleet's ledger; what could not be said is said at the next start. */
+const LEAVE_MS = 1_500;
 /** How soon a lock that was given up is noticed: the time that nobody reserves while one ledger writer follows another. */
 const LOCK_STEP_MS = 10;
 
@@ -55,11 +61,15 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   process.on('message', endNow);
   await takeLock(options.file, standsBy);
   process.off('message', endNow);
+  if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
   const onNewCounters = (): void => workers?.reconnectAll();
-  const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy });
+  const book = options.fleet === undefined ? undefined : new FleetBook(options.fleet.maxStalenessSeconds);
+  const granting = book === undefined ? {} : { now: book.now, allowance: book.allowance, fleet: book.status };
+  const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;
   reserver.open();
-  workers = await listenForWorkers(options.file, (ids) => reserver.reserve(ids));
+  const agent = book === undefined ? undefined : startAgent(options, book, reserver);
+  workers = await listenForWorkers(options.file, (ids) => agent?.reserve(ids) ?? reserver.reserve(ids));
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
     const { ready, reason } = reserver.state;
@@ -77,12 +87,36 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
   process.on('message', (message) => {
     if (message !== 'stop' && message !== 'hand_over') return;
+    void end(message).finally(() => process.exit(0));
+  });
+  const end = async (how: 'stop' | 'hand_over'): Promise<void> => {
+    // The successor's session can begin when this one has ended; until then this one reserves.
+    if (how === 'hand_over') await agent?.leave({ limitMs: LEAVE_MS });
     clearInterval(timer);
     clearInterval(changes);
-    if (message === 'stop') reserver.close();
-    else reserver.handOver();
-    process.exit(0);
+    if (how === 'hand_over') return reserver.handOver();
+    const standing = reserver.standing({ all: true });
+    if (reserver.close()) await agent?.leave({ standing, limitMs: LEAVE_MS });
+  };
+}
+
+/** Begins to talk to the fleet's ledger. */
+function startAgent({ file, fleet }: LedgerWriterOptions, book: FleetBook, reserver: Reserver): FleetAgent {
+  const { engine, ...member } = fleet!;
+  const agent = new FleetAgent(book, {
+    ...member,
+    reserver,
+    copy: new FleetCopy(file),
+    connect: () => connectEngine(readEngine(engine)),
+    onFenced: () => {
+      // The parent starts a ledger writer that begins anew.
+      reserver.forfeit();
+      beginAnew(file, Date.now());
+      process.exit(1);
+    },
   });
+  agent.start();
+  return agent;
 }
 
 try {

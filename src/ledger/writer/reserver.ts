@@ -7,7 +7,7 @@
  */
 import { PagegateError } from '../../errors.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
-import { type Counters, SLOT_COUNT, type SlotView, STATE, type State } from '../counters/counters.ts';
+import { type Counters, type FleetStatus, NO_FLEET, SLOT_COUNT, type SlotView, STATE, type State } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import { type Account, planIn } from '../quota.ts';
@@ -32,6 +32,26 @@ const BUSY_TIMEOUT_MS = 4_000;
 /** How often the latest second seen is written down, in seconds. */
 const SAVE_SEEN_SECONDS = 60;
 
+/** How much of an account's cycle this host may reserve. */
+export interface Allowance {
+  /** Lookups of the cycle for this host and those that nobody has used: the limit, less what other hosts have used. */
+  readonly limit: number;
+  /** Lookups that this host may reserve without asking further. */
+  readonly granted: number;
+}
+
+/** An account as it stands at this moment. */
+export interface Standing {
+  readonly account: Account;
+  readonly cycle: number;
+  readonly used: number;
+  readonly reserved: number;
+  /** Lookups charged on this host ever. */
+  readonly total: number;
+  /** The recent rate. */
+  readonly perSecond: number;
+}
+
 export interface ReserverOptions {
   /** The SQLite file. */
   readonly file: string;
@@ -43,6 +63,10 @@ export interface ReserverOptions {
   readonly onNewCounters?: () => void;
   /** It follows one that handed over: what was used meanwhile is no recovery. */
   readonly isSuccession?: boolean;
+  /** Who grants lookups to this host; the account's limit alone unless told otherwise. */
+  readonly allowance?: (account: Account, cycle: number) => Allowance;
+  /** How the fleet's ledger is followed; a host of its own unless told otherwise. */
+  readonly fleet?: () => FleetStatus & { readonly problem: string };
 }
 
 interface Opened {
@@ -186,8 +210,9 @@ export class Reserver {
     }
   }
 
-  /** Commits exactly what was used, and gives the rest back; the workers must have ended. */
-  close(): void {
+  /** Commits exactly what was used, and gives the rest back; the workers must have ended. Returns whether that is durable. */
+  close(): boolean {
+    let isDurable = false;
     if (this.#opened !== undefined && this.#mapped !== undefined) {
       const { counters } = this.#mapped;
       const { ledgerId } = this.#opened;
@@ -198,15 +223,55 @@ export class Reserver {
         return [{ meter, row: { ...row, reserved: row.used } }];
       });
       // Then the ledger knows all, and the counters hold nothing more.
-      if (this.#commit(steps)) removeCounters(this.#options.file, ledgerId);
+      isDurable = this.#commit(steps);
+      if (isDurable) removeCounters(this.#options.file, ledgerId);
     }
     this.abandon();
+    return isDurable;
   }
 
   /** Commits what was used by now and lets go of the ledger; workers go on charging what is reserved, and the successor goes on from there. */
   handOver(): void {
     const active = [...this.#meters.values()].filter(({ isActive }) => isActive);
     if (this.#opened !== undefined) this.#commit(active.flatMap((meter) => this.#next(meter, true) ?? []));
+    this.abandon();
+  }
+
+  /** The accounts that somebody may be spending, exact at this moment; or all that have spent anything in their cycle. */
+  standing({ all = false } = {}): Standing[] {
+    const counters = this.#mapped?.counters;
+    return [...this.#meters.values()].flatMap((meter) => {
+      const { id, account, row, rate, isActive } = meter;
+      const slot = counters?.view(id);
+      if (!(isActive || (all && row.reserved > 0)) || slot === undefined || slot.cycle !== row.cycle) return [];
+      const { cycle, reserved } = row;
+      const used = Math.max(row.used, slot.reserved - slot.left);
+      return [{ account, cycle, used, reserved, total: row.total + used - row.used, perSecond: rate.perSecond }];
+    });
+  }
+
+  /**
+   * Gives up what is reserved for accounts and not used; nobody spends more of it until {@link reserve} is asked again.
+   *
+   * @returns whether that is durable: only then others may have it.
+   */
+  giveBack(accountIds: Iterable<number>): boolean {
+    if (this.#opened === undefined || this.#mapped === undefined) return false;
+    const { counters } = this.#mapped;
+    const steps = [...accountIds].flatMap((id): Step[] => {
+      const meter = this.#meters.get(id);
+      const slot = meter === undefined ? undefined : counters.take(id);
+      if (meter === undefined || slot === undefined || slot.cycle !== meter.row.cycle) return [];
+      const row = this.#usedBy(meter, slot);
+      return [{ meter, row: { ...row, reserved: row.used } }];
+    });
+    return this.#commit(steps);
+  }
+
+  /** Ends all charging from what is reserved, for good: it is not this host's any more. */
+  forfeit(): void {
+    this.#withdraw();
+    if (this.#opened !== undefined) removeCounters(this.#options.file, this.#opened.ledgerId);
     this.abandon();
   }
 
@@ -309,7 +374,7 @@ export class Reserver {
     }
     const slot = known === undefined ? undefined : this.#mapped?.counters.view(id);
     if (known === undefined || slot === undefined) return;
-    const limit = this.#limit(known, slot.cycle);
+    const { limit } = this.#allowance(account, slot.cycle);
     if (limit !== slot.limit) this.#mapped?.counters.publish(id, { ...slot, limit }, 0);
   }
 
@@ -320,12 +385,13 @@ export class Reserver {
 
   /** Publishes an account without anything to spend. */
   #reset({ id, account, row }: Meter): void {
-    const limit = planIn(account, row.cycle)?.limit ?? 0;
+    const { limit } = this.#allowance(account, row.cycle);
     this.#mapped?.counters.reset(id, { cycle: row.cycle, limit, reserved: row.used, left: 0 });
   }
 
-  #limit({ account }: Meter, cycle: number): number {
-    return planIn(account, cycle)?.limit ?? 0;
+  #allowance(account: Account, cycle: number): Allowance {
+    const limit = planIn(account, cycle)?.limit ?? 0;
+    return this.#options.allowance?.(account, cycle) ?? { limit, granted: limit };
   }
 
   /** The row with what a slot says was used in its cycle. */
@@ -346,13 +412,13 @@ export class Reserver {
     const row = this.#usedBy(meter, slot);
     meter.rate.observe(row.used, this.#now());
     const cycle = Math.max(row.cycle, cycleAt(account.anchor!, this.#seconds()));
-    const limit = this.#limit(meter, cycle);
+    const { limit, granted } = this.#allowance(account, cycle);
     const usage = row === before ? undefined : { meter, row };
     if (account.state !== 'active' || this.#clockProblem() !== undefined) return usage;
-    if (cycle > row.cycle) return this.#nextCycle(meter, cycle, limit);
+    if (cycle > row.cycle) return this.#nextCycle(meter, cycle, { limit, granted });
     const block = blockSize(meter.rate.perSecond, limit);
     const isLow = 2 * (row.reserved - row.used) <= block;
-    const reserved = isLow ? Math.max(row.reserved, Math.min(row.used + block, limit)) : row.reserved;
+    const reserved = isLow ? Math.max(row.reserved, Math.min(row.used + block, granted)) : row.reserved;
     const published = slot.cycle === cycle ? slot.reserved : row.used;
     const isPublished = reserved === published && slot.cycle === cycle && limit === slot.limit;
     if (isPublished && !isAsked) return usage;
@@ -368,12 +434,12 @@ export class Reserver {
   }
 
   /** Only here a cycle begins, and with it its first block: nothing is reserved before the boundary. */
-  #nextCycle(meter: Meter, cycle: number, limit: number): Step {
+  #nextCycle(meter: Meter, cycle: number, { limit, granted }: Allowance): Step {
     const { counters } = this.#mapped!;
     const over = counters.take(meter.id);
     if (over === undefined) return this.#repair(meter);
     const row = this.#usedBy(meter, over);
-    const reserved = Math.min(blockSize(meter.rate.perSecond, limit), limit);
+    const reserved = Math.min(blockSize(meter.rate.perSecond, limit), granted);
     const publish = (): void => void counters.publish(meter.id, { cycle, limit, reserved }, reserved);
     return { meter, row: { ...row, cycle, used: 0, reserved }, publish };
   }
@@ -497,8 +563,11 @@ export class Reserver {
       commitMs: this.#commitMs,
       walBytes: watch?.logSizeBytes() ?? 0,
     };
+    const fleet = this.#options.fleet?.();
+    counters.fleet = fleet ?? NO_FLEET;
+    const reason = this.#reason || (fleet?.problem ?? '');
     counters.lastSeenSeconds = Math.max(this.#lastSeen, this.#clockProblem() === undefined ? this.#seconds() : 0);
-    if (counters.reason !== this.#reason) counters.reason = this.#reason;
+    if (counters.reason !== reason) counters.reason = reason;
     counters.state = this.#state;
     if (this.#opened !== undefined && this.#revision !== counters.revision) counters.revision = this.#revision;
   }

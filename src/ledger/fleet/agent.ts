@@ -1,0 +1,382 @@
+/**
+ * A node's side of the fleet, in its ledger writer: it has blocks granted by the engine, which the node's reserver then reserves and its
+ * workers spend; reports what was spent; and keeps the node's copy of accounts and keys.
+ *
+ * One message is under way at a time. It tells all that may have changed, so that nothing depends on an answer that was lost.
+ */
+import { randomBytes } from 'node:crypto';
+import { readlinkSync } from 'node:fs';
+import { basename } from 'node:path';
+import { PagegateError } from '../../errors.ts';
+import type { FleetStatus } from '../counters/counters.ts';
+import { dayOf } from '../cycle.ts';
+import type { Engine } from '../postgres/engine.ts';
+import { prepareSchema } from '../postgres/schema.ts';
+import type { SyncItem, SyncReply, SyncRefusal } from '../postgres/sync.ts';
+import { type Account, planIn } from '../quota.ts';
+import type { Allowance, Reserver, Standing } from '../writer/reserver.ts';
+import type { FleetCopy } from './copy.ts';
+
+/** How often a node is heard when nothing happens; less than the engine takes it to live. */
+const SYNC_MS = 1_000;
+/** How soon it asks again while requests wait. */
+const URGENT_MS = 50;
+/** At least so long after a failure; doubled with each. */
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 2_000;
+/** A worker's question is answered after this at the latest, whether or not something was granted. */
+const ANSWER_MS = 250;
+/** A block lasts about so long at the account's recent rate, in seconds; asked for when half is left. */
+const BLOCK_SECONDS = 4;
+const BLOCK_MIN = 64;
+/** What an account has not used for so long is given back. */
+const IDLE_MS = 30_000;
+/** A session that stays busy so long is alive elsewhere: this one runs on a copy. */
+const BUSY_MS = 10_000;
+/** Accounts in one message. */
+const BATCH = 2_000;
+
+export interface FleetAgentOptions {
+  readonly copy: FleetCopy;
+  readonly reserver: Reserver;
+  readonly connect: () => Promise<Engine>;
+  /** What people call this node. */
+  readonly nodeName: string;
+  readonly maxStalenessSeconds: number;
+  /** The program's version. */
+  readonly program: string;
+  /** The link to the generation that is served. */
+  readonly currentLink?: string;
+  /** The node's state is not its own any more: it must begin anew. */
+  readonly onFenced: (why: SyncRefusal) => void;
+}
+
+/** What the node holds of an account's cycle. */
+interface Held {
+  cycle: number;
+  granted: number;
+  others: number;
+  used: number;
+  /** When `used` last moved, in milliseconds of this process. */
+  movedMs: number;
+  /** What the engine was told last. */
+  toldGranted: number;
+  toldUsed: number;
+}
+
+/** Grants of the engine as the reserver asks for them; there before both. */
+export class FleetBook {
+  readonly held = new Map<number, Held>();
+  offsetMs = 0;
+  heardMs = 0;
+  heardAtMs = 0;
+  isLearning = false;
+  problem = 'The fleet’s ledger was not asked yet.';
+  readonly #maxStalenessMs: number;
+
+  constructor(maxStalenessSeconds: number) {
+    this.#maxStalenessMs = maxStalenessSeconds * 1_000;
+  }
+
+  /** The engine's clock, in milliseconds since 1970. */
+  readonly now = (): number => Date.now() + this.offsetMs;
+
+  readonly allowance = (account: Account, cycle: number): Allowance => {
+    const limit = planIn(account, cycle)?.limit ?? 0;
+    const held = this.held.get(account.id);
+    return held?.cycle === cycle ? { limit: Math.max(0, limit - held.others), granted: held.granted } : { limit, granted: 0 };
+  };
+
+  readonly status = (): FleetStatus & { problem: string } => {
+    // A clock that was set back makes nothing younger.
+    if (this.heardMs > 0) this.heardMs = Math.min(this.heardMs, Date.now() - (performance.now() - this.heardAtMs));
+    let held = 0;
+    for (const { granted, used } of this.held.values()) held += granted - used;
+    return {
+      heardMs: this.heardMs,
+      clockOffsetMs: this.offsetMs,
+      maxStalenessMs: this.#maxStalenessMs,
+      held,
+      learning: this.isLearning ? 1 : 0,
+      problem: this.problem,
+    };
+  };
+}
+
+/** Talks to the engine until it is closed. */
+export class FleetAgent {
+  readonly #options: FleetAgentOptions;
+  readonly #book: FleetBook;
+  readonly #session = randomBytes(8).toString('hex');
+  #engine: Engine | undefined;
+  #seq = 0;
+  #isFull = true;
+  #recalled = new Set<number>();
+  /** Accounts for which a request waits, or that run low. */
+  #wanted = new Set<number>();
+  #retryMs = RETRY_FIRST_MS;
+  #busySinceMs: number | undefined;
+  #isClosed = false;
+  #isAwake = false;
+  #wakeUp: (() => void) | undefined;
+  #asked: (() => void)[] = [];
+  #loop: Promise<void> | undefined;
+
+  constructor(book: FleetBook, options: FleetAgentOptions) {
+    this.#book = book;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loop = this.#run();
+  }
+
+  /** Reserves for accounts that have run low. Resolves when workers should look again. */
+  async reserve(accountIds: ReadonlySet<number>): Promise<void> {
+    const { reserver } = this.#options;
+    reserver.reserve(accountIds);
+    let isEmpty = false;
+    for (const standing of reserver.standing()) {
+      if (!accountIds.has(standing.account.id)) continue;
+      if (this.#isLow(standing)) this.#wanted.add(standing.account.id);
+      isEmpty ||= standing.reserved <= standing.used;
+    }
+    if (this.#wanted.size > 0) this.wake();
+    if (!isEmpty) return;
+    await new Promise<void>((resolve) => {
+      this.#asked.push(resolve);
+      setTimeout(resolve, ANSWER_MS).unref();
+    });
+  }
+
+  /** Something has changed: the next message is sent now. */
+  wake(): void {
+    this.#isAwake = true;
+    this.#wakeUp?.();
+  }
+
+  /** Ends the session, so that the next one may begin at once. What is held stays the node's, or is given back. */
+  async leave({ standing, limitMs }: { standing?: readonly Standing[]; limitMs: number }): Promise<void> {
+    this.#isClosed = true;
+    this.wake();
+    const late = new Promise<void>((resolve) => setTimeout(resolve, limitMs).unref());
+    const goodbye = async (): Promise<void> => {
+      await this.#loop;
+      if (this.#engine?.isOpen !== true) return;
+      const items = (standing ?? []).map((each) => this.#item(each, each.used, each.used));
+      await this.#tell(this.#engine, items, { leaves: true, isFull: standing !== undefined });
+    };
+    await Promise.race([goodbye().catch(() => {}), late]);
+    await Promise.race([this.#engine?.close(), late]);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosed) {
+      let pauseMs = SYNC_MS;
+      try {
+        await this.#once();
+        this.#retryMs = RETRY_FIRST_MS;
+        if (this.#wanted.size > 0) pauseMs = URGENT_MS;
+      } catch (error) {
+        this.#book.problem = error instanceof Error ? error.message : String(error);
+        this.#isFull = true;
+        pauseMs = this.#retryMs;
+        this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MAX_MS);
+        this.#isAwake = false;
+      }
+      for (const resolve of this.#asked.splice(0)) resolve();
+      await this.#sleep(pauseMs);
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (!this.#isAwake && !this.#isClosed) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.#wakeUp = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#wakeUp = undefined;
+    this.#isAwake = false;
+  }
+
+  async #once(): Promise<void> {
+    const { copy, reserver } = this.#options;
+    const engine = await this.#connected();
+    const items = this.#items();
+    const isFull = this.#isFull;
+    // Only the last message of several says that all was told.
+    for (let at = 0; at === 0 || at < items.length; at += BATCH) {
+      const isLast = at + BATCH >= items.length;
+      const reply = await this.#tell(engine, items.slice(at, at + BATCH), { leaves: false, isFull: isFull && isLast });
+      if (reply.refused !== undefined) return this.#refused(reply.refused);
+      this.#take(reply);
+      if (reply.revision !== copy.revision || reply.history !== copy.history) {
+        await copy.follow(engine, reply.history);
+        reserver.publishChanges();
+        this.#isAwake = true;
+      }
+    }
+    this.#isFull = false;
+    this.#busySinceMs = undefined;
+    reserver.reserve(items.map(({ id }) => id));
+  }
+
+  async #connected(): Promise<Engine> {
+    if (this.#engine?.isOpen === true) return this.#engine;
+    this.#isFull = true;
+    const engine = await this.#options.connect();
+    try {
+      await prepareSchema(engine);
+      const [home] = await engine.query<{ ledger_id: string }>('SELECT ledger_id FROM ledger');
+      this.#options.copy.refuseOther(home?.ledger_id ?? '', engine.name);
+      await engine.listen(() => this.wake());
+    } catch (error) {
+      await engine.close();
+      throw error;
+    }
+    this.#engine = engine;
+    return engine;
+  }
+
+  /** What there is to tell: everything, or what has changed; what is given up is made durable here first. */
+  #items(): SyncItem[] {
+    const { reserver } = this.#options;
+    const nowMs = performance.now();
+    const returning: number[] = [];
+    for (const { account, cycle, used, reserved } of reserver.standing()) {
+      const held = this.#heldOf(account.id, cycle, reserved);
+      if (used !== held.used) Object.assign(held, { used, movedMs: nowMs });
+      const isIdle = nowMs - held.movedMs > IDLE_MS && !this.#wanted.has(account.id);
+      if (held.granted > used && (isIdle || this.#recalled.has(account.id))) returning.push(account.id);
+    }
+    this.#recalled.clear();
+    this.#giveBack(returning);
+    const wanted = this.#wanted;
+    this.#wanted = new Set();
+    return reserver.standing({ all: this.#isFull }).flatMap((standing) => {
+      const { account, used, cycle, reserved } = standing;
+      const held = this.#heldOf(account.id, cycle, reserved);
+      const isReturned = returning.includes(account.id);
+      const wants = wanted.has(account.id) || (!isReturned && nowMs - held.movedMs < SYNC_MS && this.#isLow(standing));
+      const target = wants ? used + this.#blockOf(standing) : held.granted;
+      const isNews = used !== held.toldUsed || held.granted !== held.toldGranted || target > held.granted;
+      // While it is in use, what others use is of interest.
+      const isInUse = nowMs - held.movedMs < IDLE_MS;
+      return isNews || isInUse || this.#isFull ? [this.#item(standing, held.granted, target)] : [];
+    });
+  }
+
+  /** Nothing of it may be reserved again until the engine has said so; where that is not durable, it stays ours. */
+  #giveBack(accountIds: readonly number[]): void {
+    const { reserver } = this.#options;
+    if (accountIds.length === 0) return;
+    const before = accountIds.map((id) => this.#book.held.get(id)!.granted);
+    for (const id of accountIds) this.#book.held.get(id)!.granted = 0;
+    const isDurable = reserver.giveBack(accountIds);
+    for (const { account, used } of reserver.standing()) {
+      const i = accountIds.indexOf(account.id);
+      if (i >= 0) this.#book.held.get(account.id)!.granted = isDurable ? used : before[i]!;
+    }
+  }
+
+  /** What is held of a cycle; of one that this process has not seen yet, what is reserved. */
+  #heldOf(accountId: number, cycle: number, reserved: number): Held {
+    const known = this.#book.held.get(accountId);
+    if (known?.cycle === cycle) return known;
+    const held = { cycle, granted: reserved, others: 0, used: -1, movedMs: performance.now(), toldGranted: -1, toldUsed: -1 };
+    this.#book.held.set(accountId, held);
+    return held;
+  }
+
+  #blockOf({ perSecond }: Standing): number {
+    return Math.max(BLOCK_MIN, Math.ceil(perSecond * BLOCK_SECONDS));
+  }
+
+  #isLow(standing: Standing): boolean {
+    const held = this.#book.held.get(standing.account.id);
+    const granted = held?.cycle === standing.cycle ? held.granted : standing.reserved;
+    return 2 * (granted - standing.used) <= this.#blockOf(standing);
+  }
+
+  #item({ account, cycle, used, total }: Standing, granted: number, target: number): SyncItem {
+    return { id: account.id, cycle, granted: Math.max(granted, used), spent: used, target, total };
+  }
+
+  async #tell(
+    engine: Engine,
+    accounts: readonly SyncItem[],
+    { leaves, isFull }: { leaves: boolean; isFull: boolean },
+  ): Promise<SyncReply> {
+    const { copy, nodeName, maxStalenessSeconds, program } = this.#options;
+    this.#seq += 1;
+    const today = dayOf(Math.floor(this.#book.now() / 1000));
+    const request = {
+      node: copy.nodeId,
+      name: nodeName,
+      incarnation: copy.incarnation,
+      session: this.#session,
+      seq: this.#seq,
+      full: isFull,
+      leaves,
+      revision: copy.revision,
+      program,
+      generation: this.#generation(),
+      max_staleness: maxStalenessSeconds,
+      accounts,
+      days: copy.days(
+        accounts.map(({ id }) => id),
+        today,
+        isFull,
+      ),
+    };
+    const sentMs = Date.now();
+    const sentAtMs = performance.now();
+    const [row] = await engine.query<{ reply: SyncReply }>('SELECT sync($1::jsonb) AS reply', [JSON.stringify(request)]);
+    const reply = row!.reply;
+    if (reply.refused !== undefined) return reply;
+    for (const { id, cycle, granted, spent } of accounts) {
+      const held = this.#book.held.get(id);
+      if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent });
+    }
+    this.#book.offsetMs = reply.now * 1000 - (sentMs + Date.now()) / 2;
+    // What the engine said was true when it was asked.
+    this.#book.heardMs = sentMs;
+    this.#book.heardAtMs = sentAtMs;
+    this.#book.isLearning = reply.learning;
+    this.#book.problem = '';
+    return reply;
+  }
+
+  #take({ accounts, recalled }: SyncReply): void {
+    for (const { id, cycle, granted, others } of accounts) {
+      const held = this.#book.held.get(id);
+      if (held?.cycle === cycle) Object.assign(held, { granted, others, toldGranted: granted });
+    }
+    this.#recalled = new Set(recalled);
+    if (recalled.length > 0) this.#isAwake = true;
+  }
+
+  #refused(refusal: SyncRefusal): void {
+    const nowMs = performance.now();
+    if (refusal === 'busy') {
+      this.#busySinceMs ??= nowMs;
+      if (nowMs - this.#busySinceMs > BUSY_MS) this.#options.onFenced('copied');
+      throw new PagegateError('ledger_unavailable', 'This node’s earlier session was heard moments ago; it is waited for.');
+    }
+    if (refusal === 'copied' || refusal === 'retired') this.#options.onFenced(refusal);
+    throw new PagegateError('ledger_unavailable', `The fleet’s ledger refuses this node: ${refusal}.`);
+  }
+
+  #generation(): string {
+    const { currentLink } = this.#options;
+    try {
+      return currentLink === undefined ? '' : basename(readlinkSync(currentLink));
+    } catch {
+      return '';
+    }
+  }
+}

@@ -1,0 +1,152 @@
+/** Connects to PostgreSQL. The only file that knows the driver. */
+import pg from 'pg';
+import { PagegateError } from '../../errors.ts';
+import { type Engine, type EngineAddress, type EngineOptions, parseEngineUrl } from './engine.ts';
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** A statement that has no answer by then has none: the connection is given up, and another one is tried. */
+const QUERY_TIMEOUT_MS = 5_000;
+/** Oldest engine that is tried. */
+const VERSION_MIN = 130_000;
+/** 64-bit integers: all of ours are below 2^53. */
+const INT8_OID = 20;
+
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
+};
+
+/** What went wrong, in words that say what to do. */
+function failure(error: unknown, name: string): PagegateError {
+  if (error instanceof PagegateError) return error;
+  const { message, code = '' } = error as Error & { code?: string };
+  const advice: Readonly<Record<string, string>> = {
+    '28P01': 'Check ledger.password_file or PAGEGATE_LEDGER_PASSWORD.',
+    '28000': 'Check the user in ledger.url and the engine’s pg_hba.conf.',
+    '3D000': 'Create the database, or name another one in ledger.url.',
+    '42501': 'Give the user of ledger.url the right to create a schema in its database, or own the schema pagegate.',
+    ECONNREFUSED: 'Check host and port in ledger.url, and that the engine runs.',
+    ENOTFOUND: 'Check the host in ledger.url.',
+    SELF_SIGNED_CERT_IN_CHAIN: 'Name the authority’s certificate in ledger.ca_file.',
+    DEPTH_ZERO_SELF_SIGNED_CERT: 'Name the certificate in ledger.ca_file.',
+    UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'Name the authority’s certificate in ledger.ca_file.',
+  };
+  const text = message === '' ? code : message;
+  const hint = advice[code] ?? (/password|SASL/.test(text) ? advice['28P01']! : '');
+  return new PagegateError('ledger_unavailable', `${name}: ${text}.${hint === '' ? '' : ` ${hint}`}`);
+}
+
+class PgEngine implements Engine {
+  readonly name: string;
+  isOpen = true;
+  readonly #client: pg.Client;
+
+  constructor(client: pg.Client, name: string) {
+    this.#client = client;
+    this.name = name;
+    client.on('error', () => {
+      this.isOpen = false;
+    });
+    client.on('end', () => {
+      this.isOpen = false;
+    });
+  }
+
+  async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
+    try {
+      const { rows } = await this.#client.query(text, [...values]);
+      return rows as T[];
+    } catch (error) {
+      // The engine answers with a code; without one nobody knows what became of the statement.
+      if ((error as { severity?: string }).severity === undefined) void this.close();
+      throw failure(error, this.name);
+    }
+  }
+
+  async script(text: string): Promise<void> {
+    try {
+      await this.#client.query(text);
+    } catch (error) {
+      throw failure(error, this.name);
+    }
+  }
+
+  async listen(onChange: () => void): Promise<void> {
+    // What this connection changed itself is known.
+    const own = (this.#client as unknown as { processID: number }).processID;
+    this.#client.on('notification', ({ processId }) => {
+      if (processId !== own) onChange();
+    });
+    await this.script('LISTEN pagegate');
+  }
+
+  async close(): Promise<void> {
+    this.isOpen = false;
+    // A half-open connection never says goodbye.
+    const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+    const late = setTimeout(() => stream.destroy(), 1_000);
+    await this.#client.end().catch(() => {});
+    clearTimeout(late);
+  }
+}
+
+async function connectTo(
+  { host, port }: EngineAddress['hosts'][number],
+  { user, database, sslMode }: EngineAddress,
+  { password, ca }: EngineOptions,
+): Promise<Engine> {
+  const name = `postgres://${user}@${host}:${port}/${database}`;
+  const verified = { rejectUnauthorized: true, servername: host, ...(ca === undefined ? {} : { ca }) };
+  const client = new pg.Client({
+    host,
+    port,
+    user,
+    database,
+    password,
+    ssl: sslMode === 'disable' ? false : sslMode === 'require' ? { rejectUnauthorized: false } : verified,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+    statement_timeout: QUERY_TIMEOUT_MS,
+    keepAlive: true,
+    application_name: 'pagegate',
+    types,
+  });
+  const engine = new PgEngine(client, name);
+  try {
+    await client.connect();
+    const [state] = await engine.query<{ standby: boolean; version: string }>(
+      "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version",
+    );
+    if (Number(state?.version) < VERSION_MIN) {
+      throw new PagegateError('ledger_version', `${name}: PostgreSQL 13 or newer is needed, got ${state?.version}.`);
+    }
+    if (state?.standby === true) {
+      throw new PagegateError('ledger_unavailable', `${name}: a standby, which takes no writes. Name the primary, too.`);
+    }
+    await engine.script('SET search_path = pagegate; SET lock_timeout = 4000; SET tcp_keepalives_idle = 10');
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw failure(error, name);
+  }
+}
+
+/**
+ * Connects to the first host that takes writes. The driver tries one host only; this can go when it tries several
+ * (https://github.com/brianc/node-postgres/pull/3643).
+ *
+ * @throws PagegateError bad_ledger_url, ledger_unavailable, ledger_version
+ */
+export async function connectEngine(options: EngineOptions): Promise<Engine> {
+  const address = parseEngineUrl(options.url);
+  const problems: string[] = [];
+  for (const host of address.hosts) {
+    try {
+      return await connectTo(host, address, options);
+    } catch (error) {
+      if ((error as PagegateError).code === 'ledger_version') throw error;
+      problems.push((error as Error).message);
+    }
+  }
+  throw new PagegateError('ledger_unavailable', problems.join(' '));
+}

@@ -1,0 +1,92 @@
+/** The PostgreSQL engine that a fleet shares: how it is named, and how it is reached. */
+import { PagegateError } from '../../errors.ts';
+import { readSmallFile } from '../../platform/small-file.ts';
+
+/** A connection to the engine. */
+export interface Engine {
+  /** Where it is, without a password, for messages. */
+  readonly name: string;
+  /** Runs one statement; values stand as `$1`, `$2` … in its text. @throws PagegateError ledger_unavailable */
+  query<T>(text: string, values?: readonly unknown[]): Promise<T[]>;
+  /** Runs several statements that take no values. @throws PagegateError ledger_unavailable */
+  script(text: string): Promise<void>;
+  /** Calls back when another connection has changed something. @throws PagegateError ledger_unavailable */
+  listen(onChange: () => void): Promise<void>;
+  /** False when the connection has ended. */
+  readonly isOpen: boolean;
+  close(): Promise<void>;
+}
+
+/** What the configuration says of the engine. */
+export interface EngineSource {
+  /** `postgres://user@host:port,host:port/database?sslmode=verify-full`. */
+  readonly url: string;
+  readonly passwordFile?: string | undefined;
+  /** PEM certificates of the authorities that sign the engine's certificate. */
+  readonly caFile?: string | undefined;
+}
+
+/** What a connection needs. */
+export interface EngineOptions {
+  readonly url: string;
+  readonly password: string;
+  readonly ca?: string;
+}
+
+/** The variable that may hold the engine's password. */
+export const PASSWORD_VARIABLE = 'PAGEGATE_LEDGER_PASSWORD';
+const SMALL_FILE_MAX_BYTES = 64 * 1024;
+
+/** Reads the password and the certificates. @throws PagegateError ledger_unavailable */
+export function readEngine({ url, passwordFile, caFile }: EngineSource, env = process.env): EngineOptions {
+  const read = (path: string): string =>
+    readSmallFile(path, { code: 'ledger_unavailable', maxBytes: SMALL_FILE_MAX_BYTES }).toString('utf8');
+  const password = passwordFile === undefined ? (env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
+  return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile) }) };
+}
+
+const SSL_MODES = ['disable', 'require', 'verify-full'] as const;
+export type SslMode = (typeof SSL_MODES)[number];
+
+/** A URL of the engine, in its parts. */
+export interface EngineAddress {
+  readonly user: string;
+  /** Tried in turn; the one that takes writes is used. */
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  readonly database: string;
+  readonly sslMode: SslMode;
+  /** The URL again, as it is shown. */
+  readonly name: string;
+}
+
+const HOSTS_MAX = 8;
+const DEFAULT_PORT = 5432;
+const URL_FORM = /^postgres(?:ql)?:\/\/([A-Za-z0-9_.-]{1,63})(:[^@]*)?@([^/?#]{1,512})\/([A-Za-z0-9_.-]{1,63})(?:\?sslmode=([a-z-]+))?$/;
+const HOST_FORM = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
+
+function refuse(what: string): never {
+  throw new PagegateError(
+    'bad_ledger_url',
+    `ledger.url: ${what} Expected postgres://USER@HOST[:PORT][,HOST[:PORT]…]/DATABASE[?sslmode=${SSL_MODES.join('|')}].`,
+  );
+}
+
+/** Takes a URL of the engine apart. @throws PagegateError bad_ledger_url */
+export function parseEngineUrl(url: string): EngineAddress {
+  const [, user, password, list, database, mode] = URL_FORM.exec(url) ?? [];
+  if (user === undefined || list === undefined || database === undefined) return refuse('it is not understood.');
+  if (password !== undefined) return refuse('it holds a password; use ledger.password_file or PAGEGATE_LEDGER_PASSWORD.');
+  const hosts = list.split(',').map((part) => {
+    const [, host, port] = HOST_FORM.exec(part) ?? [];
+    if (host === undefined) return refuse(`the host "${part.slice(0, 80)}" is not understood.`);
+    const number = port === undefined ? DEFAULT_PORT : Number(port);
+    if (number < 1 || number > 65_535) return refuse(`port ${port} does not exist.`);
+    return { host: host.replace(/^\[|\]$/g, ''), port: number };
+  });
+  if (hosts.length > HOSTS_MAX) return refuse(`at most ${HOSTS_MAX} hosts are tried, got ${hosts.length}.`);
+  // Beyond loopback a connection without TLS has to be asked for.
+  const isLocal = hosts.every(({ host }) => host === 'localhost' || host === '::1' || host.startsWith('127.'));
+  const sslMode = (mode ?? (isLocal ? 'disable' : 'verify-full')) as SslMode;
+  if (!SSL_MODES.includes(sslMode)) return refuse(`sslmode "${mode}" is not known.`);
+  return { user, hosts, database, sslMode, name: `postgres://${user}@${list}/${database}` };
+}

@@ -1,0 +1,224 @@
+/**
+ * What a node and the engine say to each other, in one statement each way: the node tells what it holds and has spent, the engine grants
+ * blocks. The function is the only place that writes grants, so that all rules of the fleet stand here.
+ *
+ * A node's word on what it holds is binding downward: it never spends above what it told last plus what it was granted since. So an
+ * answer that was lost needs no retry, and a block is given back by telling a lower number.
+ */
+
+/** An account's cycle as a node holds it. */
+export interface SyncItem {
+  readonly id: number;
+  readonly cycle: number;
+  /** Units of the cycle that the node may spend, as far as it knows. */
+  readonly granted: number;
+  /** Units that it has spent. */
+  readonly spent: number;
+  /** Where it wants `granted` to be. */
+  readonly target: number;
+  /** Lookups that this node has charged ever. */
+  readonly total: number;
+}
+
+export interface SyncDay {
+  readonly id: number;
+  readonly day: number;
+  readonly lookups: number;
+}
+
+export interface SyncRequest {
+  readonly node: string;
+  readonly name: string;
+  readonly incarnation: number;
+  /** Of this ledger writer's process. */
+  readonly session: string;
+  readonly seq: number;
+  /** All that the node holds is among the accounts. */
+  readonly full: boolean;
+  /** The node stops in an orderly way. */
+  readonly leaves: boolean;
+  readonly revision: number;
+  readonly program: string;
+  readonly generation: string;
+  /** Seconds. */
+  readonly max_staleness: number;
+  readonly accounts: readonly SyncItem[];
+  readonly days: readonly SyncDay[];
+}
+
+/** Why a node is refused. */
+export type SyncRefusal =
+  /** Another session of this node is alive; or was, moments ago. */
+  | 'busy'
+  /** Another process has started from the same state. */
+  | 'copied'
+  /** An operator has given the node up. */
+  | 'retired'
+  /** An older message of this session. */
+  | 'late'
+  | 'moved';
+
+export interface SyncGrant {
+  readonly id: number;
+  readonly cycle: number;
+  readonly granted: number;
+  /** What others have used of the cycle, less what an operator gave back; may be negative. */
+  readonly others: number;
+}
+
+export interface SyncReply {
+  readonly refused?: SyncRefusal;
+  /** The engine's clock, seconds since 1970. */
+  readonly now: number;
+  readonly ledger_id: string;
+  readonly revision: number;
+  readonly history: number;
+  readonly learning: boolean;
+  /** Nodes that were heard within the staleness. */
+  readonly live: number;
+  readonly accounts: readonly SyncGrant[];
+  /** Accounts of which others need what this node holds. */
+  readonly recalled: readonly number[];
+}
+
+export const SYNC = `
+CREATE FUNCTION sync(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  -- A ledger writer that was heard so recently is taken to live.
+  takeover_after CONSTANT float8 := 3;
+  recall_lasts CONSTANT float8 := 5;
+  me CONSTANT text := request->>'node';
+  stale CONSTANT float8 := (request->>'max_staleness')::float8;
+  -- While commits may have been lost, nothing is granted for at least so long: nodes that the engine has forgotten come back meanwhile.
+  learning_min CONSTANT float8 := stale / 6;
+  moment float8;
+  home ledger%ROWTYPE;
+  known nodes%ROWTYPE;
+  account accounts%ROWTYPE;
+  item record;
+  mine record;
+  others record;
+  is_first boolean;
+  is_lost boolean;
+  is_learning boolean;
+  live int8;
+  present int8;
+  held int8;
+  wanted int8;
+  whole int8;
+  free int8;
+  remaining int8;
+  answers jsonb := '[]';
+  recalled jsonb;
+BEGIN
+  SELECT * INTO STRICT home FROM ledger;
+  IF home.moved_to IS NOT NULL THEN RETURN jsonb_build_object('refused', 'moved'); END IF;
+  moment := extract(epoch FROM clock_timestamp());
+  INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', moment) ON CONFLICT DO NOTHING;
+  SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
+  moment := extract(epoch FROM clock_timestamp());
+  IF known.retired_at IS NOT NULL THEN RETURN jsonb_build_object('refused', 'retired'); END IF;
+  is_first := known.session <> request->>'session';
+  IF is_first THEN
+    IF (request->>'incarnation')::int8 <= known.incarnation THEN RETURN jsonb_build_object('refused', 'copied'); END IF;
+    IF known.session <> '' AND known.seen_at > moment - takeover_after THEN
+      RETURN jsonb_build_object('refused', 'busy');
+    END IF;
+  ELSIF (request->>'seq')::int8 <= known.seq THEN
+    RETURN jsonb_build_object('refused', 'late');
+  END IF;
+  is_lost := (request->>'revision')::int8 > home.revision;
+
+  -- First all that the node tells, under the locks of its accounts in the order of their ids.
+  FOR item IN
+    SELECT * FROM jsonb_to_recordset(request->'accounts')
+      AS x(id int8, cycle int8, granted int8, spent int8, target int8, total int8) ORDER BY id, cycle
+  LOOP
+    IF NOT EXISTS (SELECT 1 FROM accounts WHERE id = item.id) THEN is_lost := true; CONTINUE; END IF;
+    INSERT INTO cycles (account_id, cycle) VALUES (item.id, item.cycle) ON CONFLICT DO NOTHING;
+    PERFORM 1 FROM cycles WHERE account_id = item.id AND cycle = item.cycle FOR UPDATE;
+    SELECT coalesce(max(granted), 0) AS granted, coalesce(max(spent), 0) AS spent INTO mine
+      FROM grants WHERE account_id = item.id AND cycle = item.cycle AND node = me;
+    IF item.granted > mine.granted THEN is_lost := true; END IF;
+    -- What an earlier session was granted stays with the node until this one says otherwise.
+    held := greatest(item.granted, item.spent, mine.spent, CASE WHEN is_first THEN mine.granted ELSE 0 END);
+    INSERT INTO grants (account_id, cycle, node, granted, spent)
+      VALUES (item.id, item.cycle, me, held, greatest(item.spent, mine.spent))
+      ON CONFLICT (account_id, cycle, node) DO UPDATE SET granted = excluded.granted, spent = excluded.spent;
+    INSERT INTO node_totals (node, account_id, total) VALUES (me, item.id, item.total)
+      ON CONFLICT (node, account_id) DO UPDATE SET total = greatest(node_totals.total, excluded.total);
+    IF held < mine.granted THEN PERFORM pg_notify('pagegate', 'returned'); END IF;
+  END LOOP;
+  INSERT INTO usage_days (account_id, day, node, lookups)
+    SELECT x.id, x.day, me, x.lookups FROM jsonb_to_recordset(request->'days') AS x(id int8, day int8, lookups int8)
+      WHERE EXISTS (SELECT 1 FROM accounts WHERE accounts.id = x.id)
+    ON CONFLICT (account_id, day, node) DO UPDATE SET lookups = greatest(usage_days.lookups, excluded.lookups);
+  UPDATE nodes SET name = request->>'name', incarnation = (request->>'incarnation')::int8, seq = (request->>'seq')::int8,
+    session = CASE WHEN (request->>'leaves')::boolean THEN '' ELSE request->>'session' END,
+    seen_at = moment, presented_at = CASE WHEN (request->>'full')::boolean THEN moment ELSE presented_at END,
+    revision = (request->>'revision')::int8, program = request->>'program', generation = request->>'generation'
+    WHERE id = me;
+
+  IF is_lost THEN
+    UPDATE ledger SET revision = greatest(revision, (request->>'revision')::int8) + 1, history = history + 1,
+      learning_since = coalesce(learning_since, moment) RETURNING * INTO home;
+    INSERT INTO audit (at, actor, action, after) VALUES (floor(moment), 'fleet', 'fleet.lost_commits', request->>'name');
+  END IF;
+  is_learning := home.learning_since IS NOT NULL;
+  IF is_learning AND NOT is_lost AND (moment > home.learning_since + 2 * stale OR (moment > home.learning_since + learning_min
+      AND NOT EXISTS (SELECT 1 FROM nodes WHERE retired_at IS NULL AND session <> '' AND presented_at < home.learning_since)))
+  THEN
+    UPDATE ledger SET learning_since = NULL WHERE learning_since = home.learning_since;
+    INSERT INTO audit (at, actor, action) VALUES (floor(moment), 'fleet', 'fleet.learned');
+    is_learning := false;
+  END IF;
+  SELECT count(*) INTO live FROM nodes WHERE retired_at IS NULL AND session <> '' AND seen_at > moment - stale;
+
+  -- Then what it asks for.
+  FOR item IN
+    SELECT x.*, a AS account FROM jsonb_to_recordset(request->'accounts')
+      AS x(id int8, cycle int8, target int8) JOIN accounts a ON a.id = x.id ORDER BY x.id, x.cycle
+  LOOP
+    account := item.account;
+    present := CASE WHEN account.cycle_anchor IS NULL THEN 0 ELSE cycle_at(account.cycle_anchor, moment::numeric) END;
+    SELECT * INTO STRICT mine FROM grants JOIN cycles USING (account_id, cycle)
+      WHERE account_id = item.id AND cycle = item.cycle AND node = me;
+    -- A node that is not heard may have spent all that it holds.
+    SELECT coalesce(sum(granted), 0)::int8 AS granted,
+        coalesce(sum(CASE WHEN retired_at IS NULL AND seen_at > moment - stale THEN spent ELSE granted END), 0)::int8 AS gone
+      INTO others FROM grants JOIN nodes ON nodes.id = grants.node
+      WHERE account_id = item.id AND cycle = item.cycle AND node <> me;
+    held := mine.granted;
+    IF item.cycle = present AND account.state = 'active' AND NOT is_learning AND item.target > held THEN
+      whole := limit_in(account, present) + mine.credit;
+      free := whole - others.granted - held;
+      remaining := greatest(0, whole - others.gone - mine.spent);
+      -- In hand at most 1 % of the limit, and a share of what is left that shrinks towards the quota's end.
+      wanted := least(item.target, mine.spent + greatest(1, least(limit_in(account, present) / 100, remaining / (8 * live))));
+      held := held + greatest(0, least(wanted - held, free));
+      IF held > mine.granted THEN
+        UPDATE grants SET granted = held WHERE account_id = item.id AND cycle = item.cycle AND node = me;
+        UPDATE cycles SET recall_at = NULL
+          WHERE account_id = item.id AND cycle = item.cycle AND recall_at IS NOT NULL AND mine.granted = mine.spent;
+      ELSIF held = mine.spent AND remaining > 0 THEN
+        UPDATE cycles SET recall_at = moment WHERE account_id = item.id AND cycle = item.cycle;
+        PERFORM pg_notify('pagegate', 'recall');
+      END IF;
+    END IF;
+    answers := answers || jsonb_build_object('id', item.id, 'cycle', item.cycle, 'granted', held, 'others', others.gone - mine.credit);
+  END LOOP;
+  SELECT coalesce(jsonb_agg(DISTINCT grants.account_id), '[]') INTO recalled FROM grants JOIN cycles USING (account_id, cycle)
+    WHERE grants.node = me AND grants.granted > grants.spent AND cycles.recall_at > moment - recall_lasts;
+
+  -- Once a minute at most, and never in the way of a change: what an operator's clock is compared with.
+  UPDATE ledger SET last_seen_at = greatest(last_seen_at, floor(moment)::int8)
+    WHERE one = (SELECT one FROM ledger WHERE last_seen_at < moment - 60 FOR UPDATE SKIP LOCKED);
+  IF FOUND AND floor(moment / 86400) > floor(home.last_seen_at / 86400.0) THEN
+    DELETE FROM usage_days WHERE day <= floor(moment / 86400) - 400;
+    DELETE FROM cycles WHERE (account_id, cycle) IN (SELECT c.account_id, c.cycle FROM cycles c JOIN accounts a ON a.id = c.account_id
+      WHERE c.cycle < cycle_at(a.cycle_anchor, moment::numeric) - 3);
+  END IF;
+  RETURN jsonb_build_object('now', extract(epoch FROM clock_timestamp()), 'ledger_id', home.ledger_id, 'revision', home.revision,
+    'history', home.history, 'learning', is_learning, 'live', live, 'accounts', answers, 'recalled', recalled);
+END $$;
+`;

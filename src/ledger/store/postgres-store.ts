@@ -1,0 +1,133 @@
+/** Accounts in PostgreSQL, for a fleet of nodes. */
+import { PagegateError } from '../../errors.ts';
+import { clockProblem } from '../clock.ts';
+import type { Engine } from '../postgres/engine.ts';
+import { prepareSchema } from '../postgres/schema.ts';
+import type { Account, CycleUsage } from '../quota.ts';
+import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
+
+export interface PostgresStoreOptions {
+  /** Seconds after which a node that is not heard stops answering. */
+  readonly maxStalenessSeconds: number;
+  /** Makes the tables where there are none; true unless told otherwise. */
+  readonly create?: boolean;
+}
+
+/** How long a command waits until the nodes follow a change, in milliseconds. */
+const FOLLOW_MS = 5_000;
+const FOLLOW_STEP_MS = 50;
+
+/** Statements are written for both homes, with `?` for a value; none holds a `?` of its own. */
+function numbered(text: string): string {
+  let count = 0;
+  return text.replaceAll('?', () => {
+    count += 1;
+    return `$${count}`;
+  });
+}
+
+export class PostgresStore implements LedgerStore {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly #maxStaleness: number;
+  /** The end of the latest transaction. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(engine: Engine, maxStalenessSeconds: number) {
+    this.engine = engine;
+    this.name = engine.name;
+    this.#maxStaleness = maxStalenessSeconds;
+  }
+
+  /** @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable */
+  static async open(engine: Engine, { maxStalenessSeconds, create = true }: PostgresStoreOptions): Promise<PostgresStore> {
+    try {
+      await prepareSchema(engine, { create });
+      return new PostgresStore(engine, maxStalenessSeconds);
+    } catch (error) {
+      await engine.close();
+      throw error;
+    }
+  }
+
+  rows<T>(text: string, ...values: readonly SqlValue[]): Promise<T[]> {
+    return this.engine.query<T>(numbered(text), values);
+  }
+
+  async row<T>(text: string, ...values: readonly SqlValue[]): Promise<T | undefined> {
+    return (await this.rows<T>(text, ...values))[0];
+  }
+
+  async run(text: string, ...values: readonly SqlValue[]): Promise<number> {
+    // A statement that returns nothing returns one row for each change here.
+    return (await this.rows(`${text} RETURNING 1`, ...values)).length;
+  }
+
+  transaction<T>(task: (sql: Transaction) => Promise<T>): Promise<T> {
+    const run = this.#last.then(async () => {
+      await this.engine.script('BEGIN');
+      try {
+        // One change of accounts at a time, over all nodes.
+        await this.rows('SELECT 1 FROM ledger FOR UPDATE');
+        const result = await task(this);
+        await this.engine.script('COMMIT');
+        return result;
+      } catch (error) {
+        await this.engine.script('ROLLBACK').catch(() => {});
+        throw error;
+      }
+    });
+    this.#last = run.catch(() => {});
+    return run;
+  }
+
+  async moment(): Promise<Moment> {
+    const row = await this.row<{ now: number; seen: number }>(
+      'SELECT floor(extract(epoch FROM clock_timestamp()))::int8 AS now, last_seen_at AS seen FROM ledger',
+    );
+    if (row === undefined) throw new PagegateError('ledger_unavailable', `${this.name}: the ledger’s own row is gone.`);
+    const { now, seen } = row;
+    return { seconds: now, latestSeconds: Math.max(now, seen), problem: clockProblem(seen, now) };
+  }
+
+  async usage(accounts: readonly Account[]): Promise<ReadonlyMap<number, CycleUsage>> {
+    const rows = await this.engine.query<{ id: number; cycle: number; used: number }>(
+      `SELECT DISTINCT ON (c.account_id) c.account_id AS id, c.cycle,
+         greatest(0, coalesce((SELECT sum(CASE WHEN n.retired_at IS NULL AND n.seen_at > extract(epoch FROM clock_timestamp()) - $2::float8
+           THEN g.spent ELSE g.granted END) FROM grants g JOIN nodes n ON n.id = g.node
+           WHERE g.account_id = c.account_id AND g.cycle = c.cycle), 0) - c.credit)::int8 AS used
+       FROM cycles c WHERE c.account_id = ANY($1) ORDER BY c.account_id, c.cycle DESC`,
+      [accounts.map(({ id }) => id), this.#maxStaleness],
+    );
+    return new Map(rows.map(({ id, cycle, used }) => [id, { cycle, used }]));
+  }
+
+  usageByDay(since: number, name: string | null): Promise<{ account: string; day: number; lookups: number }[]> {
+    return this.rows(
+      `SELECT accounts.name AS account, day, sum(lookups)::int8 AS lookups
+       FROM usage_days JOIN accounts ON accounts.id = account_id
+       WHERE day >= ? AND accounts.name = coalesce(?, accounts.name)
+       GROUP BY accounts.name, day ORDER BY day, account`,
+      since,
+      name,
+    );
+  }
+
+  async followed(revision: number): Promise<readonly string[]> {
+    const deadline = performance.now() + FOLLOW_MS;
+    for (;;) {
+      const behind = await this.engine.query<{ name: string }>(
+        `SELECT name FROM nodes WHERE retired_at IS NULL AND session <> '' AND revision < $1
+           AND seen_at > extract(epoch FROM clock_timestamp()) - $2::float8 ORDER BY name`,
+        [revision, this.#maxStaleness],
+      );
+      if (behind.length === 0 || performance.now() > deadline) return behind.map(({ name }) => name);
+      await new Promise((resolve) => setTimeout(resolve, FOLLOW_STEP_MS));
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    await this.engine.close();
+  }
+}

@@ -1,0 +1,88 @@
+/** PostgreSQL inside the test's process: the same statements, without a server. */
+import { PGlite } from '@electric-sql/pglite';
+import { PagegateError } from '../../src/errors.ts';
+import type { Engine } from '../../src/ledger/postgres/engine.ts';
+
+/** One database; its connections share a session, as the package does. */
+export class Pglite {
+  readonly database: PGlite;
+  /** Replaced by tests that cut the line. */
+  isDown = false;
+  readonly #engines = new Set<PgliteEngine>();
+
+  private constructor(database: PGlite) {
+    this.database = database;
+  }
+
+  static async start(): Promise<Pglite> {
+    return new Pglite(await PGlite.create({ parsers: { 20: Number } }));
+  }
+
+  readonly connect = async (): Promise<Engine> => {
+    if (this.isDown) throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
+    await this.database.exec('CREATE SCHEMA IF NOT EXISTS pagegate_none; SET search_path = pagegate');
+    const engine = new PgliteEngine(this);
+    this.#engines.add(engine);
+    return engine;
+  };
+
+  /** Ends all connections, as a crash of the engine does. */
+  cut(): void {
+    this.isDown = true;
+    for (const engine of this.#engines) engine.isOpen = false;
+    this.#engines.clear();
+  }
+
+  async stop(): Promise<void> {
+    await this.database.close();
+  }
+}
+
+class PgliteEngine implements Engine {
+  readonly name = 'postgres://pagegate@pglite/test';
+  isOpen = true;
+  readonly #home: Pglite;
+  #unlisten: (() => Promise<void>) | undefined;
+
+  constructor(home: Pglite) {
+    this.#home = home;
+  }
+
+  async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
+    this.#look();
+    return this.#answer(async () => (await this.#home.database.query<T>(text, [...values])).rows);
+  }
+
+  async script(text: string): Promise<void> {
+    this.#look();
+    await this.#answer(() => this.#home.database.exec(text));
+  }
+
+  async listen(onChange: () => void): Promise<void> {
+    this.#unlisten = await this.#home.database.listen('pagegate', () => onChange());
+  }
+
+  async close(): Promise<void> {
+    this.isOpen = false;
+    await this.#unlisten?.();
+  }
+
+  #look(): void {
+    if (!this.isOpen || this.#home.isDown) {
+      this.isOpen = false;
+      throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
+    }
+  }
+
+  /** An answer that the line loses never comes: nobody knows what became of the statement. */
+  async #answer<T>(task: () => Promise<T>): Promise<T> {
+    try {
+      const result = await task();
+      this.#look();
+      return result;
+    } catch (error) {
+      if (error instanceof PagegateError) throw error;
+      throw new PagegateError('ledger_unavailable', (error as Error).message);
+    }
+  }
+}
