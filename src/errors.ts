@@ -238,6 +238,14 @@ export const ERRORS = table({
     exit: EXIT.bad_input,
     message: 'A part cannot be unpacked to its end; it arrived incomplete, fetch it again.',
   },
+  notice_unreadable: {
+    exit: EXIT.environment,
+    message: 'The notice for the manifest cannot be read; name a text file of at most 1 MiB.',
+  },
+  drop_not_written: {
+    exit: EXIT.environment,
+    message: 'The manifest or its signature cannot be written into the drop; give this user the folder, or free space.',
+  },
   drop_changed: {
     exit: EXIT.refused,
     message: 'The drop changed while it was read; leave the folder alone during a refresh, then repeat.',
@@ -402,7 +410,8 @@ export const ERRORS = table({
   },
   manifest_invalid: {
     exit: EXIT.bad_input,
-    message: 'The manifest of the drop is not valid; see docs/drop-format.md, or make one with tools/make-manifest.ts.',
+    message:
+      'The manifest of the drop is not valid; see docs/drop-format.md, or make one with `pagegate drop manifest`.',
   },
   drop_part_records: {
     exit: EXIT.bad_input,

@@ -1,10 +1,10 @@
 /**
- * A trial: look-ups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
+ * A trial: lookups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
  * Prints one JSON document.
  */
 import { readFileSync } from 'node:fs';
-import { openMappedFile } from '../../src/index/mapped-file.ts';
-import { openIndexBytes } from '../../src/index/reader.ts';
+import { openMappedFile } from '../../src/index/read/mapped-file.ts';
+import { openIndexBytes } from '../../src/index/read.ts';
 import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
 import { median } from '../workload.ts';

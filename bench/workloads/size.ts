@@ -3,7 +3,7 @@ import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { readStatistics } from '../../src/index/statistics.ts';
 import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
 import { partsOf } from '../lines.ts';
@@ -71,7 +71,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   add('pagegate index, the whole file', statSync(path).size);
   add('  directory', sections.directory.size);
   add('  payload', sections.payload.size);
-  for (const name of ['domain', 'facts', 'shapes', 'literals', 'padding', 'check'] as const)
+  for (const name of ['domain', 'facts', 'templates', 'literals', 'padding', 'checksum'] as const)
     add(`    ${name}`, parts[name] * count);
   add('  dictionary, blocks, metadata', sections.dictionary.size + sections.blocks.size + sections.metadata.size);
   add('NDJSON', ndjsonSize(drop));

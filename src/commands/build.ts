@@ -76,7 +76,7 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
   return `${lines}; up to ${megabytes(tempBytes)} of temporary files in ${tempDir}`;
 }
 
-const STEP_NAMES = { scan: 'reading the drop', encode: 'writing the index', verify: 'verifying' } as const;
+const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
 const BAR_WIDTH = 24;
 
 /** One line for a terminal: what, how far, how fast, how long yet. */
@@ -109,7 +109,7 @@ function printReport(report: BuildReport): void {
     ['ranks that another entry has, too', report.ranksRepeated],
   ]);
   printCounts('rejected', report.rejects);
-  printCounts('put right', report.repairs);
+  printCounts('repaired', report.repairs);
   if (report.rejectsFile !== null) {
     const total = Object.values(report.rejects).reduce((sum, number) => sum + number, 0);
     const kept =

@@ -25,7 +25,7 @@ async function diff(
   afterPath: string,
   options: { readonly summary?: true; readonly json?: true },
 ): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
+  const { openIndex } = await import('../index/read.ts');
   const { compareIndexes } = await import('../index/compare.ts');
   const before = openIndex(beforePath);
   const after = openIndex(afterPath);

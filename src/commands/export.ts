@@ -16,7 +16,7 @@ export function registerExport(program: Command): void {
 }
 
 async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
+  const { openIndex } = await import('../index/read.ts');
   const index = openIndex(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
   try {

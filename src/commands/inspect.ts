@@ -1,6 +1,6 @@
 /** `pagegate inspect`: what an index is and what it looks like inside. */
 import type { Command } from 'commander';
-import type { Index } from '../index/reader.ts';
+import type { Index } from '../index/read.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
@@ -18,12 +18,12 @@ export function registerInspect(program: Command): void {
 }
 
 async function inspect(file: string | undefined, options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
+  const { openIndex } = await import('../index/read.ts');
   const { readStatistics } = await import('../index/statistics.ts');
   const index = openIndex(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
   try {
-    const onProgress = (done: number, total: number): void => progress.update(`reading lines: ${done} of ${total}`);
+    const onProgress = (done: number, total: number): void => progress.update(`reading buckets: ${done} of ${total}`);
     const statistics = await withInterrupt((signal) => readStatistics(index, onProgress, signal)).finally(() =>
       progress.done(),
     );
@@ -47,7 +47,7 @@ function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<stri
     format_version: info.formatVersion,
     size_bytes: info.sizeBytes,
     record_count: info.recordCount,
-    line_count: info.lineCount,
+    bucket_count: info.bucketCount,
     dataset: info.dataset,
     revision: info.revision,
     created: info.created,
@@ -61,7 +61,7 @@ function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<stri
     generator: info.generator,
     max_answer_size_bytes: info.maxAnswerSizeBytes,
     sections,
-    lines_by_records: statistics.linesByRecords,
+    buckets_by_records: statistics.bucketsByRecords,
     overflowing_records: statistics.overflowing,
     bytes_per_record: statistics.bytesPerRecord,
     pages_per_record: statistics.pagesPerRecord,
@@ -101,9 +101,11 @@ function print(index: Index, statistics: IndexStatistics): void {
   printLine(`  ${'file'.padEnd(10)} ${file.toFixed(2)}, with ${statistics.pagesPerRecord.toFixed(2)} page URLs`);
   printLine();
   printLine(
-    `Records in a line (${info.lineCount.toLocaleString('en-US')} lines, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
+    `Records in a bucket (${info.bucketCount.toLocaleString('en-US')} buckets, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
   );
-  printBars(statistics.linesByRecords.map((lines, count) => [String(count), lines, lines.toLocaleString('en-US')]));
+  printBars(
+    statistics.bucketsByRecords.map((buckets, count) => [String(count), buckets, buckets.toLocaleString('en-US')]),
+  );
 }
 
 function printBars(rows: readonly (readonly [string, number, string])[]): void {

@@ -20,7 +20,7 @@ export function registerLookup(program: Command): void {
 }
 
 async function lookup(inputs: readonly string[], options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { NOT_FOUND, openIndex } = await import('../index/reader.ts');
+  const { NOT_FOUND, openIndex } = await import('../index/read.ts');
   const { parseTarget } = await import('../domain/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {

@@ -1,5 +1,5 @@
 /** Two indexes side by side, record by record: both are sorted by hash, so that one pass over each is enough. */
-import type { Index, RecordHandle } from './reader.ts';
+import type { Index, RecordHandle } from './read.ts';
 
 export type Change = { readonly kind: 'added' | 'removed'; readonly domain: string } | ChangedRecord;
 

@@ -2,15 +2,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 import { workerCount } from '../platform/threads.ts';
-import { xxh64 } from './checksum.ts';
-import { decodeHeader, type Header, readHeader } from './header.ts';
-import type { IndexBytes } from './index-bytes.ts';
-import { BLOCK_CHECKSUM_SIZE_BYTES, BLOCK_SIZE_BYTES, HEADER_SIZE_BYTES, LINE_SIZE_BYTES, SECTIONS } from './layout.ts';
-import { openMappedFile } from './mapped-file.ts';
-import { readTables } from './read-tables.ts';
-import { type Damage, RecordWalk, type SoundLines } from './record-walk.ts';
-import type { RenderTables } from './render-tables.ts';
-import { walkInThreads } from './verify-pool.ts';
+import { xxh64 } from './format/checksum.ts';
+import { decodeHeader, type Header, readHeader } from './format/header.ts';
+import {
+  BLOCK_CHECKSUM_SIZE_BYTES,
+  BLOCK_SIZE_BYTES,
+  BUCKET_SIZE_BYTES,
+  HEADER_SIZE_BYTES,
+  SECTIONS,
+} from './format/layout.ts';
+import type { IndexBytes } from './read/index-bytes.ts';
+import { openMappedFile } from './read/mapped-file.ts';
+import { readTables } from './read/read-tables.ts';
+import type { RenderTables } from './read/render-tables.ts';
+import { type Damage, type IntactBuckets, RecordWalk } from './verify/record-walk.ts';
+import { walkInThreads } from './verify/verify-pool.ts';
 
 export interface VerifyReport {
   readonly path: string;
@@ -30,14 +36,14 @@ export interface VerifyOptions {
    */
   readonly workers?: number;
   /**
-   * Decode the records of every nth line only (1, all of them, without it); checksums and lines are checked throughout. For who has
+   * Decode the records of every nth bucket only (1, all of them, without it); checksums and buckets are checked throughout. For who has
    * just written the file and wants to know that it reached the disk.
    */
-  readonly decodeEveryNthLine?: number;
+  readonly decodeEveryNthBucket?: number;
 }
 
 const DAMAGES_MAX = 20;
-const LINES_PER_TURN = 8192;
+const BUCKETS_PER_TURN = 8192;
 /** To start a thread, and to have its code compiled anew, takes about as long as to decode so many records. */
 const RECORDS_WORTH_A_THREAD = 500_000;
 
@@ -77,21 +83,21 @@ async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigin
   const progress = new ProgressOf(options, header);
   damages.push(...(await checkBlocks(bytes, header, progress)));
   if (damages.length === 0) {
-    const { decodeEveryNthLine = 1, signal } = options;
-    const walk = new RecordWalk(bytes, header, tables, decodeEveryNthLine);
+    const { decodeEveryNthBucket = 1, signal } = options;
+    const walk = new RecordWalk(bytes, header, tables, decodeEveryNthBucket);
     const workers = countWorkers(options, header);
     if (address !== undefined && workers > 1) {
       const { path, sizeBytes } = bytes;
-      const onSkipped = async ({ from, to, base, end }: SoundLines): Promise<void> => {
-        progress.add((to - from) * LINE_SIZE_BYTES + end - base);
+      const onSkipped = async ({ from, to, base, end }: IntactBuckets): Promise<void> => {
+        progress.add((to - from) * BUCKET_SIZE_BYTES + end - base);
         await progress.pause();
       };
-      await walkInThreads(walk, workers, { path, address, sizeBytes, decodeEveryNthLine }, onSkipped, signal);
+      await walkInThreads(walk, workers, { path, address, sizeBytes, decodeEveryNthBucket }, onSkipped, signal);
     }
-    while (walk.line < header.lineCount && walk.damages.length < DAMAGES_MAX) {
-      if (walk.line % LINES_PER_TURN === 0) await progress.pause();
-      walk.checkLine();
-      progress.add(LINE_SIZE_BYTES + walk.lineSizeBytes);
+    while (walk.bucket < header.bucketCount && walk.damages.length < DAMAGES_MAX) {
+      if (walk.bucket % BUCKETS_PER_TURN === 0) await progress.pause();
+      walk.checkBucket();
+      progress.add(BUCKET_SIZE_BYTES + walk.bucketRecordsSizeBytes);
     }
     await progress.pause();
     walk.checkEnd();
@@ -102,9 +108,9 @@ async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigin
   return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
 }
 
-function countWorkers({ workers, decodeEveryNthLine = 1 }: VerifyOptions, header: Header): number {
+function countWorkers({ workers, decodeEveryNthBucket = 1 }: VerifyOptions, header: Header): number {
   if (workers !== undefined) return workerCount(workers);
-  const worthwhile = Math.floor(header.recordCount / decodeEveryNthLine / RECORDS_WORTH_A_THREAD);
+  const worthwhile = Math.floor(header.recordCount / decodeEveryNthBucket / RECORDS_WORTH_A_THREAD);
   return Math.min(worthwhile, workerCount(undefined));
 }
 

@@ -5,9 +5,10 @@
  * A counter is one 64-bit word, cycle · 2^40 + used, so that a greater word is always a later state and "never refund" means
  * "take the greater one". A second word counts all lookups ever, for the usage by day.
  */
-import { closeSync, constants, existsSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Mapping, mapShared } from '../platform/libc.ts';
+import { writeFully } from '../platform/write-fully.ts';
 import { USED_BITS, USED_MASK } from './word.ts';
 
 export { packWord, unpackWord } from './word.ts';
@@ -76,9 +77,8 @@ function allocate(path: string): void {
   const fd = openSync(path, existsSync(path) ? 'r+' : 'wx+', 0o600);
   try {
     const zeros = new Uint8Array(64 * 1024);
-    // A disk that fills up may take only a part of a write: the next one then fails.
-    for (let at = fstatSync(fd).size; at < COUNTERS_SIZE_BYTES; ) {
-      at += writeSync(fd, zeros, 0, Math.min(zeros.length, COUNTERS_SIZE_BYTES - at), at);
+    for (let at = fstatSync(fd).size; at < COUNTERS_SIZE_BYTES; at += zeros.length) {
+      writeFully(fd, zeros, 0, Math.min(zeros.length, COUNTERS_SIZE_BYTES - at), at);
     }
     fsyncSync(fd);
   } finally {

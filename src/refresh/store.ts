@@ -18,7 +18,6 @@ import { parseDocument } from '../json/document.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
 const GENERATIONS = 'generations';

@@ -1,5 +1,5 @@
 /** What is being served: one index generation and one policy, swapped as a whole, each closed when its last request is done. */
-import type { Index } from '../index/reader.ts';
+import type { Index } from '../index/read.ts';
 import type { Policy } from '../policy/policy.ts';
 
 /** One consistent pair of data. A request takes it once and uses nothing else. */

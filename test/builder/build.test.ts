@@ -15,10 +15,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
-import type { Manifest } from '../../src/builder/manifest.ts';
 import type { BuildProgress } from '../../src/builder/progress.ts';
 import type { BuildReport } from '../../src/builder/report.ts';
-import { openIndex } from '../../src/index/reader.ts';
+import type { Manifest } from '../../src/drop/manifest.ts';
+import { openIndex } from '../../src/index/read.ts';
 import type { DomainRecord } from '../../src/record/types.ts';
 import { makeDrop, type PartContent, rewriteManifest } from './drop.ts';
 
@@ -264,7 +264,7 @@ describe('a build', () => {
     await makeDrop(drop, { 'a.ndjson.gz': entries(2000, 'a') });
     const states: BuildProgress[] = [];
     await build({ onProgress: (state) => states.push(state) });
-    expect(new Set(states.map(({ step }) => step))).toEqual(new Set(['scan', 'encode', 'verify']));
+    expect(new Set(states.map(({ step }) => step))).toEqual(new Set(['scan', 'write', 'verify']));
     for (const { done, total } of states) expect(done).toBeLessThanOrEqual(total);
   });
 });
@@ -310,7 +310,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
   ['another format', 'manifest_invalid', (manifest) => change(manifest, { format: 'pagegate-drop/2' })],
   ['a field that nobody knows', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
   ['a missing field', 'manifest_invalid', (manifest) => change(manifest, { dataset: undefined })],
-  ['a time that is none', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
+  ['a time that is not one', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
   ['a blank in a time', 'manifest_invalid', (manifest) => change(manifest, { created: '2026-01-02 03:04:05Z' })],
   ['no parts', 'manifest_invalid', (manifest) => change(manifest, { files: [] })],
   ['revision 0', 'manifest_invalid', (manifest) => change(manifest, { revision: 0 })],
@@ -362,8 +362,8 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
       await repack(packed.subarray(0, packed.length - 20));
     },
   ],
-  ['a gzip that is none', 'drop_part_truncated', () => repack(Buffer.from('this is not gzip'))],
-  ['a zstd that is none', 'drop_part_truncated', () => repack(Buffer.from('this is not zstd'), 'a.ndjson.zst')],
+  ['something else than gzip', 'drop_part_truncated', () => repack(Buffer.from('this is not gzip'))],
+  ['something else than zstd', 'drop_part_truncated', () => repack(Buffer.from('this is not zstd'), 'a.ndjson.zst')],
   ['a gzip that unpacks without end', 'drop_too_large', () => repack(gzipSync(Buffer.alloc(64 << 20)))],
 ];
 

@@ -3,23 +3,23 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { xxh64 } from '../../src/index/checksum.ts';
-import { decodeHeader, type RawHeader } from '../../src/index/header.ts';
-import type { IndexBytes } from '../../src/index/index-bytes.ts';
+import { sealBucket } from '../../src/index/format/bucket.ts';
+import { xxh64 } from '../../src/index/format/checksum.ts';
+import { decodeHeader, type RawHeader } from '../../src/index/format/header.ts';
 import {
   BLOCK_CHECKSUM_SIZE_BYTES,
   BLOCK_SIZE_BYTES,
+  BUCKET_SIZE_BYTES,
   HEADER,
-  LINE_SIZE_BYTES,
   SECTION_ENTRY,
   SECTIONS,
   type SectionName,
-} from '../../src/index/layout.ts';
-import { sealLine } from '../../src/index/line.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+} from '../../src/index/format/layout.ts';
+import type { IndexBytes } from '../../src/index/read/index-bytes.ts';
+import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
 import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, smallCatalog, withTempDirectory } from '../support/tiny-index.ts';
+import { entryOf, smallNames, withTempDirectory } from '../support/tiny-index.ts';
 
 /** Bytes that a test goes on changing while an index over them is open. */
 export function sharedBytes(bytes: Uint8Array): IndexBytes {
@@ -58,7 +58,7 @@ export function sealSection(bytes: Uint8Array, name: SectionName): void {
   sealHeader(bytes);
 }
 
-/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to lines and records. */
+/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to buckets and records. */
 export function sealBlocks(bytes: Uint8Array): void {
   const { directory, payload, blocks } = sectionsOf(bytes);
   let at = blocks.offset;
@@ -72,12 +72,12 @@ export function sealBlocks(bytes: Uint8Array): void {
   sealSection(bytes, 'blocks');
 }
 
-/** Makes a line's check fit its bytes. */
-export function sealLineOf(bytes: Uint8Array, line: number, base: number): void {
-  sealLine(bytes, sectionsOf(bytes).directory.offset + line * LINE_SIZE_BYTES, line, base);
+/** Makes a bucket's check fit its bytes. */
+export function sealBucketOf(bytes: Uint8Array, bucket: number, base: number): void {
+  sealBucket(bytes, sectionsOf(bytes).directory.offset + bucket * BUCKET_SIZE_BYTES, bucket, base);
 }
 
-/** Entries that use every part of the format, over the small catalog. */
+/** Entries that use every part of the format, over the small names. */
 export function sampleEntries(count: number): Entry[] {
   const names = ['alpha', 'beta-shop', 'gamma.news', 'delta_x', 'xn--bcher-kva', 'e'];
   return Array.from({ length: count }, (_, i) => {
@@ -98,14 +98,14 @@ export function sampleEntries(count: number): Entry[] {
         ...(i % 5 === 0 ? {} : { openPageRankHundredths: (i * 37) % 1001 }),
         ...(i % 6 === 0 ? { globalRank: 1 + i * 70_001 } : {}),
       },
-      smallCatalog,
+      smallNames,
     );
   });
 }
 
 export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
 
-/** What a look-up comes to: the entry rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
+/** What a lookup comes to: the entry rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
 export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
   try {
     const handle = index.find(key);

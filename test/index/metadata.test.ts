@@ -1,13 +1,13 @@
 /** What the small sections may hold: integers of any width, and nothing that a reader would trip over later. */
 import { Packr } from 'msgpackr';
 import { describe, expect, it } from 'vitest';
-import { decodeDictionary, encodeDictionary } from '../../src/index/dictionary.ts';
-import { ANSWER_MAX_BYTES } from '../../src/index/layout.ts';
-import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/metadata.ts';
-import { DictionaryTrainer } from '../../src/index/train.ts';
-import { smallCatalog, tinyMetadata } from '../support/tiny-index.ts';
+import { decodeDictionary, encodeDictionary } from '../../src/index/format/dictionary.ts';
+import { ANSWER_MAX_BYTES } from '../../src/index/format/layout.ts';
+import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/format/metadata.ts';
+import { DictionaryTrainer } from '../../src/index/write/dictionary-trainer.ts';
+import { smallNames, tinyMetadata } from '../support/tiny-index.ts';
 
-const metadata: Metadata = { ...tinyMetadata, ...smallCatalog, maxAnswerSizeBytes: 1000 };
+const metadata: Metadata = { ...tinyMetadata, ...smallNames, maxAnswerSizeBytes: 1000 };
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const changed = (changes: Readonly<Record<string, unknown>>): Uint8Array =>
@@ -43,7 +43,7 @@ describe('metadata', () => {
 
 describe('dictionary', () => {
   it('refuses a filtering set that is not ascending', () => {
-    const dictionary = new DictionaryTrainer(smallCatalog).train();
+    const dictionary = new DictionaryTrainer(smallNames).train();
     const withSet = (set: number[]): Uint8Array => encodeDictionary({ ...dictionary, filteringSets: [set] });
     expect(decodeDictionary(withSet([0, 2])).filteringSets).toEqual([[0, 2]]);
     expect(() => decodeDictionary(withSet([2, 0]))).toThrowError('not ascending');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseEntry } from '../../src/record/entry.ts';
-import { FACT_REASONS, LINE_REASONS, PAGE_REASONS, REPAIRS } from '../../src/record/findings.ts';
+import { FACT_REASONS, LINE_REASONS, PAGE_REASONS, REPAIRS } from '../../src/record/reject-reasons.ts';
 
 const text = (line: string | Uint8Array): Uint8Array => (typeof line === 'string' ? Buffer.from(line) : line);
 const reasons = (line: string | Uint8Array): string[] => parseEntry(text(line)).rejects.map(({ reason }) => reason);
@@ -158,7 +158,7 @@ describe('what is wrong with a line', () => {
     expect(parsed.entry).toEqual({ domain: 'example.com', pageTypes: [], filteringCategories: kept });
   });
 
-  it.each(REPAIR_CASES)('%s is put right and counted (case %#)', (repair, line, part) => {
+  it.each(REPAIR_CASES)('%s is repaired and counted (case %#)', (repair, line, part) => {
     const parsed = parseEntry(text(line));
     expect(parsed.rejects).toEqual([]);
     expect(parsed.repairs).toEqual([repair]);

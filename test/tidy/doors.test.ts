@@ -8,19 +8,21 @@ import { importsOf, packageOf, ROOT, roomOf, sourcesUnder } from './tree.ts';
 const DOORS: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   version: [],
+  bytes: [],
   platform: [],
   json: [],
   domain: [],
   record: ['domain', 'json'],
-  index: ['record', 'domain', 'platform', 'version'],
-  builder: ['index', 'record', 'domain', 'json', 'platform', 'version'],
+  drop: ['record', 'json', 'platform'],
+  index: ['bytes', 'record', 'platform'],
+  builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record', 'json', 'platform'],
   ledger: ['json', 'platform', 'version'],
   license: ['json', 'platform', 'version'],
   register: ['json', 'platform'],
   config: ['json', 'platform', 'version'],
   server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'platform', 'version'],
-  refresh: ['config', 'builder', 'index', 'license', 'record', 'domain', 'json', 'platform', 'version'],
+  refresh: ['config', 'drop', 'json', 'platform'],
 };
 
 /** Only these see everything. */
@@ -32,8 +34,8 @@ const ONE_IMPORTER: Readonly<Record<string, string>> = {
   'better-sqlite3': 'src/ledger/sqlite.ts',
   'uWebSockets.js': 'src/server/uws.ts',
   tldts: 'src/domain/public-suffix.ts',
-  'xxhash-wasm': 'src/index/checksum.ts',
-  msgpackr: 'src/index/metadata.ts',
+  'xxhash-wasm': 'src/index/format/checksum.ts',
+  msgpackr: 'src/index/format/metadata.ts',
 };
 
 /** Modules that reach out of the process; the policy must not, except where it reads its files. */

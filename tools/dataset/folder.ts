@@ -1,7 +1,7 @@
 /** The folder that a generated drop goes into. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../../src/builder/folders.ts';
+import { makeFolder } from '../../src/builder/files/folders.ts';
 
 /** What the manifest of every generated drop says. */
 export const DATASET_ID = 'pagegate-made-up';
@@ -10,7 +10,7 @@ const MANIFEST = 'manifest.json';
 const PART = /^[A-Za-z0-9][A-Za-z0-9._-]*\.ndjson(?:\.gz|\.zst)?$/;
 
 /**
- * Makes the folder, and room in it for parts of these names: a drop that was generated there before goes, its manifest first. Throws where
+ * Makes the folder, and clears it for parts of these names: a drop that was generated there before goes, its manifest first. Throws where
  * the folder cannot be made, or holds the manifest or parts of something else; then nothing is changed.
  */
 export function prepareFolder(folder: string, names: readonly string[]): void {
