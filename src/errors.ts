@@ -55,6 +55,10 @@ export const ERRORS = table({
   },
 
   // index: the file of records
+  list_unreadable: {
+    exit: EXIT.environment,
+    message: 'The list of domains and URLs cannot be read; name a file of lines, or - for standard input.',
+  },
   index_missing: {
     exit: EXIT.environment,
     message: 'There is no index file at this path; build one with `pagegate build`.',
@@ -79,9 +83,20 @@ export const ERRORS = table({
     exit: EXIT.refused,
     message: 'The index has a format version that this program does not know; upgrade pagegate or rebuild the index.',
   },
+  index_older_version: {
+    exit: EXIT.refused,
+    message:
+      'The index has a format that this program no longer reads; build it again from its drop, as with pagegate refresh --rebuild.',
+  },
   index_corrupt: {
     exit: EXIT.corrupt,
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
+  },
+  index_changed: {
+    status: 503,
+    exit: EXIT.corrupt,
+    message:
+      'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
   },
   index_out_of_order: {
     exit: EXIT.unexpected,

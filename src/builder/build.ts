@@ -8,7 +8,7 @@ import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
-import { IndexWriter, planBucketCount } from '../index/write.ts';
+import { IndexWriter, type Metadata, planBucketCount } from '../index/write.ts';
 import { renameDurable } from '../platform/durable.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
 import { recordNames } from '../record/names.ts';
@@ -113,10 +113,11 @@ async function run(build: Build): Promise<BuildReport> {
       scan(build, workers, new Float64Array(progress)),
     );
     const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits, draft.entries));
-    writer = new IndexWriter(workspace.unfinished, dictionary, bucketCount);
+    const metadata = metadataOf(build, maxAnswerSizeBytes);
+    writer = new IndexWriter(workspace.unfinished, dictionary, metadata, bucketCount);
     workspace.claim();
     await draft.time('write', () => writeRuns(build, workers, files, bucketCount, writer!));
-    draft.sizeBytes = writer.finish(metadataOf(build, maxAnswerSizeBytes));
+    draft.sizeBytes = writer.finish();
     draft.recordCount = writer.recordCount;
     await Promise.all(workers.map((worker) => worker.close()));
     await draft.time('verify', () => verify(build, workspace.unfinished));
@@ -204,7 +205,7 @@ async function writeRuns(
   bucketCount: number,
   writer: IndexWriter,
 ): Promise<void> {
-  const runs = planRuns(build.partitionBits, bucketCount);
+  const runs = planRuns(build.partitionBits, bucketCount, writer.salt);
   await Promise.all(workers.map((worker) => worker.beginArranging({ files, runs })));
   let done = 0;
   build.meter.start('write', runs.runCount, () => done);
@@ -224,10 +225,7 @@ async function writeRuns(
   );
 }
 
-function metadataOf(
-  { manifest, options, draft }: Build,
-  maxAnswerSizeBytes: number,
-): Parameters<IndexWriter['finish']>[0] {
+function metadataOf({ manifest, options, draft }: Build, maxAnswerSizeBytes: number): Metadata {
   return {
     dataset: manifest.dataset,
     revision: manifest.revision,

@@ -1,58 +1,66 @@
 /**
  * Looks up keys in an index. A miss reads one bucket of the directory, a hit that bucket and the record. Whatever is read is checked
- * first: the bucket's check, the bounds of the record, the record's check, and (before anything is rendered) its whole structure.
+ * first: the bucket's checksum, the bounds of the record, its CRC-8, and (before anything is rendered) its whole structure.
  */
-
-import { COPY_SLACK_BYTES } from '../bytes/json-pieces.ts';
 import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageUrl } from '../record/types.ts';
 import { bucketBase, bucketIsIntact, slotOfLowestBit, slotsWithFingerprint } from './format/bucket.ts';
 import { crc8 } from './format/checksum.ts';
-import { type Header, readHeader, type Section } from './format/header.ts';
+import type { Header } from './format/header.ts';
 import { HashedKey, hashKeyA, hashKeyB } from './format/key-hash.ts';
 import {
   BUCKET,
   BUCKET_SIZE_BYTES,
   BUCKET_SIZE_WORDS,
   bucketOfHash,
-  type SectionName,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from './format/layout.ts';
-import type { Metadata } from './format/metadata.ts';
+import { bucketChecksum, recordSeed, saltOf } from './format/salt.ts';
 import type { SymbolTable } from './format/symbol-table.ts';
-import type { IndexBytes } from './read/index-bytes.ts';
-import { openMappedFile } from './read/mapped-file.ts';
+import { IndexFile } from './read/index-file.ts';
+import { type IndexInfo, infoOf } from './read/index-info.ts';
+import type { IndexBytes } from './read/index-source.ts';
+import { MappedFile } from './read/mapped-file.ts';
 import { PayloadWindows } from './read/payload-windows.ts';
-import { readTables } from './read/read-tables.ts';
-import { ImpossibleRecord, RecordDecoder, type RecordParts } from './read/record-decoder.ts';
+import { readHeader, readTables } from './read/read-tables.ts';
+import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
 import { RecordRenderer } from './read/record-renderer.ts';
 import type { RenderTables } from './read/render-tables.ts';
+
+export type { IndexInfo } from './read/index-info.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;
 /** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
 export type RecordHandle = number;
 
-/** What an index says about itself. */
-export interface IndexInfo extends Metadata {
-  readonly path: string;
-  /** Format version, `major.minor`. */
-  readonly formatVersion: string;
-  readonly recordCount: number;
-  readonly bucketCount: number;
-  readonly sizeBytes: number;
+/** How an index is opened. */
+export interface OpenOptions {
+  /** False leaves it to the kernel to read ahead, as for a file that is read from front to back; lookups want it true, the default. */
+  readonly randomReads?: boolean;
 }
 
-/** Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records. */
-export function openIndex(path: string): Index {
-  const bytes = openMappedFile(path);
+/**
+ * Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records.
+ *
+ * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode: what lies there cannot be used
+ * @throws PagegateError index_not_recognized, index_newer_version, index_older_version, index_corrupt: it is not an intact index of this format
+ * @throws PagegateError index_changed where the file is written to just now
+ * @throws PagegateError mapping_failed
+ */
+export function openIndex(path: string, { randomReads = true }: OpenOptions = {}): Index {
+  const file = new IndexFile(path);
+  let bytes: MappedFile | undefined;
   try {
-    const index = openIndexBytes(bytes);
-    bytes.adviseRandom();
-    return index;
+    const header = readHeader(file);
+    const tables = readTables(file, header);
+    bytes = new MappedFile(file);
+    if (randomReads) bytes.adviseRandom();
+    return new Index(bytes, header, tables);
   } catch (error) {
-    bytes.close();
+    bytes?.close();
+    file.close();
     throw error;
   }
 }
@@ -67,36 +75,34 @@ export function openIndexBytes(bytes: IndexBytes): Index {
 export class Index {
   readonly info: IndexInfo;
   readonly #bytes: IndexBytes;
-  readonly #sections: Readonly<Record<SectionName, Section>>;
   readonly #bucketCount: number;
+  readonly #salt: number;
   readonly #payloadSize: number;
   #directory: Uint8Array;
   #words: Uint32Array;
   #payload: PayloadWindows;
   readonly #domainSymbols: SymbolTable;
   readonly #key = new HashedKey();
+  /** The domain of a record that is not the key's. */
+  readonly #other = new HashedKey();
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
+  /** The record that `find` found last, and what its CRC-8 begins with. */
+  #found: RecordHandle = NOT_FOUND;
+  #foundSeed = 0;
   /** The record that the decoder holds. */
   #parsed: RecordHandle = NOT_FOUND;
   #out: Uint8Array = new Uint8Array(0);
   #outView: DataView = new DataView(this.#out.buffer);
   #isOpen = true;
 
+  /** Over bytes whose header and small sections were read; `openIndex` does it all. */
   constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
-    const { directory, payload } = header.sections;
-    this.info = {
-      ...tables.metadata,
-      maxAnswerSizeBytes: tables.metadata.maxAnswerSizeBytes + COPY_SLACK_BYTES,
-      path: bytes.path,
-      formatVersion: `${header.major}.${header.minor}`,
-      recordCount: header.recordCount,
-      bucketCount: header.bucketCount,
-      sizeBytes: bytes.sizeBytes,
-    };
+    const { dictionary, directory, payload, metadata } = header.sections;
+    this.info = infoOf(bytes, header, tables.metadata);
     this.#bytes = bytes;
-    this.#sections = header.sections;
     this.#bucketCount = header.bucketCount;
+    this.#salt = saltOf(dictionary.checksum, metadata.checksum);
     this.#payloadSize = payload.size;
     this.#directory = bytes.view(directory.offset, directory.size);
     this.#words = new Uint32Array(
@@ -110,23 +116,31 @@ export class Index {
     this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
 
-  /** The record of a key (a canonical domain), or NOT_FOUND. Throws record_corrupt where what it has to read is damaged. */
+  /**
+   * The record of a key (a canonical domain), or NOT_FOUND.
+   *
+   * @throws PagegateError record_corrupt where what it has to read is damaged, or belongs to another place or another file
+   * @throws PagegateError index_closed
+   */
   find(key: string): RecordHandle {
     const hashed = this.#key;
     if (!hashed.set(key)) return NOT_FOUND;
     const bucket = bucketOfHash(hashed.hashA(), this.#bucketCount) | 0;
-    if (!bucketIsIntact(this.#words, bucket)) this.#failBucket(bucket);
-    const count = this.#directory[bucket * BUCKET_SIZE_BYTES + BUCKET.count.offset]!;
+    const words = this.#words;
+    const atWord = bucket * BUCKET_SIZE_WORDS;
+    if (!bucketIsIntact(words, atWord, bucketChecksum(this.#salt, bucket))) this.#failBucket(bucket);
+    const at = bucket * BUCKET_SIZE_BYTES;
+    const count = this.#directory[at + BUCKET.count.offset]!;
     // Only now: computed while the bucket is on its way from memory.
     const fingerprint = hashed.hashB() & 0xff;
-    let candidates = slotsWithFingerprint(this.#words, bucket, fingerprint);
+    let candidates = slotsWithFingerprint(words, atWord, fingerprint);
     while (candidates !== 0) {
       const slot = slotOfLowestBit(candidates);
       candidates &= candidates - 1;
-      if (slot >= count || this.#directory[bucket * BUCKET_SIZE_BYTES + slot] !== fingerprint) continue;
+      if (slot >= count || this.#directory[at + slot] !== fingerprint) continue;
       const offset = this.#offsetOfSlot(bucket, count, slot);
-      const code = this.#directory[bucket * BUCKET_SIZE_BYTES + BUCKET.lengths.offset + slot]!;
-      if (this.#holdsKey(offset, code)) return offset * 256 + code;
+      const code = this.#directory[at + BUCKET.lengths.offset + slot]!;
+      if (this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
     }
     return count > SLOTS_PER_BUCKET ? this.#findOverflowing(bucket, count, fingerprint) : NOT_FOUND;
   }
@@ -150,52 +164,77 @@ export class Index {
     if (base + tableSize > this.#payloadSize) this.#failBucket(bucket);
     const table = this.#payload.at(base);
     const start = this.#payload.start;
-    if (crc8(table, start, start + 2 * extra) !== table[start + 2 * extra]) this.#failBucket(bucket);
+    const crc = crc8(table, start, start + 2 * extra, recordSeed(this.#salt, bucket, 0));
+    if (crc !== table[start + 2 * extra]) this.#failBucket(bucket);
     let offset = base + tableSize;
-    for (let i = 0; i < SLOTS_PER_BUCKET; i++)
+    for (let i = 0; i < SLOTS_PER_BUCKET; i++) {
       offset += SIZE_OF_LENGTH_CODE[directory[at + BUCKET.lengths.offset + i]!]!;
+    }
     for (let i = 0; i < extra; i++) {
       const code = table[start + extra + i]!;
-      if (table[start + i] === fingerprint && this.#holdsKey(offset, code)) return offset * 256 + code;
+      if (table[start + i] === fingerprint && this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
       offset += SIZE_OF_LENGTH_CODE[code]!;
     }
     return NOT_FOUND;
   }
 
   /**
-   * Whether the record is that of the key. Where it is, its domain was compared byte by byte, and `#parse` looks at its check before anything
-   * else of it is used; where it is not, its check is looked at here, so that damage is never a "not found".
+   * Whether the record is that of the key; then it is `#found`. Where it is, its domain was compared byte by byte, and `#parse` looks at
+   * its CRC-8 before anything else of it is used; where it is not, its CRC-8 and its domain's hashes are looked at here, so that damage is
+   * never a "not found".
    */
-  #holdsKey(offset: number, code: number): boolean {
-    const size = SIZE_OF_LENGTH_CODE[code]!;
-    if (offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
+  #holdsKey(offset: number, code: number, bucket: number, fingerprint: number): boolean {
+    const recordSize = SIZE_OF_LENGTH_CODE[code]!;
+    if (offset + recordSize > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
     const bytes = this.#payload.at(offset);
     // As an integer, and with it all that is computed from it below.
     const start = this.#payload.start | 0;
     const codesEnd = start + 1 + bytes[start]!;
-    if (codesEnd >= start + size) this.#failRecord(offset, 'its domain does not fit');
+    if (codesEnd >= start + recordSize) this.#failRecord(offset, 'its domain does not fit');
     const { words, masks, lengths } = this.#domainSymbols;
-    const { view, key } = this.#key;
+    const { view, size } = this.#key;
     let isSame = this.#key.isAscii;
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
-      const code = bytes[read]!;
+      const symbol = bytes[read]!;
       // Cut to 64 bits at each step, so that it is one machine instruction and no BigInt is made.
-      const difference = BigInt.asIntN(64, view.getBigInt64(at, true) ^ words[code]!);
-      if (BigInt.asIntN(64, difference & masks[code]!) !== 0n) isSame = false;
-      const symbolSize = lengths[code]!;
+      const difference = BigInt.asIntN(64, view.getBigInt64(at, true) ^ words[symbol]!);
+      if (BigInt.asIntN(64, difference & masks[symbol]!) !== 0n) isSame = false;
+      const symbolSize = lengths[symbol]!;
       // A symbol that does not exist has no bytes and would match anything.
       if (symbolSize === 0) this.#failRecord(offset, 'its domain has an unknown symbol');
       at += symbolSize;
     }
-    if (isSame && at === key.length) return true;
-    this.#checkRecord(bytes, offset, start, size);
+    const seed = recordSeed(this.#salt, bucket, fingerprint);
+    if (isSame && at === size) {
+      this.#found = offset * 256 + code;
+      this.#foundSeed = seed;
+      return true;
+    }
+    this.#checkRecord(bytes, offset, start, recordSize, seed);
+    this.#checkPlace(bytes, offset, start, bucket, fingerprint);
     return false;
   }
 
-  #checkRecord(bytes: Uint8Array, offset: number, start: number, size: number): void {
+  /** Whether the record, which is not the key's, belongs in the slot where it was found: else another one was there, perhaps the key's. */
+  #checkPlace(bytes: Uint8Array, offset: number, start: number, bucket: number, fingerprint: number): void {
+    const other = this.#other;
+    const { words, lengths } = this.#domainSymbols;
+    const codesEnd = start + 1 + bytes[start]!;
+    let size = 0;
+    for (let read = start + 1; read < codesEnd; read++) {
+      const symbol = bytes[read]!;
+      other.view.setBigInt64(size, words[symbol]!, true);
+      size += lengths[symbol]!;
+    }
+    other.size = size;
+    if (bucketOfHash(other.hashA(), this.#bucketCount) === bucket && (other.hashB() & 0xff) === fingerprint) return;
+    this.#failRecord(offset, 'its domain belongs in another slot');
+  }
+
+  #checkRecord(bytes: Uint8Array, offset: number, start: number, size: number, seed: number): void {
     const last = start + size - 1;
-    if (crc8(bytes, start, last) !== bytes[last]) this.#failRecord(offset, 'its check byte is wrong');
+    if (crc8(bytes, start, last, seed) !== bytes[last]) this.#failRecord(offset, 'its CRC-8 is wrong');
   }
 
   /** Parses a record, unless it is the one that was parsed last. */
@@ -208,18 +247,31 @@ export class Index {
     if (!(offset >= 0) || offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
     const bytes = this.#payload.at(offset);
     const start = this.#payload.start;
-    this.#checkRecord(bytes, offset, start, size);
+    const isFound = handle === this.#found;
+    if (isFound) this.#checkRecord(bytes, offset, start, size, this.#foundSeed);
     try {
       this.#decoder.parse(bytes, start, start + size - 1);
     } catch (error) {
       if (error instanceof ImpossibleRecord) this.#failRecord(offset, error.message);
       throw error;
     }
+    // Found by a lookup before the last one: its own domain says which bucket and slot it was found in.
+    if (!isFound) this.#checkRecord(bytes, offset, start, size, this.#seedOfParsed());
     this.#parsed = handle;
     return this.#renderer;
   }
 
-  /** The whole record as an object. */
+  #seedOfParsed(): number {
+    const { domain, domainSize } = this.#decoder;
+    const bucket = bucketOfHash(hashKeyA(domain, 0, domainSize), this.#bucketCount);
+    return recordSeed(this.#salt, bucket, hashKeyB(domain, 0, domainSize) & 0xff);
+  }
+
+  /**
+   * The whole record as an object. This and all that follows take what `find` gave.
+   *
+   * @throws PagegateError record_corrupt, index_closed
+   */
   decode(handle: RecordHandle): DomainRecord {
     return this.#parse(handle).toObject();
   }
@@ -247,50 +299,7 @@ export class Index {
     return this.#write('writeTail', handle, out, at);
   }
 
-  /** Writes the record as an entry of a drop, without a line end; returns where it ends. */
-  writeEntry(handle: RecordHandle, out: Uint8Array, at: number): number {
-    return this.#write('writeEntry', handle, out, at);
-  }
-
-  /** Sizes of the record's parts in bytes, the check not counted. */
-  partsOf(handle: RecordHandle): RecordParts {
-    this.#parse(handle);
-    return { ...this.#decoder.parts };
-  }
-
-  /** Size of the record's answer, head and tail together. */
-  answerSizeOf(handle: RecordHandle): number {
-    return this.#parse(handle).answerSize();
-  }
-
-  pageCountOf(handle: RecordHandle): number {
-    this.#parse(handle);
-    return this.#decoder.pageCount;
-  }
-
-  /** Both hashes of a record's domain: the order of the file. */
-  hashesOf(handle: RecordHandle): { readonly hashA: number; readonly hashB: number } {
-    this.#parse(handle);
-    const { domain, domainSize } = this.#decoder;
-    return { hashA: hashKeyA(domain, 0, domainSize), hashB: hashKeyB(domain, 0, domainSize) };
-  }
-
-  domainOf(handle: RecordHandle): string {
-    return this.#parse(handle).domainText();
-  }
-
-  /** Number of records in a bucket. Throws record_corrupt. */
-  countOfBucket(bucket: number): number {
-    if (!bucketIsIntact(this.#words, bucket)) this.#failBucket(bucket);
-    return this.#directory[bucket * BUCKET_SIZE_BYTES + BUCKET.count.offset]!;
-  }
-
-  /** The sections and where they lie. */
-  sections(): Readonly<Record<SectionName, Section>> {
-    return this.#sections;
-  }
-
-  #write(part: 'writeHead' | 'writeTail' | 'writeEntry', handle: RecordHandle, out: Uint8Array, at: number): number {
+  #write(part: 'writeHead' | 'writeTail', handle: RecordHandle, out: Uint8Array, at: number): number {
     const renderer = this.#parse(handle);
     // Callers write into the same buffer again and again, so its view is kept.
     if (out !== this.#out) {
@@ -299,9 +308,7 @@ export class Index {
     }
     try {
       // Spelled out: a method called by a name that varies is looked up each time.
-      if (part === 'writeHead') return renderer.writeHead(this.#outView, at);
-      if (part === 'writeTail') return renderer.writeTail(this.#outView, at);
-      return renderer.writeEntry(this.#outView, at);
+      return part === 'writeHead' ? renderer.writeHead(this.#outView, at) : renderer.writeTail(this.#outView, at);
     } catch (error) {
       // Too little space: less than the metadata ask for, or a record that is longer than they say.
       if (!(error instanceof RangeError)) throw error;
@@ -317,45 +324,22 @@ export class Index {
     await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes), signal);
   }
 
-  /** All records in the order of the file, a handle each. Throws record_corrupt at the first damaged bucket. */
-  *handles(): Generator<RecordHandle> {
-    for (let bucket = 0; bucket < this.#bucketCount; bucket++) {
-      for (const handle of this.handlesOfBucket(bucket)) yield handle;
-    }
+  /**
+   * What has happened to the file since it was opened, as an index_changed whose `details.what` is `size`, `times`, `header` or `status`;
+   * undefined where nothing has. For whoever serves the index, now and then: two system calls. Replacing the file by renaming another one
+   * over its name is not a change. Whoever writes into it mixes two indexes, whose lookups then fail with record_corrupt; and a lookup
+   * that reads beyond the end of a file that was cut ends the process (SIGBUS), if it comes before this is asked.
+   */
+  fileProblem(): PagegateError | undefined {
+    return this.#isOpen ? this.#bytes.problem() : undefined;
   }
 
-  /** The records of one bucket. */
-  handlesOfBucket(bucket: number): RecordHandle[] {
-    if (!this.#isOpen) throw new PagegateError('index_closed');
-    if (!bucketIsIntact(this.#words, bucket)) this.#failBucket(bucket);
-    const at = bucket * BUCKET_SIZE_BYTES;
-    const count = this.#directory[at + BUCKET.count.offset]!;
-    const extra = Math.max(0, count - SLOTS_PER_BUCKET);
-    const base = bucketBase(this.#words, this.#directory, bucket);
-    const codes = Array.from(
-      this.#directory.subarray(at + BUCKET.lengths.offset, at + BUCKET.lengths.offset + count - extra),
-    );
-    let offset = base;
-    if (extra > 0) {
-      if (base + 2 * extra + 1 > this.#payloadSize) this.#failBucket(bucket);
-      const table = this.#payload.at(base);
-      const start = this.#payload.start;
-      if (crc8(table, start, start + 2 * extra) !== table[start + 2 * extra]) this.#failBucket(bucket);
-      codes.push(...table.subarray(start + extra, start + 2 * extra));
-      offset += 2 * extra + 1;
-    }
-    return codes.map((code) => {
-      const handle = offset * 256 + code;
-      offset += SIZE_OF_LENGTH_CODE[code]!;
-      return handle;
-    });
-  }
-
-  /** Ends the mapping. Handles and views are of no use any more. Safe to call twice. */
+  /** Ends the mapping. Handles are of no use any more. Safe to call twice. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#parsed = NOT_FOUND;
+    this.#found = NOT_FOUND;
     // Nothing may touch the mapping after it ended: an access would end the process.
     this.#directory = new Uint8Array(0);
     this.#words = new Uint32Array(0);

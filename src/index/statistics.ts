@@ -1,7 +1,7 @@
 /** What an index looks like inside: how full its buckets are, and where the bytes of its records go. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BUCKET_SIZE_BYTES, SLOTS_PER_BUCKET } from './format/layout.ts';
-import type { Index } from './read.ts';
+import type { IndexScan } from './scan.ts';
 
 /** Bytes for each record, by part; averages. */
 export interface BytesPerRecord {
@@ -16,6 +16,7 @@ export interface BytesPerRecord {
   readonly file: number;
 }
 
+/** What was counted. */
 export interface IndexStatistics {
   /** Number of buckets with 0, 1, 2 … records. */
   readonly bucketsByRecords: readonly number[];
@@ -32,37 +33,44 @@ export interface IndexStatistics {
 const SAMPLE_RECORDS = 200_000;
 const BUCKETS_PER_TURN = 1 << 16;
 
-/** Reads the whole directory and a sample of the records. Throws record_corrupt. */
+/** How the scan should read: a sample's records lie far apart. */
+export const STATISTICS_CHUNK_BYTES: number = 1 << 16;
+
+/**
+ * Reads the whole directory and a sample of the records.
+ *
+ * @throws PagegateError record_corrupt, index_changed
+ */
 export async function readStatistics(
-  index: Index,
+  scan: IndexScan,
   onProgress: (done: number, total: number) => void = () => {},
   signal?: AbortSignal,
 ): Promise<IndexStatistics> {
-  const { bucketCount, recordCount, sizeBytes } = index.info;
+  const { bucketCount, recordCount, sizeBytes } = scan.info;
   const bucketsByRecords: number[] = [];
   const step = Math.max(1, Math.floor(recordCount / SAMPLE_RECORDS));
   const sums = { domain: 0, facts: 0, templates: 0, literals: 0, padding: 0 };
   let sampledRecords = 0;
   let overflowing = 0;
   let pages = 0;
-  for (let bucket = 0; bucket < bucketCount; bucket++) {
+  while (scan.nextBucket()) {
+    const { bucket, count } = scan;
     if (bucket % BUCKETS_PER_TURN === 0) {
       signal?.throwIfAborted();
       onProgress(bucket, bucketCount);
       await nextTurn();
     }
-    const count = index.countOfBucket(bucket);
     bucketsByRecords[count] = (bucketsByRecords[count] ?? 0) + 1;
     overflowing += Math.max(0, count - SLOTS_PER_BUCKET);
     if (bucket % step !== 0) continue;
-    for (const handle of index.handlesOfBucket(bucket)) {
-      const parts = index.partsOf(handle);
+    while (scan.nextRecord()) {
+      const { parts } = scan;
       sums.domain += parts.domain;
       sums.facts += parts.facts;
       sums.templates += parts.templates;
       sums.literals += parts.literals;
       sums.padding += parts.padding;
-      pages += index.pageCountOf(handle);
+      pages += scan.pageCount;
       sampledRecords += 1;
     }
   }

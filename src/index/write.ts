@@ -9,8 +9,9 @@
  *    The largest `encoder.maxAnswerSizeBytes` of all threads goes into the metadata.
  * 3. `planBucketCount(records kept)` gives the number of buckets. With at least 256 of them it is a multiple of 256, so that the records with
  *    the first eight hash bits p fill exactly the buckets [p × buckets / 256, (p + 1) × buckets / 256).
- * 4. Arrange, in any thread: a `BucketRunBuilder` for a range of buckets takes its records in the order of (hashA, hashB, encoded domain).
- * 5. Write: `IndexWriter.append` in the order of the buckets, `finish(metadata)`; the builder verifies and renames the file.
+ * 4. Begin to write: `new IndexWriter(path, dictionary, metadata, bucketCount)`; its `salt` goes to all threads.
+ * 5. Arrange, in any thread: a `BucketRunBuilder` for a range of buckets takes its records in the order of (hashA, hashB, encoded domain).
+ * 6. Write: `IndexWriter.append` in the order of the buckets, `finish()`; the builder verifies and renames the file.
  */
 export { type Dictionary, decodeDictionary, encodeDictionary } from './format/dictionary.ts';
 export { hashKeyA, hashKeyB } from './format/key-hash.ts';

@@ -104,7 +104,12 @@ describe('verify and inspect', () => {
       expect(text.stdout).toMatch(/records +3\n/);
       expect(text.stdout).toContain('█');
       const json = JSON.parse(run('inspect', path, '--json').stdout) as Record<string, unknown>;
-      expect(json).toMatchObject({ record_count: 3, bucket_count: 1, buckets_by_records: [0, 0, 0, 1], dataset: 'tiny' });
+      expect(json).toMatchObject({
+        record_count: 3,
+        bucket_count: 1,
+        buckets_by_records: [0, 0, 0, 1],
+        dataset: 'tiny',
+      });
       const bytes = readFileSync(path);
       const { offset } = decodeHeader(bytes).sections.payload;
       bytes[offset + 2]! ^= 1;

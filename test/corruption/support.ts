@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { sealBucket } from '../../src/index/format/bucket.ts';
+import { sealBucket, writeBucketBase } from '../../src/index/format/bucket.ts';
 import { xxh64 } from '../../src/index/format/checksum.ts';
 import { decodeHeader, type RawHeader } from '../../src/index/format/header.ts';
 import {
@@ -15,8 +15,10 @@ import {
   SECTIONS,
   type SectionName,
 } from '../../src/index/format/layout.ts';
-import type { IndexBytes } from '../../src/index/read/index-bytes.ts';
+import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
+import type { IndexBytes } from '../../src/index/read/index-source.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { IndexScan } from '../../src/index/scan.ts';
 import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
 import { entryOf, smallNames, withTempDirectory } from '../support/tiny-index.ts';
@@ -26,9 +28,11 @@ export function sharedBytes(bytes: Uint8Array): IndexBytes {
   return {
     path: '<shared>',
     sizeBytes: bytes.length,
+    readInto: (target, offset) => target.set(bytes.subarray(offset, offset + target.length)),
     view: (offset, sizeBytes) => new Uint8Array(bytes.buffer, bytes.byteOffset + offset, sizeBytes),
     adviseRandom: () => {},
     warm: async () => {},
+    problem: () => undefined,
     close: () => {},
   };
 }
@@ -72,9 +76,17 @@ export function sealBlocks(bytes: Uint8Array): void {
   sealSection(bytes, 'blocks');
 }
 
-/** Makes a bucket's check fit its bytes. */
+/** The salt of the file's buckets and records. */
+export function saltOfFile(bytes: Uint8Array): number {
+  const { dictionary, metadata } = sectionsOf(bytes);
+  return saltOf(dictionary.checksum, metadata.checksum);
+}
+
+/** Sets a bucket's base and makes its checksum fit its bytes. */
 export function sealBucketOf(bytes: Uint8Array, bucket: number, base: number): void {
-  sealBucket(bytes, sectionsOf(bytes).directory.offset + bucket * BUCKET_SIZE_BYTES, bucket, base);
+  const at = sectionsOf(bytes).directory.offset + bucket * BUCKET_SIZE_BYTES;
+  writeBucketBase(bytes, at, base);
+  sealBucket(bytes, at, bucketChecksum(saltOfFile(bytes), bucket));
 }
 
 /** Entries that use every part of the format, over the small names. */
@@ -105,14 +117,12 @@ export function sampleEntries(count: number): Entry[] {
 
 export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
 
-/** What a lookup comes to: the entry rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
+/** What a lookup comes to: the answer rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
 export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
   try {
     const handle = index.find(key);
     if (handle === NOT_FOUND) return 'not found';
-    const end = index.writeEntry(handle, out, 0);
-    const head = index.writeHead(handle, out, end);
-    index.writeTail(handle, out, head);
+    const end = index.writeTail(handle, out, index.writeHead(handle, out, 0));
     index.pageUrls(handle);
     return Buffer.from(out.subarray(0, end)).toString('latin1') === expected ? 'right' : 'wrong';
   } catch (error) {
@@ -121,16 +131,25 @@ export function lookUp(index: Index, key: string, expected: string, out: Uint8Ar
   }
 }
 
-/** Every key of an index with its entry as it is rendered. */
+/** Every key of an index with its answer as it is rendered. */
 export function expectations(bytes: Uint8Array): Map<string, string> {
   const index = openIndexBytes(sharedBytes(bytes));
   const out = Buffer.alloc(4 * index.info.maxAnswerSizeBytes);
   const expected = new Map<string, string>();
-  for (const handle of index.handles()) {
-    const end = index.writeEntry(handle, out, 0);
-    expected.set(index.domainOf(handle), out.toString('latin1', 0, end));
+  for (const key of domainsOf(bytes)) {
+    const handle = index.find(key);
+    const end = index.writeTail(handle, out, index.writeHead(handle, out, 0));
+    expected.set(key, out.toString('latin1', 0, end));
   }
   return expected;
+}
+
+/** The keys of an index, in the order of the file. */
+export function domainsOf(bytes: Uint8Array): string[] {
+  const scan = new IndexScan(sharedBytes(bytes));
+  const domains: string[] = [];
+  while (scan.nextBucket()) while (scan.nextRecord()) domains.push(scan.domain);
+  return domains;
 }
 
 /** Opens, or says why not. */

@@ -11,6 +11,7 @@ import {
   type SectionName,
   SIZE_OF_LENGTH_CODE,
 } from '../../src/index/format/layout.ts';
+import { recordSeed } from '../../src/index/format/salt.ts';
 import type { Index } from '../../src/index/read.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { smallNames, tinyIndexBytes } from '../support/tiny-index.ts';
@@ -20,6 +21,7 @@ import {
   expectSameReport,
   lookUp,
   type Outcome,
+  saltOfFile,
   sampleEntries,
   sealBlocks,
   sealBucketOf,
@@ -35,7 +37,7 @@ interface Row {
   readonly name: string;
   /** Changes the bytes; may return others. */
   readonly damage: (bytes: Uint8Array, view: DataView) => unknown;
-  readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_not_recognized';
+  readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_older_version' | 'index_not_recognized';
   /** Where verify sees the damage; absent when it says what open says. */
   readonly verify?: RegExp;
   /** Of the key whose bucket and record are the damaged ones. */
@@ -62,13 +64,13 @@ const inBucket =
     change(bytes);
     sealBucketOf(bytes, 0, base);
   };
-/** Changes the first record and makes its check fit, so that only its structure is wrong. */
+/** Changes the first record and makes its CRC-8 fit, so that only its structure is wrong. */
 const inRecord =
   (change: (record: Uint8Array) => void) =>
   (bytes: Uint8Array): void => {
     const record = bytes.subarray(sections.payload.offset, sections.payload.offset + firstSize);
     change(record);
-    record[firstSize - 1] = crc8(record, 0, firstSize - 1);
+    record[firstSize - 1] = crc8(record, 0, firstSize - 1, recordSeed(saltOfFile(bytes), 0, bytes[bucket]!));
   };
 const afterDomain = 1 + good[sections.payload.offset]!;
 
@@ -83,13 +85,13 @@ const rows: readonly Row[] = [
   },
   {
     name: 'major version: newer',
-    damage: (_, view) => view.setUint16(HEADER.major.offset, 2, true),
+    damage: (_, view) => view.setUint16(HEADER.major.offset, 3, true),
     open: 'index_newer_version',
   },
   {
-    name: 'major version: 0',
-    damage: sealed((_, view) => view.setUint16(HEADER.major.offset, 0, true)),
-    open: 'index_corrupt',
+    name: 'major version: older',
+    damage: (_, view) => view.setUint16(HEADER.major.offset, 1, true),
+    open: 'index_older_version',
   },
   {
     name: 'minor version: newer',
@@ -209,9 +211,9 @@ const rows: readonly Row[] = [
     lookUp: 'record_corrupt',
   },
   {
-    name: 'bucket: check',
+    name: 'bucket: checksum',
     damage: (bytes) => {
-      bytes[bucket + BUCKET.check.offset]! ^= 1;
+      bytes[bucket + BUCKET.checksum.offset]! ^= 1;
     },
     open: 'ok',
     verify: /directory/,
@@ -282,7 +284,7 @@ const rows: readonly Row[] = [
     lookUp: 'record_corrupt',
   },
   {
-    name: 'record: check',
+    name: 'record: CRC-8',
     damage: (bytes) => {
       bytes[sections.payload.offset + firstSize - 1]! ^= 1;
     },
@@ -417,7 +419,7 @@ it('a record that is damaged does not show in the one that was read before it', 
     record[afterDomain + 6] = 200;
   })(bytes);
   const index = tryOpen(bytes) as Index;
-  const [damaged, intact] = index.handlesOfBucket(0) as [number, number];
+  const [damaged, intact] = [...expected.keys()].slice(0, 2).map((domain) => index.find(domain)) as [number, number];
   const before = index.decode(intact);
   expect(() => index.decode(damaged)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
   expect(index.decode(intact)).toEqual(before);

@@ -3,10 +3,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readBucketBase } from '../../src/index/format/bucket.ts';
-import { readHeader } from '../../src/index/format/header.ts';
+import { crc8 } from '../../src/index/format/checksum.ts';
 import { BUCKET, BUCKET_SIZE_BYTES, HEADER, SIZE_OF_LENGTH_CODE } from '../../src/index/format/layout.ts';
-import { openMappedFile } from '../../src/index/read/mapped-file.ts';
-import { readTables } from '../../src/index/read/read-tables.ts';
+import { recordSeed } from '../../src/index/format/salt.ts';
+import { IndexFile } from '../../src/index/read/index-file.ts';
+import { readHeader, readTables } from '../../src/index/read/read-tables.ts';
 import { type Damage, RecordWalk } from '../../src/index/verify/record-walk.ts';
 import { walkInThreads } from '../../src/index/verify/verify-pool.ts';
 import { type VerifyReport, verifyIndex } from '../../src/index/verify.ts';
@@ -14,6 +15,7 @@ import { Random } from '../../tools/random.ts';
 import { smallNames, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import {
   expectSameReport,
+  saltOfFile,
   sampleEntries,
   sealBlocks,
   sealBucketOf,
@@ -85,6 +87,9 @@ describe('what several threads report', () => {
         bytes[bucketAt(seam) + BUCKET.count.offset]! += 1;
         sealBucketOf(bytes, seam - 1, baseOf(good, seam - 1));
         sealBucketOf(bytes, seam, baseOf(good, seam) - size);
+        const record = payload.offset + baseOf(bytes, seam);
+        const seed = recordSeed(saltOfFile(bytes), seam, bytes[bucketAt(seam)]!);
+        bytes[record + size - 1] = crc8(bytes, record, record + size - 1, seed);
       });
       expect(moved.damages.map(({ what }) => what)).toEqual(['its domain belongs in another bucket']);
     }
@@ -206,12 +211,12 @@ describe('several threads', () => {
       const bytes = good.slice();
       bytes[HEADER.checksum.offset]! ^= 1;
       writeFileSync(path, bytes, { mode: 0o444 });
-      const changed = openMappedFile(path);
-      const { address, sizeBytes } = changed;
+      const changed = new IndexFile(path);
+      const { descriptor, sizeBytes } = changed;
       const intact = sharedBytes(good);
       const header = readHeader(intact);
       const walk = new RecordWalk(intact, header, readTables(intact, header), 1);
-      const setup = { path, address, sizeBytes, decodeEveryNthBucket: 1 };
+      const setup = { path, descriptor, sizeBytes, decodeEveryNthBucket: 1 };
       const walking = walkInThreads(walk, 2, setup, async () => {}, undefined);
       await expect(walking).rejects.toMatchObject({ name: 'PagegateError', code: 'index_corrupt', details: { path } });
       changed.close();

@@ -1,7 +1,7 @@
 /** FORMAT.md and layout.ts say the same, and the golden file is what both describe. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { decodeDictionary } from '../../src/index/format/dictionary.ts';
+import { readBucketBase } from '../../src/index/format/bucket.ts';
 import { blocksSize, decodeHeader, type RawHeader, validateHeader } from '../../src/index/format/header.ts';
 import { HashedKey } from '../../src/index/format/key-hash.ts';
 import {
@@ -9,7 +9,6 @@ import {
   alignSection,
   BLOCK_SIZE_BYTES,
   BUCKET,
-  BUCKET_CHECK,
   BUCKET_SIZE_BYTES,
   BUCKETS_MAX,
   type Field,
@@ -30,25 +29,25 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from '../../src/index/format/layout.ts';
-import { bytesInMemory } from '../../src/index/read/index-bytes.ts';
+import { bucketChecksum, recordSeed, saltOf } from '../../src/index/format/salt.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { openIndexBytes } from '../../src/index/read.ts';
-import type { RecordNames } from '../../src/record/names.ts';
-import { entryOf, tinyIndexBytes } from '../support/tiny-index.ts';
+import { goldenEntries, readGolden, writeGolden } from './golden/golden.ts';
 
 const page = readFileSync(new URL('../../src/index/FORMAT.md', import.meta.url), 'utf8');
-const golden = Uint8Array.from(readFileSync(new URL('./golden/format-1.0.pgx', import.meta.url)));
+const golden = readGolden();
 
-/** The rows of the table whose heading row begins so, after the given heading. */
+/** The rows of the table whose heading row begins so, after the line that ends so. */
 function tableAfter(heading: string, firstColumn: string): string[][] {
-  const from = page.indexOf(`\n${heading}\n`);
+  const from = page.indexOf(`${heading}\n`);
   expect(from).toBeGreaterThan(-1);
-  const buckets = page.slice(from).split('\n');
-  const start = buckets.findIndex((bucket) => bucket.startsWith(`| ${firstColumn} `));
+  const lines = page.slice(from).split('\n');
+  const start = lines.findIndex((line) => line.startsWith(`| ${firstColumn} `));
   const rows: string[][] = [];
-  for (const bucket of buckets.slice(start + 2)) {
-    if (!bucket.startsWith('|')) break;
+  for (const line of lines.slice(start + 2)) {
+    if (!line.startsWith('|')) break;
     rows.push(
-      bucket
+      line
         .split('|')
         .slice(1, -1)
         .map((cell) => cell.trim()),
@@ -79,7 +78,7 @@ describe('FORMAT.md', () => {
       `# The index file, format ${FORMAT_MAJOR}.${FORMAT_MINOR}`,
       `\`${magic}\``,
       `| header | offset 0, ${HEADER_SIZE_BYTES} bytes |`,
-      `next multiple of ${SECTION_ALIGNMENT_BYTES}`,
+      `first multiple of ${SECTION_ALIGNMENT_BYTES} that is at or after`,
       `| blockSize | 44 | 4 | ${BLOCK_SIZE_BYTES} |`,
       `XXH64 of each block of ${BLOCK_SIZE_BYTES.toLocaleString('en-US')} bytes`,
       `${SEED_A} (0x${SEED_A.toString(16)})`,
@@ -87,7 +86,6 @@ describe('FORMAT.md', () => {
       `1 to ${BUCKETS_MAX.toLocaleString('en-US')} |`,
       `for about ${RECORDS_PER_BUCKET} records`,
       `\`extra = count - ${SLOTS_PER_BUCKET}\``,
-      `is 0x${BUCKET_CHECK.toString(16)}`,
       `at most ${RECORDS_PER_BUCKET_MAX} × bucketCount`,
       `integer, at most ${ANSWER_MAX_BYTES}`,
       `one byte when n is below ${ORDINAL_WIDE}`,
@@ -100,27 +98,11 @@ describe('FORMAT.md', () => {
   });
 });
 
-/** Two page types and few names, so that the file fits on a page. */
-const names: RecordNames = {
-  vocabulary: { name: 'example', version: 1, pageTypes: ['login', 'pricing'] },
-  iab: { version: 'example-iab', names: ['Science', 'Sports'] },
-  filtering: { version: 'example-filtering', names: ['News', 'Games'] },
-};
-const entries = [
-  entryOf(
-    'example.com',
-    { login: 'https://example.com/login', pricing: 'https://www.example.com/p' },
-    { language: 'en', iabCategory: 1, filteringCategories: [0], openPageRankHundredths: 550, globalRank: 1000 },
-    names,
-  ),
-  entryOf('example.org', {}, {}, names),
-];
-
 const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
 
 describe('the golden file', () => {
   it('is what the writer writes', () => {
-    const written = tinyIndexBytes(entries, { names, metadata: { unicodeVersion: '17.0' } });
+    const written = writeGolden();
     const at = golden.findIndex((byte, i) => byte !== written[i]);
     if (at >= 0 || written.length !== golden.length) {
       expect.fail(`sizes ${golden.length} and ${written.length}; the first byte that differs is at offset ${at}`);
@@ -128,21 +110,38 @@ describe('the golden file', () => {
   });
 
   it('is the worked example of FORMAT.md', () => {
-    const { directory, payload } = decodeHeader(golden).sections;
-    const bucket = golden.subarray(directory.offset, directory.offset + directory.size);
-    for (const field of ['base', 'count', 'check'] as const) {
+    const { dictionary, directory, payload, metadata } = decodeHeader(golden).sections;
+    const bytesOf = (...values: string[]): string => values.join(' ').replaceAll('`', '');
+    const bucket = golden.subarray(directory.offset + BUCKET_SIZE_BYTES, directory.offset + directory.size);
+    for (const field of ['base', 'count', 'checksum'] as const) {
       const { offset, size } = BUCKET[field];
       expect(page).toContain(`| ${field} | \`${hex(bucket.subarray(offset, offset + size))}\` |`);
     }
-    const records = golden.subarray(payload.offset, payload.offset + payload.size);
-    const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes.replaceAll('`', ''));
-    const first = SIZE_OF_LENGTH_CODE[bucket[BUCKET.lengths.offset]!]!;
-    expect(rows.join(' ')).toBe(hex(records.subarray(first)));
+    for (const { offset } of [BUCKET.fingerprints, BUCKET.lengths])
+      expect(page).toContain(`\`${hex(bucket.subarray(offset, offset + 4))}\``);
+    const base = payload.offset + readBucketBase(bucket, 0);
+    const table = tableAfter('stands their table:', 'bytes').map(([bytes = '']) => bytes);
+    expect(bytesOf(...table)).toBe(hex(golden.subarray(base, base + 5)));
+    const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes);
+    expect(bytesOf(...rows)).toBe(hex(golden.subarray(base + 15, base + 40)));
+    const salt = saltOf(dictionary.checksum, metadata.checksum);
     const hashed = new HashedKey();
     hashed.set('example.com');
-    expect(page).toContain(`hashA is 0x${hashed.hashA().toString(16)} and hashB 0x${hashed.hashB().toString(16)}`);
-    const symbols = decodeDictionary(golden.subarray(256, 256 + decodeHeader(golden).sections.dictionary.size));
-    expect(symbols.origins[0]).toBe('https://');
+    const hashedBytes = new DataView(new ArrayBuffer(16));
+    hashedBytes.setBigUint64(0, dictionary.checksum, true);
+    hashedBytes.setBigUint64(8, metadata.checksum, true);
+    for (const text of [
+      `hashA is 0x${hashed.hashA().toString(16)} and hashB 0x${hashed.hashB().toString(16)}`,
+      `0x${dictionary.checksum.toString(16)}`,
+      `0x${metadata.checksum.toString(16)}`,
+      `\`${hex(new Uint8Array(hashedBytes.buffer))}\``,
+      `the salt is 0x${(salt >>> 0).toString(16)}`,
+      `are 0x${bucketChecksum(salt, 1).toString(16)}`,
+      `= 0x${recordSeed(salt, 1, 0).toString(16)} |`,
+      `= 0x${recordSeed(salt, 1, 0xa6).toString(16)}`,
+    ]) {
+      expect(page).toContain(text);
+    }
   });
 
   it('answers', () => {
@@ -152,14 +151,16 @@ describe('the golden file', () => {
       language: 'en',
       pageTypes: [
         { type: 'login', url: 'https://example.com/login' },
-        { type: 'pricing', url: 'https://www.example.com/p' },
+        { type: 'pricing', url: 'https://www.example.com/p?\\' },
       ],
-      iabCategory: 'Sports',
+      iabCategory: 'Topic 1',
       filteringCategories: ['News'],
       openPageRank: 5.5,
       globalRank: 1000,
     });
-    expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
+    for (const { domain, pageTypes } of goldenEntries.slice(1)) {
+      expect(index.decode(index.find(domain))).toEqual({ domain, pageTypes });
+    }
   });
 });
 

@@ -2,10 +2,11 @@
 import { chmodSync, closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readBucketBase, sealBucket } from '../../src/index/format/bucket.ts';
+import { readBucketBase, sealBucket, writeBucketBase } from '../../src/index/format/bucket.ts';
 import { xxh64 } from '../../src/index/format/checksum.ts';
 import { blocksSize, decodeHeader, encodeHeader } from '../../src/index/format/header.ts';
 import { alignSection, BUCKET_SIZE_BYTES } from '../../src/index/format/layout.ts';
+import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
 import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
 import { entryOf, smallNames, tinyIndexBytes, withTempDirectory } from '../support/tiny-index.ts';
 
@@ -23,7 +24,8 @@ function writeWithHole(path: string, holeBytes: number): void {
   const split = readBucketBase(bytes, second);
   expect(split).toBeGreaterThan(0);
   expect(split).toBeLessThan(payload.size);
-  sealBucket(bytes, second, 1, split + holeBytes);
+  writeBucketBase(bytes, second, split + holeBytes);
+  sealBucket(bytes, second, bucketChecksum(saltOf(dictionary.checksum, metadata.checksum), 1));
   const payloadSize = payload.size + holeBytes;
   const blocks = new Uint8Array(blocksSize(directory.size, payloadSize));
   const blocksOffset = alignSection(payload.offset + payloadSize);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 /** What the small sections may hold: integers of any width, and nothing that a reader would trip over later. */
 import { Packr } from 'msgpackr';
 import { describe, expect, it } from 'vitest';
@@ -49,4 +50,14 @@ describe('dictionary', () => {
     expect(() => decodeDictionary(withSet([2, 0]))).toThrowError('not ascending');
     expect(() => decodeDictionary(withSet([1, 1]))).toThrowError('not ascending');
   });
+});
+
+it('is read by JavaScript alone: native code that takes texts out of a message may give wrong ones', () => {
+  const program = `
+    await import('${new URL('../../src/index/read.ts', import.meta.url).href}');
+    const { sharedObjects } = process.report.getReport();
+    console.log(JSON.stringify(sharedObjects.filter((path) => path.endsWith('.node'))));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  // The mapping needs koffi; nothing else of an index is native.
+  expect((JSON.parse(stdout) as string[]).filter((path) => !path.includes('koffi'))).toEqual([]);
 });

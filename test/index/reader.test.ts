@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HashedKey } from '../../src/index/format/key-hash.ts';
-import { bytesInMemory } from '../../src/index/read/index-bytes.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/read.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
@@ -79,7 +79,7 @@ describe('an index', () => {
   it('finds a name of the greatest length', () => {
     const longest = `${'a23456789.'.repeat(25)}com`;
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(longest)])));
-    expect(index.domainOf(index.find(longest))).toBe(longest);
+    expect(index.decode(index.find(longest)).domain).toBe(longest);
   });
 
   it('knows no record where none can be', () => {

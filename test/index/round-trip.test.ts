@@ -1,4 +1,4 @@
-/** What goes in comes out: entries of every kind, in indexes of every template. */
+/** What goes in comes out: entries of every kind, in indexes of every shape. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
@@ -10,10 +10,11 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from '../../src/index/format/layout.ts';
-import { bytesInMemory } from '../../src/index/read/index-bytes.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { IndexScan } from '../../src/index/scan.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
-import { BucketRunBuilder } from '../../src/index/write.ts';
+import { BucketRunBuilder, hashKeyA, hashKeyB } from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';
 import { entryOf, shippedNames, tinyIndexBytes } from '../support/tiny-index.ts';
 
@@ -85,6 +86,11 @@ function renderedBy(index: Index, key: string): string {
   return out.toString('utf8', 0, index.writeTail(handle, out, index.writeHead(handle, out, 0)));
 }
 
+function hashesOf(domain: string): unknown {
+  const bytes = Buffer.from(domain);
+  return { hashA: hashKeyA(bytes, 0, bytes.length), hashB: hashKeyB(bytes, 0, bytes.length) };
+}
+
 describe('any set of entries', () => {
   it('is found, decoded and rendered as it was, and nothing else is found', async () => {
     let literals = 0;
@@ -106,14 +112,23 @@ describe('any set of entries', () => {
             expect(index.decode(handle).openPageRank).toBe(
               entry.openPageRankHundredths === undefined ? undefined : entry.openPageRankHundredths / 100,
             );
-            expect(index.answerSizeOf(handle)).toBe(renderedBy(index, entry.domain).length);
-            literals += index.partsOf(handle).literals;
             for (const other of [`${entry.domain}a`, entry.domain.slice(1), `a${entry.domain}`]) {
               if (!domainsOf.has(other)) expect(index.find(other)).toBe(NOT_FOUND);
             }
           }
-          overflowing += Math.max(0, index.countOfBucket(0) - SLOTS_PER_BUCKET);
-          expect([...index.handles()].map((handle) => index.domainOf(handle)).sort()).toEqual([...domainsOf].sort());
+          const scan = new IndexScan(bytesInMemory(bytes));
+          const scanned: string[] = [];
+          while (scan.nextBucket()) {
+            overflowing += Math.max(0, scan.count - SLOTS_PER_BUCKET);
+            while (scan.nextRecord()) {
+              scanned.push(scan.domain);
+              literals += scan.parts.literals;
+              expect(scan.answerSizeBytes).toBe(renderedBy(index, scan.domain).length);
+              expect(scan.decode()).toEqual(index.decode(index.find(scan.domain)));
+              expect({ hashA: scan.hashA, hashB: scan.hashB }).toEqual(hashesOf(scan.domain));
+            }
+          }
+          expect(scanned.sort()).toEqual([...domainsOf].sort());
           expect(await verifyIndexBytes(bytesInMemory(bytes))).toMatchObject({ ok: true, damages: [] });
         },
       ),
@@ -134,7 +149,7 @@ describe('any set of entries', () => {
   });
 });
 
-describe('a partition', () => {
+describe('a run of buckets', () => {
   const record = (domain: string): Uint8Array => Uint8Array.of(domain.length, ...Buffer.from(domain), 0, 0, 0, 0, 0, 0);
   const add = (builder: BucketRunBuilder, hashA: number, hashB: number, domain: string): void => {
     const bytes = record(domain);
@@ -151,7 +166,7 @@ describe('a partition', () => {
   };
 
   it('refuses records out of order, twice, or of another range', () => {
-    const builder = new BucketRunBuilder(0, 128, 256);
+    const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 128, bucketCount: 256, salt: 0 });
     add(builder, 5, 5, 'b');
     expect(codeOf(() => add(builder, 5, 5, 'b'))).toBe('index_out_of_order');
     expect(codeOf(() => add(builder, 5, 5, 'a'))).toBe('index_out_of_order');
@@ -163,7 +178,7 @@ describe('a partition', () => {
   });
 
   it('refuses more records for a bucket than its count can say', () => {
-    const builder = new BucketRunBuilder(0, 1, 1);
+    const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 1, bucketCount: 1, salt: 0 });
     for (let i = 0; i < 255; i++) add(builder, i, 0, `d${i}`);
     expect(codeOf(() => add(builder, 255, 0, 'one-more'))).toBe('index_limit');
     const { buckets, recordCount } = builder.finish();

@@ -6,6 +6,7 @@ import { UNICODE_VERSION } from '../../src/domain/normalize.ts';
 import {
   BucketRunBuilder,
   compareDomains,
+  type Dictionary,
   DictionaryTrainer,
   encodeDictionary,
   fieldsFromEntry,
@@ -35,6 +36,8 @@ export interface TinyIndexOptions {
   readonly metadata?: Partial<Metadata>;
   /** Buckets to use instead of the planned number. */
   readonly bucketCount?: number;
+  /** Changes what was trained. */
+  readonly dictionary?: (trained: Dictionary) => Dictionary;
 }
 
 /** An entry from what matters for a test: pages as `{ login: 'https://…' }`. */
@@ -71,7 +74,7 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
     fieldsFromEntry(entry, fields);
     trainer.add(fields);
   }
-  const dictionary = trainer.train();
+  const dictionary = (options.dictionary ?? ((trained) => trained))(trainer.train());
   const encoder = new RecordEncoder(dictionary, names);
   const records = entries.map((entry) => {
     fieldsFromEntry(entry, fields);
@@ -85,16 +88,13 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
   });
   records.sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || compareDomains(a.bytes, 0, b.bytes, 0));
   const bucketCount = options.bucketCount ?? planBucketCount(records.length);
-  const builder = new BucketRunBuilder(0, bucketCount, bucketCount);
+  const { maxAnswerSizeBytes } = encoder;
+  const metadata = { ...tinyMetadata, ...names, maxAnswerSizeBytes, ...options.metadata };
+  const writer = new IndexWriter(path, encodeDictionary(dictionary), metadata, bucketCount);
+  const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: bucketCount, bucketCount, salt: writer.salt });
   for (const { hashA, hashB, bytes } of records) builder.add(hashA, hashB, bytes, 0, bytes.length);
-  const writer = new IndexWriter(path, encodeDictionary(dictionary), bucketCount);
   writer.append(builder.finish());
-  writer.finish({
-    ...tinyMetadata,
-    ...names,
-    maxAnswerSizeBytes: encoder.maxAnswerSizeBytes,
-    ...options.metadata,
-  });
+  writer.finish();
 }
 
 /** The bytes of such an index. */

@@ -125,7 +125,7 @@ describe('doors', () => {
 
   it.each(Object.entries(ONE_IMPORTER))('lets one file import %s', (name, file) => {
     const users = imports.filter(({ to, inside }) => !inside && packageOf(to) === name).map(({ from }) => from);
-    expect(users).toEqual([file]);
+    expect([...new Set(users)]).toEqual([file]);
   });
 
   it('keeps the policy away from files and the network, but for its loader', () => {

@@ -9,6 +9,8 @@ const RUNS_MAX = BUCKET_COUNT_MULTIPLE;
 /** How partitions (ranges of hashes) and runs (ranges of buckets) lie to each other. */
 export interface RunPlan {
   readonly bucketCount: number;
+  /** Of the index that is written. */
+  readonly salt: number;
   readonly runCount: number;
   readonly partitionsPerRun: number;
 }
@@ -21,10 +23,10 @@ export interface ArrangedRun {
 }
 
 /** Groups the partitions into runs whose hashes fill whole buckets: with fewer buckets than `RUNS_MAX` that is one run. */
-export function planRuns(partitionBits: number, bucketCount: number): RunPlan {
+export function planRuns(partitionBits: number, bucketCount: number, salt: number): RunPlan {
   const partitionCount = 2 ** partitionBits;
   const runCount = bucketCount % RUNS_MAX === 0 ? Math.min(partitionCount, RUNS_MAX) : 1;
-  return { bucketCount, runCount, partitionsPerRun: partitionCount / runCount };
+  return { bucketCount, salt, runCount, partitionsPerRun: partitionCount / runCount };
 }
 
 /** Arranges runs; its memory is used again for each. */
@@ -45,12 +47,13 @@ export class RunArranger {
    * @throws PagegateError build_too_large where a partition's domains do not fit into memory
    */
   arrange(number: number): ArrangedRun {
-    const { bucketCount, runCount, partitionsPerRun } = this.#plan;
-    const bucketsPerRun = bucketCount / runCount;
+    const { bucketCount, salt, runCount, partitionsPerRun } = this.#plan;
+    const firstBucket = (number * bucketCount) / runCount;
+    const endBucket = ((number + 1) * bucketCount) / runCount;
     const first = number * partitionsPerRun;
     let sizeHint = 1024;
     for (let i = 0; i < partitionsPerRun; i++) sizeHint += partitionSize(this.#files, first + i);
-    const builder = new BucketRunBuilder(number * bucketsPerRun, (number + 1) * bucketsPerRun, bucketCount, sizeHint);
+    const builder = new BucketRunBuilder({ firstBucket, endBucket, bucketCount, salt }, sizeHint);
     let duplicates = 0;
     for (let i = 0; i < partitionsPerRun; i++) {
       this.#sorter.load(this.#files, first + i);

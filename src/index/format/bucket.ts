@@ -1,48 +1,46 @@
 /** A bucket of the directory, encoded and decoded side by side. */
-import { BUCKET, BUCKET_CHECK, BUCKET_SIZE_BYTES, BUCKET_SIZE_WORDS } from './layout.ts';
+import { BUCKET, BUCKET_SIZE_BYTES, BUCKET_SIZE_WORDS } from './layout.ts';
 
 const BASE_WORD = BUCKET.base.offset / 4;
 const BASE_HIGH_BYTE = BUCKET.base.offset + 4;
 
-/** True when the bucket's checksum is right. `words` is the directory as 32-bit words. */
-export function bucketIsIntact(words: Uint32Array, bucket: number): boolean {
-  const i = bucket * BUCKET_SIZE_WORDS;
+/** True when the bucket that begins at word `at` has that checksum (salt.ts). `words` is a piece of the directory as 32-bit words. */
+export function bucketIsIntact(words: Uint32Array, at: number, checksum: number): boolean {
   const folded =
-    words[i]! ^
-    words[i + 1]! ^
-    words[i + 2]! ^
-    words[i + 3]! ^
-    words[i + 4]! ^
-    words[i + 5]! ^
-    words[i + 6]! ^
-    words[i + 7]! ^
-    words[i + 8]! ^
-    words[i + 9]! ^
-    words[i + 10]! ^
-    words[i + 11]! ^
-    words[i + 12]! ^
-    words[i + 13]! ^
-    words[i + 14]! ^
-    words[i + 15]!;
-  return ((folded ^ (folded >>> 16) ^ bucket ^ BUCKET_CHECK) & 0xffff) === 0;
+    words[at]! ^
+    words[at + 1]! ^
+    words[at + 2]! ^
+    words[at + 3]! ^
+    words[at + 4]! ^
+    words[at + 5]! ^
+    words[at + 6]! ^
+    words[at + 7]! ^
+    words[at + 8]! ^
+    words[at + 9]! ^
+    words[at + 10]! ^
+    words[at + 11]! ^
+    words[at + 12]! ^
+    words[at + 13]! ^
+    words[at + 14]! ^
+    words[at + 15]!;
+  return ((folded ^ (folded >>> 16) ^ checksum) & 0xffff) === 0;
 }
 
 /**
- * The slots of a bucket that may have a fingerprint, as bits: slot 4 w + b is bit 8 b + w. All that have it are among them; a slot above one that
- * has it may be as well. One number instead of a loop: nearly always it is 0 for a miss and has one bit for a hit, which leaves
- * the machine no branch to guess.
+ * The slots of a bucket that may have a fingerprint, as bits: slot 4 w + b is bit 8 b + w. All that have it are among them; a slot above one
+ * that has it may be as well. One number instead of a loop: nearly always it is 0 for a miss and has one bit for a hit, which leaves
+ * the machine no branch to guess. The bucket begins at word `at`.
  */
-export function slotsWithFingerprint(words: Uint32Array, bucket: number, fingerprint: number): number {
-  const i = bucket * BUCKET_SIZE_WORDS;
+export function slotsWithFingerprint(words: Uint32Array, at: number, fingerprint: number): number {
   const pattern = Math.imul(fingerprint, 0x01010101);
   return (
-    (zeroBytes(words[i]! ^ pattern) >>> 7) |
-    (zeroBytes(words[i + 1]! ^ pattern) >>> 6) |
-    (zeroBytes(words[i + 2]! ^ pattern) >>> 5) |
-    (zeroBytes(words[i + 3]! ^ pattern) >>> 4) |
-    (zeroBytes(words[i + 4]! ^ pattern) >>> 3) |
-    (zeroBytes(words[i + 5]! ^ pattern) >>> 2) |
-    (zeroBytes(words[i + 6]! ^ pattern) >>> 1)
+    (zeroBytes(words[at]! ^ pattern) >>> 7) |
+    (zeroBytes(words[at + 1]! ^ pattern) >>> 6) |
+    (zeroBytes(words[at + 2]! ^ pattern) >>> 5) |
+    (zeroBytes(words[at + 3]! ^ pattern) >>> 4) |
+    (zeroBytes(words[at + 4]! ^ pattern) >>> 3) |
+    (zeroBytes(words[at + 5]! ^ pattern) >>> 2) |
+    (zeroBytes(words[at + 6]! ^ pattern) >>> 1)
   );
 }
 
@@ -57,7 +55,7 @@ function zeroBytes(word: number): number {
   return (word - 0x01010101) & ~word & 0x80808080;
 }
 
-/** The same as `readBucketBase`, from the whole directory as words and as bytes. */
+/** The same as `readBucketBase`, from the directory as words and as bytes. */
 export function bucketBase(words: Uint32Array, directory: Uint8Array, bucket: number): number {
   return (
     words[bucket * BUCKET_SIZE_WORDS + BASE_WORD]! +
@@ -65,7 +63,7 @@ export function bucketBase(words: Uint32Array, directory: Uint8Array, bucket: nu
   );
 }
 
-/** Where the bucket's records begin, in bytes from the beginning of the payload. */
+/** Where the records of the bucket at `at` begin, in bytes from the beginning of the payload. */
 export function readBucketBase(buckets: Uint8Array, at: number): number {
   const base = at + BUCKET.base.offset;
   return (
@@ -86,17 +84,16 @@ export function writeBucketBase(buckets: Uint8Array, at: number, base: number): 
   }
 }
 
-/** Sets the base and then the checksum of the bucket at `at`, whose number in the whole directory is `bucket`. */
-export function sealBucket(buckets: Uint8Array, at: number, bucket: number, base: number): void {
-  writeBucketBase(buckets, at, base);
-  let low = (BUCKET_CHECK ^ bucket) & 0xff;
-  let high = ((BUCKET_CHECK ^ bucket) >>> 8) & 0xff;
-  for (let i = 0; i < BUCKET.check.offset; i += 2) {
+/** Makes the bucket at `at` have that checksum (salt.ts); everything else of it must be set. */
+export function sealBucket(buckets: Uint8Array, at: number, checksum: number): void {
+  let low = checksum & 0xff;
+  let high = checksum >>> 8;
+  for (let i = 0; i < BUCKET.checksum.offset; i += 2) {
     low ^= buckets[at + i]!;
     high ^= buckets[at + i + 1]!;
   }
-  buckets[at + BUCKET.check.offset] = low;
-  buckets[at + BUCKET.check.offset + 1] = high;
+  buckets[at + BUCKET.checksum.offset] = low;
+  buckets[at + BUCKET.checksum.offset + 1] = high;
 }
 
 // The reader takes fingerprints and base a word at a time.

@@ -56,9 +56,9 @@ const TABLES: Uint8Array = (() => {
   return tables;
 })();
 
-/** CRC-8/AUTOSAR of a range of bytes. */
-export function crc8(bytes: Uint8Array, start: number, end: number): number {
-  let crc = 0xff;
+/** CRC-8 of a range of bytes, as CRC-8/AUTOSAR but for its initial value, which is 0xFF exclusive-or `seed`. */
+export function crc8(bytes: Uint8Array, start: number, end: number, seed: number): number {
+  let crc = 0xff ^ seed;
   let at = start;
   for (; at + 4 <= end; at += 4) {
     crc =

@@ -49,7 +49,7 @@ export function encodeDictionary(dictionary: Dictionary): Uint8Array {
     domain_symbols: dictionary.domainSymbols.symbols,
     text_symbols: dictionary.textSymbols.symbols,
     origins: dictionary.origins,
-    shapes: dictionary.pathTemplates.map((templates) => templates.map(({ origin, path }) => [origin, path])),
+    path_templates: dictionary.pathTemplates.map((templates) => templates.map(({ origin, path }) => [origin, path])),
     languages: dictionary.languages,
     iab_order: dictionary.iabOrder,
     filtering_sets: dictionary.filteringSets,
@@ -67,8 +67,8 @@ export function decodeDictionary(bytes: Uint8Array): Dictionary {
     domainSymbols: new SymbolTable(list(map['domain_symbols'], 'domain_symbols', 254).map(symbol)),
     textSymbols: new SymbolTable(list(map['text_symbols'], 'text_symbols', 254).map(symbol)),
     origins: list(map['origins'], 'origins', ORIGINS_MAX).map((text) => plainText(text, 'origin', 300)),
-    pathTemplates: list(map['shapes'], 'shapes', PAGE_TYPES_MAX).map((templates) =>
-      list(templates, 'shapes', PATH_TEMPLATES_MAX).map(template),
+    pathTemplates: list(map['path_templates'], 'path_templates', PAGE_TYPES_MAX).map((templates) =>
+      list(templates, 'path_templates', PATH_TEMPLATES_MAX).map(template),
     ),
     languages: list(map['languages'], 'languages', LANGUAGES_MAX).map((text) => {
       if (typeof text !== 'string' || !/^[a-z]{2}$/.test(text)) throw new RangeError('a language is not two letters');

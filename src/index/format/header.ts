@@ -3,7 +3,6 @@
  * sections are known to lie within the file, one after the other. Nothing else in the reader computes with a raw number.
  */
 import { PagegateError } from '../../errors.ts';
-import type { IndexBytes } from '../read/index-bytes.ts';
 import { xxh64 } from './checksum.ts';
 import {
   alignSection,
@@ -114,26 +113,6 @@ export function decodeHeader(bytes: Uint8Array): RawHeader {
   };
 }
 
-/**
- * Reads and checks the header of a file.
- *
- * @throws PagegateError index_not_recognized, index_newer_version, index_corrupt
- */
-export function readHeader(bytes: IndexBytes): Header {
-  const { path, sizeBytes } = bytes;
-  assertMagic(path, bytes.view(0, Math.min(sizeBytes, MAGIC.length)));
-  if (sizeBytes < HEADER_SIZE_BYTES)
-    throw corrupt(path, 'file', `there are ${sizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`);
-  return validateHeader(decodeHeader(bytes.view(0, HEADER_SIZE_BYTES)), path, sizeBytes);
-}
-
-/** What begins like an index, however little of it there is, is one that is damaged; anything else never was one. */
-function assertMagic(path: string, found: Uint8Array): void {
-  if (found.every((byte, i) => byte === MAGIC[i])) return;
-  const expected = hex(Uint8Array.from(MAGIC));
-  throw new PagegateError('index_not_recognized', `${path}: found ${hex(found)}, expected ${expected}.`, { path });
-}
-
 /** Size of the blocks section for these sizes: one checksum for each block of the directory, then of the payload. */
 export function blocksSize(directorySize: number, payloadSize: number): number {
   const blocks = Math.ceil(directorySize / BLOCK_SIZE_BYTES) + Math.ceil(payloadSize / BLOCK_SIZE_BYTES);
@@ -143,10 +122,10 @@ export function blocksSize(directorySize: number, payloadSize: number): number {
 /**
  * Checks a header against the file it stands in.
  *
- * @throws PagegateError index_newer_version, index_corrupt
+ * @throws PagegateError index_newer_version, index_older_version, index_corrupt
  */
 export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: number): Header {
-  // The version comes before the checksum: a newer major version may compute it differently.
+  // The version comes before the checksum: another major version may compute it differently.
   if (raw.major > FORMAT_MAJOR) {
     throw new PagegateError(
       'index_newer_version',
@@ -154,11 +133,17 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
       { path, found: raw.major, known: FORMAT_MAJOR },
     );
   }
+  if (raw.major < FORMAT_MAJOR) {
+    throw new PagegateError(
+      'index_older_version',
+      `${path}: the file is version ${raw.major}.${raw.minor}, this program reads ${FORMAT_MAJOR}.${FORMAT_MINOR}.`,
+      { path, found: raw.major, known: FORMAT_MAJOR },
+    );
+  }
   const check = (what: string, found: number | bigint, expected: number | bigint): void => {
     if (found !== expected) throw corrupt(path, 'header', `${what} is ${found}, expected ${expected}`);
   };
   check('the checksum', raw.checksum, raw.computedChecksum);
-  check('the major version', raw.major, FORMAT_MAJOR);
   check('the header size', raw.headerSize, HEADER_SIZE_BYTES);
   check('the file size', fileSizeBytes, raw.fileSizeBytes);
   check('the first seed', raw.seedA, SEED_A);
@@ -186,8 +171,4 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
 /** An index_corrupt that names the part of the file. */
 export function corrupt(path: string, where: string, what: string): PagegateError {
   return new PagegateError('index_corrupt', `${path}: in the ${where}, ${what}.`, { path, where });
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
 }

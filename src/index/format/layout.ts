@@ -6,7 +6,7 @@
 /** The first eight bytes: a high bit, the name, and line ends that a text transfer would change. */
 export const MAGIC = Object.freeze([0x89, 0x50, 0x47, 0x58, 0x0d, 0x0a, 0x1a, 0x0a] as const);
 /** Raised when an old reader would misread the file. */
-export const FORMAT_MAJOR = 1;
+export const FORMAT_MAJOR = 2;
 /** Raised when something is added that an old reader may ignore. */
 export const FORMAT_MINOR = 0;
 
@@ -62,7 +62,7 @@ export const SECTION_ALIGNMENT_BYTES = 64;
 export const BLOCK_SIZE_BYTES = 1 << 20;
 export const BLOCK_CHECKSUM_SIZE_BYTES = 8;
 
-/** Slots of a line: what fits into a cache line beside the base, the count and the check. */
+/** Slots of a line: what fits into a cache line beside the base, the count and the checksum. */
 export const SLOTS_PER_BUCKET = 28;
 export const BUCKET_SIZE_BYTES = 64;
 export const BUCKET_SIZE_WORDS = BUCKET_SIZE_BYTES / 4;
@@ -73,11 +73,9 @@ export const BUCKET = sequence({
   lengths: SLOTS_PER_BUCKET,
   base: 5,
   count: 1,
-  check: 2,
+  checksum: 2,
 });
 
-/** The 32 half-words of a bucket, exclusive-ored, give this, exclusive-ored with the low 16 bits of the bucket's number. */
-export const BUCKET_CHECK = 0x5047;
 /** Records of one bucket, the overflowing ones included. */
 export const RECORDS_PER_BUCKET_MAX = 255;
 /** Records for each bucket when the directory is planned. */

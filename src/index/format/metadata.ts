@@ -1,5 +1,11 @@
-/** What an index says about itself, in MessagePack. The only import of msgpackr. */
-import { Packr, Unpackr } from 'msgpackr';
+/**
+ * What an index says about itself, in MessagePack. The only import of msgpackr, and of the parts of it that are JavaScript: `msgpackr` itself
+ * loads native code to take texts out of a message, which gives wrong ones when the system is short of memory and says nothing
+ * (kriszyp/msgpackr-extract#18). An index was called damaged for it; another text could have been a wrong URL. The plain `msgpackr` may be
+ * imported again once that is released and pinned here, if it pays.
+ */
+import { Packr } from 'msgpackr/pack';
+import { Unpackr } from 'msgpackr/unpack';
 import type { RecordNames } from '../../record/names.ts';
 import { ANSWER_MAX_BYTES, PAGE_TYPES_MAX } from './layout.ts';
 
@@ -31,15 +37,14 @@ export function encodeMap(map: Readonly<Record<string, unknown>>): Uint8Array {
 }
 
 /**
- * Reads a MessagePack map.
+ * Reads a MessagePack map. What it gives may be views of the bytes.
  *
  * @throws RangeError when the bytes are not one
  */
 export function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
-    // A copy: msgpackr hands out views of its input, and the input may be a mapping that ends.
-    value = unpackr.unpack(Uint8Array.from(bytes));
+    value = unpackr.unpack(bytes);
   } catch (error) {
     throw new RangeError(`not MessagePack (${error instanceof Error ? error.message : String(error)})`);
   }

@@ -1,54 +1,37 @@
-/** An index file in memory: checked to be one that may be trusted, then mapped read-only. */
-import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
+/** An index file in memory, mapped read-only. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { PagegateError } from '../../errors.ts';
+import type { PagegateError } from '../../errors.ts';
 import { ADVICE, dropCached, type Mapping, mapFile, PAGE_SIZE_BYTES } from '../../platform/libc.ts';
-import type { IndexBytes } from './index-bytes.ts';
+import type { IndexFile } from './index-file.ts';
+import type { IndexBytes } from './index-source.ts';
 
-const WRITABLE_BY_OTHERS = 0o022;
 /** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
 
-/** A mapped file; other threads of this process reach it by its address, see `viewMapped`. */
-export interface MappedIndex extends IndexBytes {
-  readonly address: bigint;
-}
-
 /**
- * Opens and maps a file. Throws index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt or
- * mapping_failed.
+ * A mapped file. What is read through the mapping is not checked by the system: where the file was cut since, the kernel ends the process
+ * (SIGBUS). `problem` tells of a cut file, a read beyond its end does not.
  */
-export function openMappedFile(path: string): MappedIndex {
-  const fd = openRegular(path);
-  try {
-    const stats = fstatSync(fd);
-    assertRegular(path, stats);
-    if ((stats.mode & WRITABLE_BY_OTHERS) !== 0) {
-      const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
-      throw new PagegateError('index_unsafe_mode', `${path}: its mode is ${mode}, expected 0444.`, { path, mode });
-    }
-    if (stats.size === 0) throw new PagegateError('index_corrupt', `${path}: it is empty.`, { path, where: 'file' });
-    return new MappedFile(path, fd, mapFile(fd, stats.size));
-  } catch (error) {
-    closeSync(fd);
-    throw error;
-  }
-}
-
-class MappedFile implements MappedIndex {
+export class MappedFile implements IndexBytes {
   readonly path: string;
-  readonly address: bigint;
   readonly sizeBytes: number;
-  readonly #fd: number;
+  readonly #file: IndexFile;
   readonly #mapping: Mapping;
-  #isOpen = true;
 
-  constructor(path: string, fd: number, mapping: Mapping) {
-    this.path = path;
-    this.#fd = fd;
-    this.address = mapping.address;
-    this.sizeBytes = mapping.sizeBytes;
-    this.#mapping = mapping;
+  /**
+   * Maps an open file, and closes it when it is closed itself.
+   *
+   * @throws PagegateError mapping_failed
+   */
+  constructor(file: IndexFile) {
+    this.path = file.path;
+    this.sizeBytes = file.sizeBytes;
+    this.#file = file;
+    this.#mapping = mapFile(file.descriptor, file.sizeBytes);
+  }
+
+  readInto(target: Uint8Array, offset: number): void {
+    this.#file.readInto(target, offset);
   }
 
   view(offset: number, sizeBytes: number): Uint8Array {
@@ -57,6 +40,10 @@ class MappedFile implements MappedIndex {
 
   adviseRandom(): void {
     this.#mapping.advise(ADVICE.random);
+  }
+
+  problem(): PagegateError | undefined {
+    return this.#file.problem();
   }
 
   /**
@@ -69,7 +56,7 @@ class MappedFile implements MappedIndex {
       for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
         signal?.throwIfAborted();
         const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
-        if (isHuge) dropCached(this.#fd, offset, size);
+        if (isHuge) dropCached(this.#file.descriptor, offset, size);
         // Reads ahead in large pieces, but of small pages.
         else this.#mapping.advise(ADVICE.willNeed, offset, size);
         // Kernels before 5.14 do not know this advice.
@@ -84,11 +71,10 @@ class MappedFile implements MappedIndex {
     }
   }
 
+  /** Safe to call twice. */
   close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
     this.#mapping.unmap();
-    closeSync(this.#fd);
+    this.#file.close();
   }
 }
 
@@ -96,23 +82,4 @@ function touch(bytes: Uint8Array): number {
   let sum = 0;
   for (let at = 0; at < bytes.length; at += PAGE_SIZE_BYTES) sum += bytes[at]!;
   return sum;
-}
-
-function openRegular(path: string): number {
-  try {
-    assertRegular(path, statSync(path));
-    // Without O_NONBLOCK a pipe that took the file's place since would wait here for a writer.
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new PagegateError('index_missing', path, { path });
-    if (error instanceof PagegateError || code === undefined) throw error;
-    throw new PagegateError('index_unreadable', `${path}: ${code}.`, { path, reason: code }, { cause: error });
-  }
-}
-
-function assertRegular(path: string, stats: Stats): void {
-  if (stats.isFile()) return;
-  const kind = stats.isDirectory() ? 'directory' : stats.isSocket() ? 'socket' : stats.isFIFO() ? 'pipe' : 'device';
-  throw new PagegateError('index_not_a_file', `${path} is a ${kind}.`, { path, kind });
 }

@@ -4,7 +4,7 @@
  */
 
 import { RECORD_MAX_BYTES } from '../format/layout.ts';
-import type { IndexBytes } from './index-bytes.ts';
+import type { IndexBytes } from './index-source.ts';
 
 const WINDOW_SIZE_BYTES = 2 ** 30;
 

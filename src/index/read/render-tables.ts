@@ -24,7 +24,7 @@ export class RenderTables {
   readonly filtering: readonly Piece[];
   readonly filteringSets: readonly Uint8Array[];
 
-  /** Throws RangeError where dictionary and metadata do not fit each other. */
+  /** @throws RangeError where dictionary and metadata do not fit each other */
   constructor(dictionary: Dictionary, metadata: Metadata) {
     this.dictionary = dictionary;
     this.metadata = metadata;

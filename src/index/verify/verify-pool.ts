@@ -1,17 +1,10 @@
 /** Threads that walk the buckets of an index ahead of the walk that reports, which then has nothing left to do where all is well. */
 import { runInOrder, Thread } from '../../platform/threads.ts';
-import type { BucketRange, IntactBuckets, RecordWalk } from './record-walk.ts';
+import type { RecordWalk } from './record-walk.ts';
+import type { BucketRange, IntactBuckets, VerifySetup } from './verify-messages.ts';
 
 /** Buckets that a thread walks at a time: some tenths of a second. */
 const BUCKETS_PER_CALL = 8192;
-
-/** What a thread starts with: the caller's mapping, which stays until all threads have ended. */
-export interface VerifySetup {
-  readonly path: string;
-  readonly address: bigint;
-  readonly sizeBytes: number;
-  readonly decodeEveryNthBucket: number;
-}
 
 /**
  * Takes the walk past the buckets, from the first one on, that threads find intact; `onSkipped` is told of them in order. At the first that
@@ -48,7 +41,7 @@ export async function walkInThreads(
       signal,
     );
   } finally {
-    // Only then may the caller end the mapping.
+    // Only then may the caller close the file.
     await Promise.all(threads.map((thread) => thread.close()));
   }
 }

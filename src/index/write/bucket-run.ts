@@ -14,6 +14,7 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from '../format/layout.ts';
+import { recordSeed } from '../format/salt.ts';
 
 /** What the writer appends. Cheap to pass between threads: transfer both buffers. */
 export interface BucketRun {
@@ -24,11 +25,22 @@ export interface BucketRun {
   readonly recordCount: number;
 }
 
+/** Which buckets of an index a run is for. */
+export interface BucketRunPlan {
+  readonly firstBucket: number;
+  readonly endBucket: number;
+  /** Of the whole index. */
+  readonly bucketCount: number;
+  /** Of the index, see `IndexWriter`. */
+  readonly salt: number;
+}
+
 /** Takes the records of the buckets [firstBucket, endBucket) of an index with `bucketCount` buckets, in hash order. */
 export class BucketRunBuilder {
   readonly #firstBucket: number;
   readonly #endBucket: number;
   readonly #bucketCount: number;
+  readonly #salt: number;
   readonly #buckets: Uint8Array;
   #payload: Uint8Array;
   #size = 0;
@@ -45,7 +57,8 @@ export class BucketRunBuilder {
   readonly #lengths: Uint8Array = new Uint8Array(RECORDS_PER_BUCKET_MAX);
 
   /** `payloadSizeHint`: bytes to begin with; it grows as needed. */
-  constructor(firstBucket: number, endBucket: number, bucketCount: number, payloadSizeHint = 1 << 16) {
+  constructor({ firstBucket, endBucket, bucketCount, salt }: BucketRunPlan, payloadSizeHint: number = 1 << 16) {
+    this.#salt = salt;
     this.#firstBucket = firstBucket;
     this.#endBucket = endBucket;
     this.#bucketCount = bucketCount;
@@ -89,7 +102,7 @@ export class BucketRunBuilder {
     const at = this.#size;
     for (let i = start, to = at; i < end; i++, to++) payload[to] = bytes[i]!;
     // What lies beyond was never written: the padding is zero.
-    payload[at + size - 1] = crc8(payload, at, at + size - 1);
+    payload[at + size - 1] = crc8(payload, at, at + size - 1, recordSeed(this.#salt, bucket, hashB & 0xff));
     this.#fingerprints[this.#bucketRecords] = hashB & 0xff;
     this.#lengths[this.#bucketRecords] = code;
     this.#bucketRecords += 1;
@@ -152,7 +165,7 @@ export class BucketRunBuilder {
     payload.copyWithin(at + tableSize, at, this.#size);
     payload.set(this.#fingerprints.subarray(SLOTS_PER_BUCKET, SLOTS_PER_BUCKET + extra), at);
     payload.set(this.#lengths.subarray(SLOTS_PER_BUCKET, SLOTS_PER_BUCKET + extra), at + extra);
-    payload[at + 2 * extra] = crc8(payload, at, at + 2 * extra);
+    payload[at + 2 * extra] = crc8(payload, at, at + 2 * extra, recordSeed(this.#salt, this.#bucket, 0));
     this.#size += tableSize;
     this.#recordAt += tableSize;
   }
