@@ -1,7 +1,7 @@
 /** What the HTTP bench measures, one step of a request more in each mode; started with a port, a mode and a configuration file. */
 import { createServer } from 'node:http';
-import { ConnectionCount, Listener } from '../../src/server/listener.ts';
-import { parseQuery } from '../../src/server/query.ts';
+import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
+import { parseQuery } from '../../src/server/request/query.ts';
 import { type Handle, openBenchHandler } from '../handler.ts';
 
 /**

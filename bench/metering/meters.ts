@@ -108,7 +108,7 @@ class DirectMeter extends BenchMeter {
   }
 }
 
-/** The meter of a mode. The real ones need their keeper to run. */
+/** The meter of a mode. The real ones need their ledger writer to run. */
 export async function openBenchMeter(mode: Mode, file: string): Promise<Meter> {
   const real = await openMeter({ file, durability: mode === 'relaxed' ? 'relaxed' : 'full' });
   if (mode === 'off') return new OffMeter(real);

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- metering`: the same server with metering off, relaxed, with the default durability, and with the two simpler
- * designs, interleaved. Server and keeper share one core, the load generator has the other.
+ * designs, interleaved. Server and ledger writer share one core, the load generator has the other.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -25,9 +25,9 @@ export interface MeteringRow {
   readonly p99Us: number;
   readonly commitsPerSecond: number;
   readonly writtenBytesPerLookup: number;
-  /** Of server and keeper together. */
+  /** Of server and ledger writer together. */
   readonly cpuUsPerLookup: number;
-  readonly keeperCpuUsPerLookup: number;
+  readonly writerCpuUsPerLookup: number;
 }
 
 interface Sample {
@@ -37,7 +37,7 @@ interface Sample {
   readonly commits: number;
   readonly written: number;
   readonly cpuUs: number;
-  readonly keeperCpuUs: number;
+  readonly writerCpuUs: number;
 }
 
 /** Keeps a process on one core, where the system has the tool for it. */
@@ -53,16 +53,16 @@ const writtenBytes = (pid: number): number =>
   Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0);
 
 class Subject extends ForkedServer<Mode> {
-  #keeper = 0;
+  #ledgerWriter = 0;
 
   constructor(mode: Mode) {
     super(new URL('../metering/server.ts', import.meta.url), mode);
   }
 
   async startPinned(): Promise<void> {
-    this.#keeper = (await this.start<{ keeper: number }>()).keeper;
+    this.#ledgerWriter = (await this.start<{ ledgerWriter: number }>()).ledgerWriter;
     pin(this.pid, 0);
-    pin(this.#keeper, 0);
+    pin(this.#ledgerWriter, 0);
   }
 
   async measure(load: LoadGenerator, connections: number, durationMs: number): Promise<Sample> {
@@ -76,18 +76,18 @@ class Subject extends ForkedServer<Mode> {
       p99Us,
       commits: (after.commits - before.commits) / seconds,
       written: (after.written - before.written) / answered,
-      cpuUs: (after.server - before.server + after.keeper - before.keeper) / answered,
-      keeperCpuUs: (after.keeper - before.keeper) / answered,
+      cpuUs: (after.server - before.server + after.ledgerWriter - before.ledgerWriter) / answered,
+      writerCpuUs: (after.ledgerWriter - before.ledgerWriter) / answered,
     };
   }
 
-  async #counts(): Promise<{ commits: number; written: number; server: number; keeper: number }> {
+  async #counts(): Promise<{ commits: number; written: number; server: number; ledgerWriter: number }> {
     const { commits } = await this.ask<{ commits: number }>('health');
     return {
       commits,
-      written: writtenBytes(this.pid) + writtenBytes(this.#keeper),
+      written: writtenBytes(this.pid) + writtenBytes(this.#ledgerWriter),
       server: cpuUsOf(this.pid),
-      keeper: cpuUsOf(this.#keeper),
+      ledgerWriter: cpuUsOf(this.#ledgerWriter),
     };
   }
 }
@@ -135,8 +135,8 @@ function summarize(mode: Mode, connections: number, own: readonly Sample[], off:
       of((sample) => sample.cpuUs),
       1,
     ),
-    keeperCpuUsPerLookup: round(
-      of((sample) => sample.keeperCpuUs),
+    writerCpuUsPerLookup: round(
+      of((sample) => sample.writerCpuUs),
       1,
     ),
   };
@@ -151,10 +151,10 @@ export const workload: Workload = {
     return {
       rows: rows.map((row) => ({ ...row })),
       notes: [
-        'One worker and its keeper share core 0; the load generator has core 1. Medians of interleaved rounds.',
+        'One worker and its ledger writer share core 0; the load generator has core 1. Medians of interleaved rounds.',
         'off charges nothing. relaxed: shared counters only. full: the default, on disk before the answer leaves.',
         'turn: one SQLite transaction for each event-loop turn, in the worker. request: one for each request.',
-        'cpuUsPerLookup counts user and system time of worker and keeper; ratio is to off in the same round.',
+        'cpuUsPerLookup counts user and system time of worker and ledger writer; ratio is to off in the same round.',
       ],
     };
   },

@@ -2,10 +2,16 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
-import { pathsFrom } from './config-options.ts';
-import { accountJson, actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
-import { parsePositive } from './numbers.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import { pathsFrom } from './shared/config-options.ts';
+import {
+  accountJson,
+  actorOf,
+  type LedgerCommandOptions,
+  withLedger,
+  withLedgerOptions,
+} from './shared/ledger-options.ts';
+import { parsePositive } from './shared/numbers.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
 
 const AUDIT_LINES_MAX = 100_000;
 

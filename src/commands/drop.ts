@@ -3,11 +3,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { readSmallFile } from '../platform/small-file.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { readDropKeys } from './drop-keys.ts';
-import { readKeyFile } from './key-file.ts';
-import { parsePositive } from './numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { readDropKeys, readKeyFile } from './shared/key-file.ts';
+import { parsePositive } from './shared/numbers.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface VerifyFlags extends ConfigFlags {
   readonly unsigned?: true;
@@ -95,8 +94,7 @@ async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void
 }
 
 function readNotice(path: string): string {
-  const file = path === '-' ? '/dev/stdin' : path;
-  return readSmallFile(file, { code: 'notice_unreadable', maxBytes: NOTICE_MAX_BYTES, handedOver: true }).toString();
+  return readSmallFile(path, { code: 'notice_unreadable', maxBytes: NOTICE_MAX_BYTES, stdin: true }).toString();
 }
 
 async function verify(dir: string, options: VerifyFlags): Promise<void> {

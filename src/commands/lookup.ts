@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
-import { writeOutBytes } from './streams.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { writeOutBytes } from './shared/streams.ts';
 
 interface Found {
   readonly input: string;

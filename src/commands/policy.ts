@@ -5,7 +5,7 @@ import type { CaseResult, PolicyCase } from '../policy/cases.ts';
 import type { PolicyChange } from '../policy/diff.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Verdict } from '../policy/types.ts';
-import { printJson, printLine } from './output.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface PolicyFlags {
   readonly policy?: string;

@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { RunningServer } from '../server/server.ts';
-import { addConfigOptions, type ConfigFlags } from './config-options.ts';
-import { printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
+import { printLine } from './shared/output.ts';
 
 interface ServeFlags extends ConfigFlags {
   readonly host?: string;

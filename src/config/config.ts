@@ -6,8 +6,8 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
-import { parseNetwork } from './network.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
@@ -20,7 +20,6 @@ export interface Config {
   readonly index: {
     readonly path: string | null;
     readonly warm: boolean;
-    readonly poll_seconds: number;
     readonly subdomains: 'exact' | 'parent';
   };
   readonly server: {
@@ -29,6 +28,7 @@ export interface Config {
     readonly workers: number | 'auto';
     readonly plain_http_anywhere: boolean;
     readonly max_connections: number;
+    readonly poll_seconds: number;
     readonly drain_seconds: number;
   };
   readonly tls: {
@@ -115,7 +115,7 @@ function complete(tree: Tree, cwd: string): Config {
 }
 
 function readConfigFile(path: string): Tree {
-  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES, handedOver: true });
+  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES });
   const tree = parseDocument(bytes, 'config_invalid', path);
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
     throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });
@@ -251,17 +251,9 @@ const NETWORKS = ['exempt', 'trusted_proxies'] as const;
 
 /** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
 function networkProblems(tree: Tree): string[] {
-  const isNetwork = (text: string): boolean => {
-    try {
-      parseNetwork(text);
-      return true;
-    } catch {
-      return false;
-    }
-  };
   return NETWORKS.flatMap((name) =>
     ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
-      .filter((text) => !isNetwork(text))
+      .filter((text) => parseNetwork(text) === undefined)
       .map((text) => `burst.${name} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`),
   );
 }

@@ -14,7 +14,7 @@ import {
   unpackWord,
 } from './counters.ts';
 import { openDatabase } from './database.ts';
-import { asideName, openKeeperLock, requireLedger } from './presence.ts';
+import { asideName, openWriterLock, requireLedger } from './presence.ts';
 import { createReader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
 
@@ -106,7 +106,7 @@ type Row = Record<string, number | string | null>;
  */
 export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
-  const lock = createKeeperLock(file);
+  const lock = createWriterLock(file);
   const temporary = `${file}.restore.tmp`;
   try {
     if (!lockFile(lock, 'exclusive'))
@@ -130,10 +130,10 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
 }
 
 /** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
-function createKeeperLock(file: string): number {
+function createWriterLock(file: string): number {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
-    return openKeeperLock(file);
+    return openWriterLock(file);
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, error);
   }

@@ -1,6 +1,6 @@
 /**
  * The shared counters: one small file that all processes of a host map. Workers charge here, with one compare-and-exchange for
- * each lookup, so that a limit holds over all of them without a lock; the keeper carries the counters into SQLite.
+ * each lookup, so that a limit holds over all of them without a lock; the ledger writer carries the counters into SQLite.
  *
  * A counter is one 64-bit word, cycle · 2^40 + used, so that a greater word is always a later state and "never refund" means
  * "take the greater one". A second word counts all lookups ever, for the usage by day.
@@ -45,14 +45,14 @@ const WIDE = {
   servedLog: 24,
 } as const;
 
-/** Whether charges are possible: not before the keeper has read the ledger, nor while it cannot write it. */
+/** Whether charges are possible: not before the ledger writer has read the ledger, nor while it cannot write it. */
 export const STATE = { starting: 0, ready: 1, failed: 2 } as const;
 type State = (typeof STATE)[keyof typeof STATE];
 
 /** More commits than a host can make in a thousand years; a number as a float holds it exactly. */
 const COMMIT_MAX = 1n << 50n;
 
-/** A keeper that has shown no life for so long is none; one that lives tells the workers of a change in less. */
+/** A ledger writer that has shown no life for so long is none; one that lives tells the workers of a change in less. */
 const PUBLISHED_WITHIN_MS = 5_000;
 
 /** Where the counters of a ledger file lie. */
@@ -142,7 +142,7 @@ export class Counters {
     Atomics.store(this.#narrow, FIELD.state, state);
   }
 
-  /** The ledger's revision that the keeper has seen; workers drop what they remember when it moves. */
+  /** The ledger's revision that the ledger writer has seen; workers drop what they remember when it moves. */
   get revision(): number {
     return Atomics.load(this.#narrow, FIELD.revision);
   }
@@ -151,7 +151,7 @@ export class Counters {
     Atomics.store(this.#narrow, FIELD.revision, revision | 0);
   }
 
-  /** Grows when the keeper opens the ledger file anew; workers then do the same. */
+  /** Grows when the ledger writer opens the ledger file anew; workers then do the same. */
   get epoch(): number {
     return Atomics.load(this.#narrow, FIELD.epoch);
   }
@@ -201,7 +201,7 @@ export class Counters {
     Atomics.store(this.#wide, WIDE.heartbeatMs, BigInt(Math.floor(now)));
   }
 
-  /** The latest second that the keeper has seen and trusts. */
+  /** The latest second that the ledger writer has seen and trusts. */
   get lastSeenSeconds(): number {
     return Number(Atomics.load(this.#wide, WIDE.lastSeenSeconds));
   }
@@ -381,7 +381,7 @@ export function peekCounter(
 }
 
 /**
- * Waits, for some seconds at most, until a running keeper has told the workers of this revision (and, with `andCharges`, lets them
+ * Waits, for some seconds at most, until a running ledger writer has told the workers of this revision (and, with `andCharges`, lets them
  * charge); returns at once when there is none. It blocks: for administration only.
  */
 export function awaitPublished(ledgerFile: string, revision: number, andCharges = false): void {

@@ -11,11 +11,11 @@ import { refuseForeignLedger, refuseLostLedger, requireLedger } from './presence
 import {
   type Account,
   type AccountState,
-  currentMeterage,
-  type Meterage,
+  type CycleUsage,
+  currentUsage,
   type QuotaView,
   quotaView,
-  settledIn,
+  withEffectivePlan,
 } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader, writePlan } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
@@ -266,16 +266,16 @@ export class Ledger {
   }
 
   #view(account: Account): AccountView {
-    const seen = this.#meterage(account.id);
-    const { cycle } = currentMeterage(account, seen, this.#seconds());
+    const seen = this.#cycleUsage(account.id);
+    const { cycle } = currentUsage(account, seen, this.#seconds());
     const quota = quotaView(account, seen, this.#seconds());
     const keys = this.read.apiKeysOf(account.id);
-    return { account: settledIn(account, cycle), cycle, quota, keys, latestSeconds: this.#latest() };
+    return { account: withEffectivePlan(account, cycle), cycle, quota, keys, latestSeconds: this.#latest() };
   }
 
   /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
-  #meterage(accountId: number): Meterage {
-    const saved = this.read.meterage(accountId);
+  #cycleUsage(accountId: number): CycleUsage {
+    const saved = this.read.cycleUsage(accountId);
     const counter = peekCounter(this.#file, this.#ledgerId, accountId);
     return counter !== undefined && counter.word > packWord(saved.cycle, saved.used) ? unpackWord(counter.word) : saved;
   }
@@ -339,8 +339,8 @@ export class Ledger {
 
   /** The cycle that counts now, and the account as it stands in it. */
   #standing(account: Account): { cycle: number; settled: Account } {
-    const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
-    return { cycle, settled: settledIn(account, cycle) };
+    const { cycle } = currentUsage(account, this.#cycleUsage(account.id), this.#seconds());
+    return { cycle, settled: withEffectivePlan(account, cycle) };
   }
 
   #changePlan(account: Account, wanted: { plan: string; limit: number }): void {

@@ -1,6 +1,6 @@
 /**
  * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one
- * compare-and-exchange in the shared counters; with durability `full` its answer waits for the keeper's next commit.
+ * compare-and-exchange in the shared counters; with durability `full` its answer waits for the ledger writer's next commit.
  */
 import { PagegateError } from '../errors.ts';
 import { hashApiKey, isApiKeyShaped } from './api-key.ts';
@@ -8,11 +8,11 @@ import { clockProblem } from './clock.ts';
 import { type Counters, openCounters, packWord, STATE, unpackWord } from './counters.ts';
 import { cycleAt, cycleEnd } from './cycle.ts';
 import { openDatabase } from './database.ts';
-import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
 import { refuseForeignLedger } from './presence.ts';
 import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
 import { asLedgerError, type Database } from './sqlite.ts';
+import { connectToWriter, type WriterLink } from './writer-link.ts';
 
 /** An account as a worker holds it between authentication and charge. */
 export interface AccountRef extends Account {
@@ -38,14 +38,14 @@ export type Durability = 'full' | 'relaxed';
 export interface MeterOptions {
   /** The SQLite file; the counters lie beside it. */
   readonly file: string;
-  /** The same as the keeper's; `full` unless told otherwise. */
+  /** The same as the ledger writer's; `full` unless told otherwise. */
   readonly durability?: Durability;
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
   /** How long a charge waits for the disk before it is answered `ledger_unavailable`, in milliseconds. */
-  readonly patienceMs?: number;
-  /** How the keeper is asked; replaced in tests that have it in the same process. */
-  readonly connect?: (ledgerFile: string, onAnswer: () => void) => KeeperLink;
+  readonly timeoutMs?: number;
+  /** How the ledger writer is asked; replaced in tests that have it in the same process. */
+  readonly connect?: (ledgerFile: string, onAnswer: () => void) => WriterLink;
 }
 
 /** What health and metrics tell of the ledger. */
@@ -103,9 +103,9 @@ export interface CycleWindow {
 
 const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable' };
 const UNKNOWN: AuthResult = { kind: 'unknown' };
-const PATIENCE_MS = 5_000;
+const CHARGE_TIMEOUT_MS = 5_000;
 const TICK_MS = 100;
-/** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
+/** The longest that `settle` blocks; the disk takes a millisecond, a stalled ledger writer must not stall the worker. */
 const SETTLE_MS = 250;
 /** A look at the counters costs 10 µs: one every twentieth of a millisecond, later one every tenth of the time that was waited. */
 const SETTLE_STEP_MS = 0.05;
@@ -138,18 +138,18 @@ class WorkerMeter implements Meter {
   readonly #file: string;
   readonly #waits: boolean;
   readonly #now: () => number;
-  readonly #patienceMs: number;
+  readonly #timeoutMs: number;
   readonly #counters: Counters;
-  readonly #link: KeeperLink;
+  readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
   readonly #known = new Map<string, KnownAccount>();
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
-  /** The commit that the keeper was last asked for. */
+  /** The commit that the ledger writer was last asked for. */
   #asked = 0;
   #isAsking = false;
-  /** The keeper has not answered in time: nothing is charged until it does. */
+  /** The ledger writer has not answered in time: nothing is charged until it does. */
   #isStalled = false;
   /** The second whose clock was last checked, and what came out. */
   #checkedSecond = -1;
@@ -160,10 +160,10 @@ class WorkerMeter implements Meter {
     this.#file = options.file;
     this.#waits = options.durability !== 'relaxed';
     this.#now = options.now ?? Date.now;
-    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
+    this.#timeoutMs = options.timeoutMs ?? CHARGE_TIMEOUT_MS;
     this.#counters = openCounters(options.file, { create: false });
     this.#revision = this.#counters.revision;
-    this.#link = (options.connect ?? connectToKeeper)(options.file, () => this.#settle());
+    this.#link = (options.connect ?? connectToWriter)(options.file, () => this.#settle());
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#timer.unref();
   }
@@ -222,9 +222,9 @@ class WorkerMeter implements Meter {
     const { counters, waiting } = { counters: this.#counters, waiting: this.#waiting.length };
     const { commits, walBytes } = counters;
     let reason = '';
-    if (counters.state === STATE.starting) reason = 'The keeper of the ledger is starting.';
+    if (counters.state === STATE.starting) reason = 'The ledger writer is starting.';
     else if (counters.state === STATE.failed) reason = counters.reason;
-    else if (this.#isStalled) reason = `The keeper of the ledger has not answered for ${this.#patienceMs} ms.`;
+    else if (this.#isStalled) reason = `The ledger writer has not answered for ${this.#timeoutMs} ms.`;
     else if (!this.#isClockGood(this.#seconds())) reason = this.#clockReason ?? '';
     return { ready: reason === '', reason, commits, walBytes, waiting };
   }
@@ -263,7 +263,7 @@ class WorkerMeter implements Meter {
     this.#link.ask();
   };
 
-  /** Answers what the keeper has made durable, and what it certainly could not. */
+  /** Answers what the ledger writer has made durable, and what it certainly could not. */
   #settle(): void {
     const { done, failed } = this.#counters;
     const waiting = this.#waiting;
@@ -304,9 +304,9 @@ class WorkerMeter implements Meter {
     }
     const oldest = this.#waiting[0];
     if (oldest === undefined) return;
-    // A question may have died with the keeper that it was put to.
+    // A question may have died with the ledger writer that it was put to.
     this.#link.ask();
-    if (performance.now() - oldest.sinceMs < this.#patienceMs) return;
+    if (performance.now() - oldest.sinceMs < this.#timeoutMs) return;
     this.#isStalled = true;
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -373,8 +373,7 @@ class WorkerMeter implements Meter {
 
   #openReading(): { readonly read: Reader } {
     const { epoch, state } = this.#counters;
-    if (state === STATE.starting)
-      throw new PagegateError('ledger_unavailable', 'The keeper of the ledger is starting.');
+    if (state === STATE.starting) throw new PagegateError('ledger_unavailable', 'The ledger writer is starting.');
     if (this.#reading !== undefined && this.#reading.epoch !== epoch) {
       this.#reading.database.close();
       this.#reading = undefined;
@@ -383,7 +382,7 @@ class WorkerMeter implements Meter {
       const database = openDatabase(this.#file, { readonly: true, busyTimeoutMs: 200 });
       const read = createReader(database);
       this.#reading = { database, read, epoch };
-      // A ledger that the keeper does not keep knows none of our keys: that is no 401.
+      // A ledger that the ledger writer does not keep knows none of our keys: that is no 401.
       const { owner } = this.#counters;
       if (owner !== undefined) refuseForeignLedger(this.#file, read.ledgerId(), owner);
     }
@@ -391,7 +390,7 @@ class WorkerMeter implements Meter {
   }
 }
 
-/** Opens the meter of a worker process; the keeper must have been started. @throws PagegateError mapping_failed */
+/** Opens the meter of a worker process; the ledger writer must have been started. @throws PagegateError mapping_failed */
 export async function openMeter(options: MeterOptions): Promise<Meter> {
   return new WorkerMeter(options);
 }

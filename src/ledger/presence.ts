@@ -74,13 +74,13 @@ export function refuseForeignLedger(
     throw foreignLedger(ledgerFile, owner, ledgerId);
 }
 
-/** Locked by whoever may replace the ledger or carry counters into it: the keeper, or a restore. */
-export const keeperLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'keeper.lock');
+/** Locked by whoever may replace the ledger or carry counters into it: the ledger writer, or a restore. */
+export const writerLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.lock');
 
 /** Opens that file, which is made where there is none; its folder must be there. */
-export function openKeeperLock(ledgerFile: string): number {
+export function openWriterLock(ledgerFile: string): number {
   // For reading, too: a pipe that lies there is then not waited for.
-  return openSync(keeperLockFile(ledgerFile), 'a+', 0o600);
+  return openSync(writerLockFile(ledgerFile), 'a+', 0o600);
 }
 
 /** Where a replaced ledger file, or its log, is kept beside the new one. */

@@ -1,6 +1,6 @@
 /** The rows of the ledger and their meaning in the program: read and written in one place. */
 
-import type { Account, AccountState, Meterage } from './quota.ts';
+import type { Account, AccountState, CycleUsage } from './quota.ts';
 import type { Database } from './sqlite.ts';
 
 interface AccountRow {
@@ -64,7 +64,7 @@ export function createReader(database: Database) {
   const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
   const accountByName = database.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE name = ?');
   const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
-  const meter = database.prepare<[number], Meterage>('SELECT cycle, used FROM meters WHERE account_id = ?');
+  const meter = database.prepare<[number], CycleUsage>('SELECT cycle, used FROM meters WHERE account_id = ?');
   const keyByHash = database.prepare<[string], ApiKeyRow>(`SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`);
   const keysOf = database.prepare<[number], ApiKeyRow>(
     `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
@@ -82,14 +82,14 @@ export function createReader(database: Database) {
       return row && toAccount(row);
     },
     allAccounts: (): Account[] => allAccounts.all().map(toAccount),
-    meterage: (accountId: number): Meterage => meter.get(accountId) ?? { cycle: 0, used: 0 },
+    cycleUsage: (accountId: number): CycleUsage => meter.get(accountId) ?? { cycle: 0, used: 0 },
     apiKeyByHash: (hash: string): ApiKeyRecord | undefined => {
       const row = keyByHash.get(hash);
       return row && toApiKey(row);
     },
     apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
     revision: (): number => revision.get() ?? 0,
-    /** The latest second that the keeper wrote down, once a minute; 0 before the first. */
+    /** The latest second that the ledger writer wrote down, once a minute; 0 before the first. */
     lastSeenSeconds: (): number => lastSeen.get() ?? 0,
     /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
     ledgerId: (): string => ledgerId.get() ?? '',

@@ -8,9 +8,9 @@ import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from
 
 const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LICENSE_MAX_BYTES } as const;
 
-/** Reads a file that claims to be a license; also one that was handed over open. @throws PagegateError license_unreadable, bad_license */
+/** The bytes of a license file; `-` is standard input. @throws PagegateError license_unreadable, bad_license */
 export function readLicenseFile(file: string): Buffer {
-  return readSmallFile(file, { ...FILE, handedOver: true });
+  return readSmallFile(file, { ...FILE, stdin: true });
 }
 
 /** The installed license, verified. @throws PagegateError license_missing, and what reading and verifying throw. */

@@ -65,7 +65,7 @@ const serverRunning = (path: string): PagegateError =>
   new PagegateError('server_running', `It answers on ${path}.`, { path });
 
 /**
- * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger's keeper
+ * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger writer
  * waits for its end.
  */
 export async function refuseSecondServer(path: string): Promise<void> {

@@ -1,11 +1,11 @@
-/** A clock far ahead, with a real keeper: what an operator confirms counts when the command ends. */
+/** A clock far ahead, with a real ledger writer: what an operator confirms counts when the command ends. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Keeper, startKeeper } from '../../src/ledger/keeper.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
 import { accountOf, chargeOnce, DAY_MS, TestRoom } from './support.ts';
 
 let room: TestRoom;
-let keeper: Keeper;
+let ledgerWriter: LedgerWriter;
 let meter: Meter;
 let key: string;
 beforeEach(async () => {
@@ -16,12 +16,12 @@ beforeEach(async () => {
   key = ledger.subscribe('acme', 'custom', 'PAY-1', 9).issued!.key;
   const longAgo = Math.floor((room.nowMs - 100 * DAY_MS) / 1000);
   ledger.database.prepare('UPDATE ledger SET last_seen_at = ?').run(longAgo);
-  keeper = await startKeeper({ file: room.file, durability: 'full' });
+  ledgerWriter = await startLedgerWriter({ file: room.file, durability: 'full' });
   meter = await openMeter({ file: room.file });
 });
 afterEach(async () => {
   await meter.close();
-  await keeper.close();
+  await ledgerWriter.close();
   await room.remove();
 });
 

@@ -1,4 +1,4 @@
-/** The counters that workers and keeper share: what they hold, and whose they are. */
+/** The counters that workers and ledger writer share: what they hold, and whose they are. */
 import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -62,7 +62,7 @@ describe('the shared counters', () => {
     committer.counters.replace(account, word, total);
     expect(committer.open()).toBe(true);
     expect(committer.counters.word(account)).toBe(expected);
-    const saved = ledger.read.meterage(account);
+    const saved = ledger.read.cycleUsage(account);
     expect(packWord(saved.cycle, saved.used)).toBe(expected);
   });
 

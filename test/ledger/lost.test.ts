@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backupLedger, checkLedger, restoreLedger } from '../../src/ledger/backup.ts';
 import type { Committer } from '../../src/ledger/committer.ts';
 import { countersFile } from '../../src/ledger/counters.ts';
-import { type Keeper, startKeeper } from '../../src/ledger/keeper.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
+import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
 import { accountOf, chargeOnce, TestRoom } from './support.ts';
 
 const UNAVAILABLE = { charged: false, error: 'ledger_unavailable' };
@@ -229,28 +229,28 @@ it('a log that a lost ledger left behind is not played into the restored one', a
   expect(readdirSync(dirname(room.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
 });
 
-describe("the keeper's process", () => {
+describe("the ledger writer's process", () => {
   it('reports a removed ledger, again after its own death, and recovers with the file', async () => {
     await room.close();
-    const keeper: Keeper = await startKeeper({ file: room.file });
+    const ledgerWriter: LedgerWriter = await startLedgerWriter({ file: room.file });
     try {
-      expect(keeper.health.ready).toBe(true);
+      expect(ledgerWriter.health.ready).toBe(true);
       renameSync(room.file, `${room.file}.away`);
-      await expect.poll(() => keeper.health.ready).toBe(false);
-      const { pid } = keeper;
+      await expect.poll(() => ledgerWriter.health.ready).toBe(false);
+      const { pid } = ledgerWriter;
       process.kill(pid!, 'SIGKILL');
-      await expect.poll(() => keeper.pid !== pid && keeper.pid !== undefined).toBe(true);
+      await expect.poll(() => ledgerWriter.pid !== pid && ledgerWriter.pid !== undefined).toBe(true);
       await expect
-        .poll(() => keeper.health)
+        .poll(() => ledgerWriter.health)
         .toMatchObject({
           ready: false,
           reason: expect.stringContaining('is gone or empty'),
         });
       expect(existsSync(room.file)).toBe(false);
       renameSync(`${room.file}.away`, room.file);
-      await expect.poll(() => keeper.health.ready).toBe(true);
+      await expect.poll(() => ledgerWriter.health.ready).toBe(true);
     } finally {
-      await keeper.close();
+      await ledgerWriter.close();
     }
     expect(room.ledger().view('acme').quota.quota_used).toBe(35);
   });

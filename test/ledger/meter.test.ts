@@ -135,11 +135,11 @@ describe('accounts seen by a worker', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
-  it('are neither known nor unknown while the keeper starts', async () => {
+  it('are neither known nor unknown while the ledger writer starts', async () => {
     const meter = await start(1);
     committer.counters.state = STATE.starting;
     expect(() => meter.authenticate(key)).toThrow(expect.objectContaining({ code: 'ledger_unavailable' }));
-    expect(meter.health()).toMatchObject({ ready: false, reason: 'The keeper of the ledger is starting.' });
+    expect(meter.health()).toMatchObject({ ready: false, reason: 'The ledger writer is starting.' });
     committer.counters.state = STATE.ready;
     expect(meter.authenticate(key).kind).toBe('account');
   });
@@ -284,7 +284,7 @@ describe('a ledger that cannot be written', () => {
     other.exec('ROLLBACK');
     other.close();
     expect(committer.commit()).toBe(true);
-    expect(ledger.read.meterage(1)).toEqual({ cycle: 0, used: 1 });
+    expect(ledger.read.cycleUsage(1)).toEqual({ cycle: 0, used: 1 });
   });
 
   it('damaged: says so and charges nothing, until a sound file is there', async () => {
@@ -305,10 +305,10 @@ describe('a ledger that cannot be written', () => {
     expect(await charge(meter)).toEqual({ charged: true, remaining: 3 });
   });
 
-  it('a keeper that does not answer: the charge is taken back in time, none is made until it answers again', async () => {
+  it('a ledger writer that does not answer: the charge is taken back in time, none is made until it answers again', async () => {
     await start(5);
     const link = new TestLink(committer);
-    const meter = await room.meter(committer, { patienceMs: 1_000, link });
+    const meter = await room.meter(committer, { timeoutMs: 1_000, link });
     link.isCut = true;
     expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });
     expect(await charge(meter)).toEqual({ charged: false, error: 'ledger_unavailable' });

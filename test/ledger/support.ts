@@ -1,11 +1,11 @@
-/** A ledger in a temporary directory, with the keeper's work done in this process. */
+/** A ledger in a temporary directory, with the ledger writer's work done in this process. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Committer } from '../../src/ledger/committer.ts';
-import type { KeeperLink } from '../../src/ledger/keeper-link.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { type AccountRef, type ChargeOutcome, type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import type { WriterLink } from '../../src/ledger/writer-link.ts';
 
 /** 2026-01-01T00:00:00Z, in milliseconds. */
 const START_MS = Date.UTC(2026, 0, 1);
@@ -41,14 +41,14 @@ export class TestRoom {
   /** A meter whose questions are answered by this committer, later in the same process. */
   async meter(
     committer: Committer,
-    options: { durability?: Durability; patienceMs?: number; link?: TestLink } = {},
+    options: { durability?: Durability; timeoutMs?: number; link?: TestLink } = {},
   ): Promise<Meter> {
     const link = options.link ?? new TestLink(committer);
     const meter = await openMeter({
       file: this.file,
       durability: options.durability ?? 'full',
       now: this.now,
-      patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
+      timeoutMs: options.timeoutMs ?? Number.POSITIVE_INFINITY,
       connect: link.connect,
     });
     this.#closers.push(() => {
@@ -80,7 +80,7 @@ export class TestRoom {
   }
 }
 
-/** The keeper's end, in this process; cut, it is a keeper that does not answer. */
+/** The ledger writer's end, in this process; cut, it is a ledger writer that does not answer. */
 export class TestLink {
   isCut = false;
   #isClosed = false;
@@ -90,7 +90,7 @@ export class TestLink {
     this.#committer = committer;
   }
 
-  readonly connect = (_file: string, onAnswer: () => void): KeeperLink => ({
+  readonly connect = (_file: string, onAnswer: () => void): WriterLink => ({
     ask: () => {
       setImmediate(() => {
         if (this.isCut || this.#isClosed) return;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Index } from '../../src/index/read.ts';
-import { AnswerWriter, keepDraft } from '../../src/server/answer.ts';
+import { AnswerWriter, keepDraft } from '../../src/server/request/answer.ts';
 
 const VERDICT = { verdict: 'allow', layer: 'default', id: 'classified_read', note: 'A "note".' } as const;
 // For a domain that is not found only the sizes are asked for.

@@ -1,8 +1,8 @@
 /** When a charge is waited for inside the handler: so that few wait for others, and pipelined requests are answered. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { parseAddress } from '../../src/server/address.ts';
-import { PipeliningGuard } from '../../src/server/pipelining.ts';
+import { parseAddress } from '../../src/network/address.ts';
+import { PipeliningGuard } from '../../src/server/request/pipelining.ts';
 
 const client = (n = 1) => parseAddress(`10.0.${n >> 8}.${n & 255}`)!;
 const MANY = 50;

@@ -16,7 +16,7 @@ const entries = (generation: number) =>
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ entries: entries(1), config: { index: { poll_seconds: 3600 } } });
+  server = await startTestServer({ entries: entries(1), config: { server: { poll_seconds: 3600 } } });
 });
 afterAll(() => server.stop());
 
@@ -127,7 +127,7 @@ describe('hot swap', () => {
 
 describe('without being told', () => {
   it('a new generation is noticed, also where there was none', async () => {
-    const other = await startTestServer({ config: { index: { poll_seconds: 0.05 } } });
+    const other = await startTestServer({ config: { server: { poll_seconds: 0.05 } } });
     try {
       const none = await other.check('?domain=site-1.com');
       expect([none.status, none.body.error, none.headers.get('retry-after')]).toEqual([503, 'no_index', '5']);
@@ -147,7 +147,7 @@ describe('without being told', () => {
     writeFileSync(file, policy([]));
     const other = await startTestServer({
       entries: [{ domain: 'blocked.com' }],
-      config: { policy: { file }, index: { poll_seconds: 0.05 } },
+      config: { policy: { file }, server: { poll_seconds: 0.05 } },
     });
     const verdict = async () => (await other.check('?domain=blocked.com')).body.verdict;
     try {

@@ -31,7 +31,7 @@ beforeAll(async () => {
   server = await startTestServer({
     entries: [{ domain: 'example.com' }],
     workers: 2,
-    config: { tls: files, index: { poll_seconds: 3600 } },
+    config: { tls: files, server: { poll_seconds: 3600 } },
   });
 });
 afterAll(async () => {
@@ -177,8 +177,8 @@ it('an answer that waited for the disk leaves in one piece, also where it is the
     const [waiting, next, , last] = sockets;
     // Under load, and on more than three connections, a request does not wait inside its handler.
     for (let i = 0; i < 4; i++) await Promise.all(sockets.map((socket) => askOn(socket, text)));
-    const keeper = childrenOf(process.pid).find((pid) => commandOf(pid).includes(other.paths.ledgerFile))!;
-    process.kill(keeper, 'SIGSTOP');
+    const ledgerWriter = childrenOf(process.pid).find((pid) => commandOf(pid).includes(other.paths.ledgerFile))!;
+    process.kill(ledgerWriter, 'SIGSTOP');
     let records = 0;
     waiting!.on('data', () => {
       records += 1;
@@ -188,7 +188,7 @@ it('an answer that waited for the disk leaves in one piece, also where it is the
     last!.destroy();
     await expect.poll(async () => (await other.server.status()).workers[0]!.connections).toBe(3);
     const second = askOn(next!, text);
-    process.kill(keeper, 'SIGCONT');
+    process.kill(ledgerWriter, 'SIGCONT');
     expect([(await answer).status, (await second).status]).toEqual([200, 200]);
     expect(records).toBe(1);
     for (const socket of sockets) socket.destroy();

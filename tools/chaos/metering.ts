@@ -15,7 +15,14 @@ const USAGE =
   'Usage: node tools/chaos/metering.ts [--rounds 200] [--oversell 50] [--seed N] [--durability full|relaxed] [--json FILE]';
 
 /** What is done to the server in a round. */
-export const DEEDS = ['kill worker', 'kill keeper', 'kill primary', 'stop worker', 'stop keeper', 'fill disk'] as const;
+export const DEEDS = [
+  'kill worker',
+  'kill ledger writer',
+  'kill primary',
+  'stop worker',
+  'stop ledger writer',
+  'fill disk',
+] as const;
 type Deed = (typeof DEEDS)[number];
 /** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
 const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary']);
@@ -70,21 +77,21 @@ interface Scene {
 
 /** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
 async function act(deed: Deed, { installation, random, key, isRefused }: Scene): Promise<void> {
-  const { workers, keeper, primary } = installation;
+  const { workers, ledgerWriter, primary } = installation;
   const pid = deed.endsWith('worker')
     ? workers[random.below(workers.length)]
     : deed.endsWith('primary')
       ? primary
-      : keeper;
+      : ledgerWriter;
   // Signals to process 0 would go to ourselves and our parents.
   if (!pid) throw new Error(`There is no process to ${deed}.`);
-  if (deed === 'kill worker' || deed === 'kill keeper') await kill(pid);
+  if (deed === 'kill worker' || deed === 'kill ledger writer') await kill(pid);
   else if (deed === 'kill primary') {
     await kill(pid);
     await installation.ended();
     await installation.start();
   } else if (deed === 'stop worker') await pause(pid, 100 + random.below(400));
-  else if (deed === 'stop keeper') await pause(pid, 100 + random.below(3_000));
+  else if (deed === 'stop ledger writer') await pause(pid, 100 + random.below(3_000));
   else {
     // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);

@@ -62,8 +62,8 @@ export class ServedInstallation {
     return this.#server?.pid ?? 0;
   }
 
-  get keeper(): number {
-    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('keeper-main')) ?? 0;
+  get ledgerWriter(): number {
+    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('writer-main')) ?? 0;
   }
 
   get workers(): number[] {
@@ -88,11 +88,11 @@ export class ServedInstallation {
     }
   }
 
-  /** Waits until all workers and the keeper are there and charges are possible again. */
+  /** Waits until all workers and the ledger writer are there and charges are possible again. */
   async recovered(key: string): Promise<void> {
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
-      if (this.keeper !== 0 && this.workers.length === this.#options.workers) {
+      if (this.ledgerWriter !== 0 && this.workers.length === this.#options.workers) {
         const answers = await Promise.all(Array.from({ length: 4 }, () => askOnce(this.port, key).catch(() => 0)));
         if (answers.every((status) => status === 200)) return;
       }

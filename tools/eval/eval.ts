@@ -1,6 +1,6 @@
 /** `make eval`: what share of labelled real pages the shipped rules judge as their label asks for. */
 import { writeFileSync } from 'node:fs';
-import { printLine, printTable } from '../../src/commands/output.ts';
+import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { readLabelled } from './labelled.ts';

@@ -14,7 +14,7 @@ const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<Finding[]> {
-  const { isLoopback } = await import('../../server/address.ts');
+  const { isLoopback } = await import('../../network/address.ts');
   const { server, tls, admin } = config;
   const findings: Finding[] = [];
   if (tls.certificate_file === null && !isLoopback(server.host)) {
@@ -154,7 +154,7 @@ async function checkLicense(config: Config): Promise<Finding> {
 }
 
 async function checkDropKeys(config: Config): Promise<Finding> {
-  const { readDropKeys } = await import('../drop-keys.ts');
+  const { readDropKeys } = await import('../shared/key-file.ts');
   const keys = await readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
