@@ -261,6 +261,10 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'The manifest or its signature cannot be written into the drop; give this user the folder, or free space.',
   },
+  drop_part_unsupported: {
+    exit: EXIT.refused,
+    message: 'A part is packed in a way that this program does not unpack; ask the vendor to pack it again.',
+  },
   drop_changed: {
     exit: EXIT.refused,
     message: 'The drop changed while it was read; leave the folder alone during a refresh, then repeat.',

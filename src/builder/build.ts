@@ -8,7 +8,7 @@ import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
-import { IndexWriter, type Metadata, planBucketCount } from '../index/write.ts';
+import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
 import { renameDurable } from '../platform/durable.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
 import { recordNames } from '../record/names.ts';
@@ -18,7 +18,7 @@ import { planRuns } from './arrange/run-arranger.ts';
 import { partitionSize, type SpillFile } from './arrange/spill.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
 import { checkSpace } from './files/space.ts';
-import { type BuildTargets, prepareTargets } from './files/targets.ts';
+import { type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
 import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
@@ -68,12 +68,17 @@ async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
   assertFull(manifest);
   checkParts(options.drop, manifest);
-  const targets = prepareTargets(options);
+  const records = countRecords(manifest);
+  if (records > RECORDS_MAX) {
+    const what = `Its manifest promises ${records} lines, an index holds ${RECORDS_MAX} records.`;
+    throw new PagegateError('build_too_large', what, { records, most: RECORDS_MAX });
+  }
+  const parts = manifest.files.map(({ name }) => name);
+  const targets = prepareTargets(options, parts);
   const { out, rejects, tempParent } = targets;
   // The build before may have kept its rejects by default, where this one keeps none.
   removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(out));
-  const records = countRecords(manifest);
   const workers = workerCount(options.workers);
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
   draft.workers = workers;
@@ -130,6 +135,7 @@ async function run(build: Build): Promise<BuildReport> {
     await nextTurn();
     await nextTurn();
     signal?.throwIfAborted();
+    checkOutput(out, options);
     if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
     renameDurable(workspace.unfinished, out);
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;

@@ -35,7 +35,7 @@ export interface MakeManifestOptions {
 /**
  * Measures one part: size, lines, checksum.
  *
- * @throws PagegateError drop_part_truncated, drop_part_missing, drop_file_kind
+ * @throws PagegateError drop_part_truncated, drop_part_unsupported, drop_part_missing, drop_file_kind
  */
 export async function describePart(folder: string, name: string, signal?: AbortSignal): Promise<DropPart> {
   let records = 0;

@@ -8,6 +8,7 @@ import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
+import { recordsMax } from './unpack/part-limits.ts';
 
 export const DROP_FORMAT = 'pagegate-drop/1';
 
@@ -75,9 +76,14 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     throw new PagegateError('manifest_invalid', what, { place: '/created' });
   }
   const seen = new Set<string>();
-  for (const { name } of value.files) {
+  for (const [i, part] of value.files.entries()) {
+    const { name, bytes, records } = part;
     if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });
     seen.add(name);
+    if (records <= recordsMax(part)) continue;
+    const place = `/files/${i}/records`;
+    const what = `${place}: ${records} lines cannot be in the ${bytes} bytes of ${name}, at most ${recordsMax(part)} can.`;
+    throw new PagegateError('manifest_invalid', what, { place, file: name });
   }
   const { name, version } = value.vocabulary;
   if (name !== VOCABULARY_NAME || version > VOCABULARY_VERSION) {

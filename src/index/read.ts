@@ -28,6 +28,7 @@ import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
 import { RecordRenderer } from './read/record-renderer.ts';
 import type { RenderTables } from './read/render-tables.ts';
 
+export { isIndexFile } from './read/index-file.ts';
 export type { IndexInfo } from './read/index-info.ts';
 
 /** What `find` returns for a key that the index does not have. */

@@ -15,7 +15,7 @@
  */
 export { type Dictionary, decodeDictionary, encodeDictionary } from './format/dictionary.ts';
 export { hashKeyA, hashKeyB } from './format/key-hash.ts';
-export { BUCKET_COUNT_MULTIPLE, INHERITED_ORIGIN, planBucketCount } from './format/layout.ts';
+export { BUCKET_COUNT_MULTIPLE, INHERITED_ORIGIN, planBucketCount, RECORDS_MAX } from './format/layout.ts';
 export type { Metadata } from './format/metadata.ts';
 export { type BucketRun, BucketRunBuilder, compareDomains } from './write/bucket-run.ts';
 export { DictionaryTrainer } from './write/dictionary-trainer.ts';

@@ -213,8 +213,19 @@ function reasonOf(field: string, keyword: string, value: unknown): RejectReason 
 
 const depth = (error: ErrorObject): number => error.instancePath.split('/').length;
 
-// What UTF-8 looks like after somebody read it as Windows-1252 (also lower-cased afterwards), or gave up on it. The middle dot is Catalan.
-const MOJIBAKE = /[\u00c2-\u00df\u00e2-\u00f4][\u0080-\u00b6\u00b8-\u00bf\u02c6\u02dc\u2013-\u203a\u20ac\u2122]|\ufffd/;
+// What UTF-8 looks like after somebody read it as Windows-1252, also lower-cased afterwards, or gave up on it: a letter that its first byte
+// becomes, and what its second one becomes. Most of the latter (symbols, and ƒ Œ œ Ÿ ÿ) follow no such letter in any name. Š š Ž ž do, as in
+// "příšera" and "Úžas"; they count behind first bytes of Greek, Cyrillic, Hebrew, Arabic and ã, and where a third byte follows.
+const CONTINUATION = '\u0080-\u00bf\u00ff\u0152\u0153\u0178\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122';
+const CARON = '[\u0160\u0161\u017d\u017e]';
+const MOJIBAKE = new RegExp(
+  [
+    `[\u00c2-\u00fc][${CONTINUATION}]`,
+    `[\u00c3\u00ce-\u00d1\u00d7-\u00d9\u00db]${CARON}`,
+    `[\u00e0-\u00ef]${CARON}[${CONTINUATION}]`,
+    '\ufffd',
+  ].join('|'),
+);
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 const PORT = /^([^:]*):[0-9]{1,5}$/;
 
@@ -277,9 +288,12 @@ function readFilteringCategories(given: readonly string[] | undefined, diagnosti
   return [...ordinals].sort((a, b) => a - b);
 }
 
+/** In hundredths, as the decimal is written and halves up: 4.345 is 4.35. A product with 100 would say 434.49999999999994. */
 function readOpenPageRank(given: number | undefined, diagnostics: Diagnostics): number | undefined {
   if (given === undefined) return undefined;
-  const hundredths = Math.round(given * 100);
-  if (Math.abs(given * 100 - hundredths) > 1e-6) diagnostics.repair('open_page_rank_rounded');
+  // Smaller ones are written with an exponent.
+  const inHundredths = given < 1e-6 ? given * 100 : Number(`${given}e2`);
+  const hundredths = Math.round(inHundredths);
+  if (inHundredths !== hundredths) diagnostics.repair('open_page_rank_rounded');
   return hundredths;
 }

@@ -155,12 +155,60 @@ describe('a packed part', () => {
     }
   });
 
-  it('of thousands of frames is read in short time', async () => {
+  it('of as many frames as lines is read, of more it is refused', async () => {
     const frames = Array.from({ length: 5000 }, (_, i) => zstd(lines(`t${i}x`, 1)));
     writeFileSync(join(drop, 'a.ndjson.zst'), Buffer.concat(frames));
     const [part] = (await makeManifest(drop, FACTS)).files;
     expect(part?.records).toBe(5000);
     expect((await build()).lines).toBe(5000);
+    const halves = Array.from({ length: 1100 }, (_, i) => [zstd(`{"domain":"t${i}`), zstd('.example"}\n')]).flat();
+    const bytes = Buffer.concat(halves);
+    write('a.zst', bytes, 1100);
+    await expect(build()).rejects.toMatchObject({
+      code: 'drop_too_large',
+      message: expect.stringMatching(/a\.zst: it has more than 2124 frames/) as string,
+    });
+  });
+
+  it('of frames that unpack to nothing is read, however many there are', async () => {
+    const nothing = Array.from({ length: 100_000 }, (_, i) => (i % 2 === 0 ? zstd('') : skippable(0)));
+    write('a.zst', Buffer.concat([...nothing, good]), 5);
+    expect((await build()).lines).toBe(5);
+  });
+
+  it.each([
+    [
+      'a window of 256 MiB',
+      Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x90, 0x01, 0, 0]),
+      /a window of 256 MiB, at most 128/,
+    ],
+    ['a window of 144 MiB', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x89, 0x01, 0, 0]), /a window of 144 MiB/],
+    [
+      'content of 1 GiB in one segment',
+      Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0x40]),
+      /a window of 1024 MiB/,
+    ],
+    ['a dictionary', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x01, 0x58, 7, 0x01, 0, 0]), /needs a dictionary/],
+  ])('with %s is for the vendor to pack again', async (_, frame, why) => {
+    write('a.zst', Buffer.concat([good, frame, Buffer.alloc(30)]), 5);
+    await expect(build()).rejects.toMatchObject({
+      code: 'drop_part_unsupported',
+      message: expect.stringMatching(why) as string,
+    });
+  });
+
+  it('with the largest window is read', async () => {
+    const packed = zstd(lines('a', 5), { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 });
+    const widest = Buffer.concat([packed.subarray(0, 5), Buffer.from([0x88]), packed.subarray(6)]);
+    write('a.zst', widest, 5);
+    expect((await build()).lines).toBe(5);
+  });
+
+  it('of some bytes that unpack to gigabytes is refused, whatever number of records is promised', async () => {
+    const bomb = zstd(' '.repeat(64 << 20));
+    expect(bomb.length * 4096).toBeLessThan(64 << 20);
+    write('a.zst', bomb, bomb.length * 2048);
+    await expect(build()).rejects.toMatchObject({ code: 'drop_too_large' });
   });
 });
 
@@ -234,11 +282,13 @@ describe('the frames of a zstd file', () => {
       for (const [idFlag, idBytes] of [0, 1, 2, 4].entries())
         for (const single of [0, 1])
           for (const checksum of [0, 1]) {
-            const rest = single === 0 ? 1 + idBytes + sizeBytes : idBytes + Math.max(1, sizeBytes);
+            const contentSizeBytes = single === 0 ? sizeBytes : Math.max(1, sizeBytes);
             const frame = [
               ...MAGIC,
               (sizeFlag << 6) | (single << 5) | (checksum << 2) | idFlag,
-              ...new Array<number>(rest).fill(0x2f),
+              ...(single === 0 ? [0x2f] : []),
+              ...new Array<number>(idBytes).fill(0),
+              ...new Array<number>(contentSizeBytes).fill(0).fill(0x2f, 0, Math.min(3, contentSizeBytes)),
               ...blocks,
               ...new Array<number>(checksum * 4).fill(0xfd),
             ];
@@ -250,6 +300,45 @@ describe('the frames of a zstd file', () => {
               frame.length,
             ]);
           }
+  });
+
+  it('are given to the decompressor byte by byte as they are, but for those that unpack to nothing', () => {
+    const frame = fc.oneof(
+      fc
+        .tuple(fc.string({ maxLength: 300 }), fc.constantFrom(zstd, checked, unsized))
+        .map(([text, pack]) => ({ bytes: pack(text), isFed: text !== '' })),
+      fc.integer({ min: 0, max: 40 }).map((size) => ({ bytes: skippable(size), isFed: false })),
+    );
+    fc.assert(
+      fc.property(fc.array(frame, { maxLength: 8 }), fc.integer({ min: 1, max: 60 }), (all, size) => {
+        const bytes = Buffer.concat(all.map((one) => one.bytes));
+        const frames = new ZstdFrames();
+        const fed: Buffer[] = [Buffer.alloc(0)];
+        for (let offset = 0; offset < bytes.length; offset += size) {
+          const chunk = bytes.subarray(offset, offset + size);
+          for (let at = 0; at < chunk.length; ) {
+            at = frames.advance(chunk, at);
+            fed.push(Buffer.concat([fed.pop()!, ...frames.pieces]));
+            if (frames.isBetweenFrames && fed.at(-1)!.length > 0) fed.push(Buffer.alloc(0));
+          }
+        }
+        const expected = all.filter(({ isFed }) => isFed).map((one) => one.bytes);
+        expect(fed.slice(0, -1)).toEqual(expected);
+        expect(frames.count).toBe(expected.length);
+      }),
+    );
+  });
+
+  it('that are empty are so to the last byte', () => {
+    const empty = checked('');
+    expect(() => new ZstdFrames().advance(empty, 0)).not.toThrow();
+    empty[empty.length - 1]! ^= 1;
+    expect(() => new ZstdFrames().advance(empty, 0)).toThrow(/the checksum of an empty zstd frame is wrong/);
+    // What says that it has content and has none is for the decompressor to judge.
+    const liar = Buffer.from([...MAGIC, 0x20, 7, ...block(0, 0, true)]);
+    const frames = new ZstdFrames();
+    frames.advance(liar, 0);
+    expect(frames).toMatchObject({ count: 1, pieces: [liar] });
   });
 
   it('do not end before a skippable frame of 4 GB does', () => {

@@ -1,7 +1,7 @@
 /** Unpacks what a part's name says it is packed with: gzip (any number of members), zstd (any number of frames), or nothing. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { ZstdFrames } from './zstd-frames.ts';
+import { EMPTY_FRAME, UnsupportedFrame, ZstdFrames } from './zstd-frames.ts';
 
 /** Bytes read at once, and unpacked at once: small enough to stay in the processor's cache from the checksum to the last look at a line. */
 export const CHUNK_BYTES = 1 << 18;
@@ -14,16 +14,32 @@ export type NextBytes = () => Buffer | undefined;
 /** True where a part of that name is packed. */
 export const isPacked = (name: string): boolean => name.endsWith('.gz') || name.endsWith('.zst');
 
+/** Why a part cannot be unpacked: it is damaged or cut, packed as this program cannot, or in more frames than are allowed. */
+export type UnpackProblem = 'damaged' | 'unsupported' | 'too many frames';
+
 /** A part does not unpack to its end, or has something else behind it. */
-export class UnpackError extends Error {}
+export class UnpackError extends Error {
+  readonly problem: UnpackProblem;
+
+  /** `message` says what is wrong, without the part's name. */
+  constructor(message: string, problem: UnpackProblem = 'damaged', options?: ErrorOptions) {
+    super(message, options);
+    this.problem = problem;
+  }
+}
 
 /**
- * Yields the unpacked bytes of a file in chunks; each is valid until the next one is asked for. What it reads, it reads to the end.
+ * Yields the unpacked bytes of a file in chunks; each is valid until the next one is asked for. What it reads, it reads to the end. A zstd file
+ * may have `maxFrames` frames that unpack to something.
  *
  * @throws UnpackError where that is not possible; and whatever `next` throws
  */
-export async function* unpackedChunks(name: string, next: NextBytes): AsyncGenerator<Buffer> {
-  if (isPacked(name)) yield* packedChunks(name, next);
+export async function* unpackedChunks(
+  name: string,
+  next: NextBytes,
+  maxFrames: number = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Buffer> {
+  if (isPacked(name)) yield* packedChunks(name, next, maxFrames);
   else yield* plainChunks(next);
 }
 
@@ -36,13 +52,13 @@ async function* plainChunks(next: NextBytes): AsyncGenerator<Buffer> {
   }
 }
 
-async function* packedChunks(name: string, next: NextBytes): AsyncGenerator<Buffer> {
+async function* packedChunks(name: string, next: NextBytes, maxFrames: number): AsyncGenerator<Buffer> {
   const isZstd = name.endsWith('.zst');
   const options = { chunkSize: CHUNK_BYTES };
   const unpacker = isZstd ? createZstdDecompress(options) : createGunzip(options);
   // It can fail once nobody iterates over it any more; what matters of that, the feeding knows.
   unpacker.on('error', () => {});
-  const fed = isZstd ? feedFrames(next, unpacker) : feedMembers(next, unpacker);
+  const fed = isZstd ? feedFrames(next, unpacker, maxFrames) : feedMembers(next, unpacker);
   fed.catch((error: Error) => unpacker.destroy(error));
   try {
     for await (const chunk of unpacker as AsyncIterable<Buffer>) {
@@ -55,7 +71,7 @@ async function* packedChunks(name: string, next: NextBytes): AsyncGenerator<Buff
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (!/^(Z_|ZSTD_|ERR_)/.test(code)) throw error;
-    throw new UnpackError((error as Error).message, { cause: error });
+    throw new UnpackError((error as Error).message, 'damaged', { cause: error });
   } finally {
     unpacker.destroy();
   }
@@ -64,33 +80,38 @@ async function* packedChunks(name: string, next: NextBytes): AsyncGenerator<Buff
 type Unpacker = ReturnType<typeof createGunzip> | ReturnType<typeof createZstdDecompress>;
 
 /** Gives bytes to the unpacker; they are used up when this is done. False where it failed, which whoever iterates over it learns. */
-function write(unpacker: Unpacker, bytes: Buffer): Promise<boolean> {
+function write(unpacker: Unpacker, bytes: Uint8Array): Promise<boolean> {
   return new Promise((resolve) => {
     unpacker.write(bytes, (error) => resolve(!error));
   });
 }
 
 /** Feeds a zstd file, so that no frame shares its bytes with the next one. */
-async function feedFrames(next: NextBytes, unpacker: Unpacker): Promise<void> {
+async function feedFrames(next: NextBytes, unpacker: Unpacker, maxFrames: number): Promise<void> {
   const frames = new ZstdFrames();
   let offset = 0;
   for (let chunk = next(); chunk !== undefined; chunk = next()) {
     for (let start = 0; start < chunk.length; ) {
-      const end = advance(frames, chunk, start, offset);
-      if (!(await write(unpacker, chunk.subarray(start, end)))) return;
-      start = end;
+      start = advance(frames, chunk, start, offset);
+      if (frames.count > maxFrames) throw new UnpackError(`it has more than ${maxFrames} frames`, 'too many frames');
+      for (const piece of frames.pieces) if (!(await write(unpacker, piece))) return;
     }
     offset += chunk.length;
+    // Where nothing is fed nothing waits, and nobody else would get a turn.
+    await nextTurn();
   }
-  if (offset > 0 && !frames.isBetweenFrames) throw new UnpackError('unexpected end of file');
+  if (offset === 0 || !frames.isBetweenFrames) throw new UnpackError('unexpected end of file');
+  // It takes it for a file that is cut if it was given nothing.
+  if (frames.count === 0 && !(await write(unpacker, EMPTY_FRAME))) return;
   unpacker.end();
 }
 
 function advance(frames: ZstdFrames, chunk: Buffer, start: number, offset: number): number {
   try {
     return frames.advance(chunk, start);
-  } catch (error) {
-    throw new UnpackError(`${(error as Error).message}, at or after byte ${offset + start}`, { cause: error });
+  } catch (cause) {
+    const problem = cause instanceof UnsupportedFrame ? 'unsupported' : 'damaged';
+    throw new UnpackError(`${(cause as Error).message}, at or after byte ${offset + start}`, problem, { cause });
   }
 }
 

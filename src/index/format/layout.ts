@@ -84,6 +84,8 @@ export const RECORDS_PER_BUCKET = 17;
 export const BUCKET_COUNT_MULTIPLE = 256;
 /** With this many buckets a position in the directory still fits into 31 bits; at 17 records a bucket that is 570 million records. */
 export const BUCKETS_MAX = 2 ** 25 - BUCKET_COUNT_MULTIPLE;
+/** Records of an index, as its buckets are planned. */
+export const RECORDS_MAX: number = BUCKETS_MAX * RECORDS_PER_BUCKET;
 /** What the five bytes of a base can address. */
 export const PAYLOAD_MAX_BYTES = 2 ** 40;
 

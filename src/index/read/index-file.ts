@@ -1,7 +1,16 @@
 /** An index file, opened: checked to be one that may be trusted, and watched for changes. */
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, type StatsBase, statSync } from 'node:fs';
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  type StatsBase,
+  statSync,
+} from 'node:fs';
 import { PagegateError } from '../../errors.ts';
-import { HEADER_SIZE_BYTES } from '../format/layout.ts';
+import { HEADER_SIZE_BYTES, MAGIC } from '../format/layout.ts';
 import { changed, type IndexSource, readBytes, sourceOfDescriptor } from './index-source.ts';
 
 const WRITABLE_BY_OTHERS = 0o022n;
@@ -68,6 +77,20 @@ export class IndexFile implements IndexSource {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     closeSync(this.descriptor);
+  }
+}
+
+/** Whether a file begins like an index, of whatever version and state; false too where it cannot be opened. */
+export function isIndexFile(path: string): boolean {
+  let descriptor = -1;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const bytes = new Uint8Array(MAGIC.length);
+    return readSync(descriptor, bytes) === bytes.length && bytes.every((byte, i) => byte === MAGIC[i]);
+  } catch {
+    return false;
+  } finally {
+    if (descriptor !== -1) closeSync(descriptor);
   }
 }
 
