@@ -4,14 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { PagegateError } from '../../src/errors.ts';
-import { readBucketBase } from '../../src/index/format/bucket.ts';
-import { decodeHeader } from '../../src/index/format/header.ts';
-import { hashKeyA } from '../../src/index/format/key-hash.ts';
-import { BUCKET, BUCKET_SIZE_BYTES, bucketOfHash, SIZE_OF_LENGTH_CODE } from '../../src/index/format/layout.ts';
-import { bytesOfBuffer } from '../../src/index/read/index-source.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { bytesOfBuffer, type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { IndexScan } from '../../src/index/scan.ts';
 import { Random } from '../../tools/random.ts';
-import { datasetOf, ensureDrop, ensureIndex, node } from '../data.ts';
+import { ensureDrop, ensureIndex, node } from '../data.ts';
 import type { BenchOptions, BenchReport, Workload } from '../workload.ts';
 
 /** A small index is damaged as a large one is. */
@@ -37,40 +33,47 @@ interface Outcome {
   unseen: number;
 }
 
+/** A record of the index, and where in the file it lies. */
+interface Located extends Range {
+  readonly domain: string;
+  readonly bucket: number;
+}
+
 /** An index in memory that is damaged and looked into. */
 class Patient {
   readonly file: Uint8Array;
   readonly directory: Range;
   readonly payload: Range;
   readonly #index: Index;
-  readonly #keys: string[][];
+  /** In the order of the file. */
+  readonly #records: Located[] = [];
+  readonly #byBucket: Located[][] = [];
+  readonly #bucketSizeBytes: number;
   readonly #expected = new Map<string, string>();
-  readonly #bases: number[];
   readonly #out: Buffer;
 
-  constructor(path: string, names: readonly string[]) {
+  constructor(path: string) {
     const bytes = readFileSync(path);
     const buffer = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
     this.file = new Uint8Array(buffer);
-    const { sections, bucketCount } = decodeHeader(this.file);
-    const rangeOf = ({ offset, size }: { offset: number; size: number }): Range => ({
-      start: offset,
-      end: offset + size,
-    });
-    this.directory = rangeOf(sections.directory);
-    this.payload = rangeOf(sections.payload);
-    this.#index = openIndexBytes(bytesOfBuffer(buffer, path));
+    const source = bytesOfBuffer(buffer, path);
+    this.#index = openIndexBytes(source);
     this.#out = Buffer.alloc(this.#index.info.maxAnswerSizeBytes);
-    this.#keys = Array.from({ length: bucketCount }, () => []);
-    for (const name of names) {
-      const answer = this.#answer(name);
-      if (answer === '') continue;
-      this.#expected.set(name, answer);
-      this.#keys[bucketOfHash(hashKeyA(Buffer.from(name), 0, name.length), bucketCount)]!.push(name);
+    const scan = new IndexScan(source);
+    const { directory, payload } = scan.sections;
+    this.directory = { start: directory.offset, end: directory.offset + directory.size };
+    this.payload = { start: payload.offset, end: payload.offset + payload.size };
+    this.#bucketSizeBytes = directory.size / scan.info.bucketCount;
+    while (scan.nextBucket()) {
+      const records: Located[] = [];
+      while (scan.nextRecord()) {
+        const { domain, bucket, recordOffset: start, recordSizeBytes } = scan;
+        records.push({ domain, bucket, start, end: start + recordSizeBytes });
+      }
+      this.#records.push(...records);
+      this.#byBucket.push(records);
     }
-    this.#bases = Array.from({ length: bucketCount }, (_, bucket) =>
-      readBucketBase(this.file, this.directory.start + bucket * BUCKET_SIZE_BYTES),
-    );
+    for (const { domain } of this.#records) this.#expected.set(domain, this.#answer(domain));
   }
 
   /** Damages it, asks for every key whose bucket or record may have changed, and heals it. */
@@ -78,9 +81,9 @@ class Patient {
     const ranges = damage(this.file, random);
     const buckets = new Set(ranges.flatMap((range) => this.#bucketsOf(range)));
     // A record is parsed once in a row: another one first.
-    const sentinel = (Math.min(...buckets) + this.#keys.length - 3) % this.#keys.length;
-    for (const key of this.#keys[sentinel] ?? []) this.#result(key);
-    const results = [...buckets].flatMap((bucket) => this.#keys[bucket]!.map((key) => this.#result(key)));
+    const sentinel = (Math.min(...buckets) + this.#byBucket.length - 3) % this.#byBucket.length;
+    for (const { domain } of this.#byBucket[sentinel]!) this.#result(domain);
+    const results = [...buckets].flatMap((bucket) => this.#byBucket[bucket]!.map(({ domain }) => this.#result(domain)));
     if (results.includes('unseen')) outcome.unseen += 1;
     else if (results.includes('seen')) outcome.seen += 1;
     else outcome.harmless += 1;
@@ -88,25 +91,23 @@ class Patient {
   }
 
   #bucketsOf({ start, end }: Range): number[] {
-    let first: number;
-    let last: number;
-    if (start < this.payload.start) {
-      first = Math.floor((start - this.directory.start) / BUCKET_SIZE_BYTES);
-      last = Math.floor((end - 1 - this.directory.start) / BUCKET_SIZE_BYTES);
-    } else {
-      first = this.#bucketAt(start - this.payload.start);
-      last = this.#bucketAt(end - 1 - this.payload.start);
-    }
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    const isDirectory = start < this.payload.start;
+    const bucketAt = (offset: number): number =>
+      isDirectory
+        ? Math.floor((offset - this.directory.start) / this.#bucketSizeBytes)
+        : this.#records[this.#recordAt(offset)]!.bucket;
+    const first = bucketAt(start);
+    return Array.from({ length: bucketAt(end - 1) - first + 1 }, (_, i) => first + i);
   }
 
-  #bucketAt(offset: number): number {
+  /** The record that ends behind an offset. */
+  #recordAt(offset: number): number {
     let low = 0;
-    let high = this.#bases.length;
-    while (low + 1 < high) {
+    let high = this.#records.length - 1;
+    while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#bases[middle]! <= offset) low = middle;
-      else high = middle;
+      if (this.#records[middle]!.end > offset) high = middle;
+      else low = middle + 1;
     }
     return low;
   }
@@ -127,23 +128,11 @@ class Patient {
     }
   }
 
-  /** Two records of the same size in different buckets, exchanged. */
+  /** Two records of the same size, exchanged. */
   exchange: Damage = (file, random) => {
-    const pick = (size?: number): Range => {
-      for (;;) {
-        const bucket = random.below(this.#bases.length);
-        const at = this.directory.start + bucket * BUCKET_SIZE_BYTES;
-        const count = file[at + BUCKET.count.offset]!;
-        if (count === 0 || count > BUCKET.fingerprints.size) continue;
-        const slot = random.below(count);
-        let start = this.payload.start + this.#bases[bucket]!;
-        const sizeAt = (i: number): number => SIZE_OF_LENGTH_CODE[file[at + BUCKET.lengths.offset + i]!]!;
-        for (let i = 0; i < slot; i++) start += sizeAt(i);
-        if (size === undefined || size === sizeAt(slot)) return { start, end: start + sizeAt(slot) };
-      }
-    };
-    const a = pick();
-    const b = pick(a.end - a.start);
+    const a = random.pick(this.#records);
+    let b = a;
+    while (b === a || b.end - b.start !== a.end - a.start) b = random.pick(this.#records);
     const kept = file.slice(a.start, a.end);
     file.copyWithin(a.start, b.start, b.end);
     file.set(kept, b.start);
@@ -194,8 +183,7 @@ function ensureRevision(options: BenchOptions): Uint8Array {
 async function run(given: BenchOptions): Promise<BenchReport> {
   const options = { ...given, records: Math.min(given.records, RECORDS_MAX) };
   const path = ensureIndex(options);
-  const dataset = datasetOf(options.records);
-  const patient = new Patient(path, [...new Set(Array.from({ length: options.records }, (_, i) => dataset.nameOf(i)))]);
+  const patient = new Patient(path);
   const healthy = patient.file.slice();
   // Errors come by the million here, and nobody reads where they come from.
   Error.stackTraceLimit = 0;

@@ -30,6 +30,7 @@ import type { RenderTables } from './read/render-tables.ts';
 
 export { isIndexFile } from './read/index-file.ts';
 export type { IndexInfo } from './read/index-info.ts';
+export { bytesOfBuffer } from './read/index-source.ts';
 
 /** What `find` returns for a key that the index does not have. */
 export const NOT_FOUND = -1;

@@ -57,6 +57,9 @@ export class IndexScan {
   /** Both hashes of the record's domain: the order of the file. */
   hashA = 0;
   hashB = 0;
+  /** Where the record lies, from the beginning of the file, and its size there, in bytes. */
+  recordOffset = 0;
+  recordSizeBytes = 0;
   readonly #close: () => void;
   readonly #salt: number;
   readonly #directory: ChunkReader;
@@ -155,6 +158,8 @@ export class IndexScan {
       bucketOfHash(this.hashA, this.info.bucketCount) === this.bucket &&
       (this.hashB & 0xff) === this.#fingerprints[this.#next];
     if (!isInPlace) this.#failRecord(offset, 'its domain belongs in another slot');
+    this.recordOffset = this.sections.payload.offset + offset;
+    this.recordSizeBytes = size;
     this.#next += 1;
     this.#offset = offset + size;
     return true;

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Manifest } from '../../drop/manifest.ts';
-import { isPacked } from '../../drop/unpack/unpack.ts';
+import { isPacked } from '../../drop/part-reader.ts';
 import { PagegateError } from '../../errors.ts';
 
 /**
