@@ -57,7 +57,7 @@ eval: install ## what share of labelled real pages the shipped rules judge right
 fuzz: install ## mutate URLs for half a minute: no crash, one verdict for every spelling
 	$(NODE) tools/fuzz/fuzz.ts
 
-chaos: install ## kill random processes of a real server under load, 200 times
+chaos: install ## kill, stop and starve a real server under load, and lose its power: 1,000 rounds
 	$(NODE) tools/chaos/metering.ts
 
 chaos-refresh: install ## kill a refresh at 100 random moments

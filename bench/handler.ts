@@ -30,14 +30,11 @@ export async function openBenchHandler(
 ): Promise<BenchHandler> {
   const config = loadConfig({ file: configFile, flags });
   const { ledgerFile } = statePaths(config);
-  const ledgerWriter = await startLedgerWriter({
-    file: ledgerFile,
-    durability: mode === 'relaxed' ? 'relaxed' : 'full',
-  });
-  const meter = await openBenchMeter(mode, ledgerFile);
+  const ledgerWriter = await startLedgerWriter({ file: ledgerFile });
+  const meter = openBenchMeter(mode, ledgerFile);
   const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
   initializeBurstTable(burstMemory);
-  const served = new ActiveData(openCurrentIndex(config), openPolicy(config), CONTENT_HEADERS, () => {});
+  const served = new ActiveData(openCurrentIndex(config), openPolicy(config), CONTENT_HEADERS);
   const handler = new CheckHandler({
     config,
     meter,
@@ -47,7 +44,6 @@ export async function openBenchHandler(
     log: () => {},
     decisions: undefined,
     served: () => served,
-    connections: () => connections.open,
     closedConnections: () => connections.closed,
     isDraining: () => false,
   });

@@ -365,6 +365,7 @@ export const ERRORS = table({
     message: 'The file with the encryption key of the API keys cannot be used; restore it from where you keep it.',
   },
   bad_overlap: { exit: EXIT.bad_input, message: 'The overlap of a key rotation is a duration from 0 to 30 days.' },
+  bad_correction: { exit: EXIT.bad_input, message: 'The correction of a meter does not fit the account.' },
   bad_payment_reference: {
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',

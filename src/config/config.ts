@@ -43,7 +43,6 @@ export interface Config {
     readonly max_clients: number;
   };
   readonly policy: { readonly profile: 'strict' | 'default' | 'open' | null; readonly file: string | null };
-  readonly ledger: { readonly durability: 'full' | 'relaxed' };
   readonly license: { readonly trusted_keys: Readonly<Record<string, string>> };
   readonly refresh: {
     readonly trusted_keys: Readonly<Record<string, string>>;
@@ -114,12 +113,26 @@ function complete(tree: Tree, cwd: string): Config {
   return deepFreeze(config);
 }
 
+/** Settings of earlier versions, and what became of them. */
+const REMOVED: Readonly<Record<string, string>> = {
+  'ledger.durability':
+    'ledger.durability is gone: charges are durable before they are made, and no answer waits for the disk; remove the setting',
+  'index.poll_seconds': 'index.poll_seconds is now server.poll_seconds',
+};
+
+/** @throws PagegateError config_invalid for a setting that has gone */
+function refuseRemoved(tree: Tree, source: string): void {
+  const found = Object.entries(REMOVED).find(([name]) => valueAt(tree, name.split('.')) !== undefined);
+  if (found !== undefined) throw new PagegateError('config_invalid', `${source}: ${found[1]}.`, { source });
+}
+
 function readConfigFile(path: string): Tree {
   const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES });
   const tree = parseDocument(bytes, 'config_invalid', path);
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
     throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });
   }
+  refuseRemoved(tree as Tree, path);
   return tree as Tree;
 }
 
@@ -132,6 +145,8 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith('PAGEGATE_') || text === undefined) continue;
     const setting = known.get(name);
+    const removed = Object.entries(REMOVED).find(([one]) => name === `PAGEGATE_${one.replace('.', '_').toUpperCase()}`);
+    if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
     if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
     else if (sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(

@@ -1,32 +1,29 @@
 /**
- * The ledger writer: one process for each host, started by the server's primary process before its workers. It alone writes
- * meters; it merges the charges of all workers into one commit at a time, away from their event loops.
+ * The ledger writer: one process for each host, started by the server's primary process before its workers. It alone writes meters: it
+ * reserves lookups ahead of the workers, away from their event loops.
  *
- * The parent watches it: a ledger writer that died is started again, one that shows no life is killed first. Killing it loses no charge:
- * what it had not committed stands in the shared counters, and the next ledger writer commits it before it reports `ready`.
+ * The parent watches it. A ledger writer that died is started again; one that sends no heartbeat is killed first. Neither loses a charge:
+ * what it had not committed stands in the shared counters, and the next ledger writer goes on from there.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
-import type { Durability } from './meter.ts';
 
 export interface LedgerWriterOptions {
   /** The SQLite file. */
   readonly file: string;
-  /** `full` unless told otherwise. */
-  readonly durability?: Durability;
   /**
-   * How long the ledger writer may show no life before it is killed and started again, in milliseconds; 10,000 unless told otherwise. After
-   * each such end in a row it may take twice as long, up to 16 times: a disk that is slow must not become slower by new starts.
+   * Time without a heartbeat after which the ledger writer is killed and started again, in milliseconds; 10,000 unless told otherwise. It is
+   * doubled after each such end in a row, up to 16 times: restarts must not make a slow disk slower.
    */
   readonly timeoutMs?: number;
 }
 
-/** What the ledger writer's process tells its parent; `alive` comes every `HEARTBEAT_MS`. */
+/** What the ledger writer's process tells its parent; `heartbeat` comes every `HEARTBEAT_MS`. */
 export type WriterMessage =
-  | { readonly kind: 'alive' }
+  | { readonly kind: 'heartbeat' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'fatal'; readonly code: ErrorCode; readonly message: string };
@@ -39,8 +36,8 @@ export interface LedgerWriter {
   /** The process id, for those who watch it; undefined between two lives. */
   readonly pid: number | undefined;
   /**
-   * Commits what is left and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
-   * unless told otherwise) is killed; the next start commits what it left.
+   * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
+   * unless told otherwise) is killed; the next start goes on from what it left.
    */
   close(limitMs?: number): Promise<void>;
 }
@@ -52,8 +49,10 @@ export interface WriterEvents {
   readonly onKill?: (pid: number, reason: string) => void;
 }
 
-const RESTART_MS = 100;
-/** Until its first word, a ledger writer may have to play in a write-ahead log. */
+/** Before a ledger writer that ended is started again; doubled each time it ends at once. */
+const RESTART_FIRST_MS = 100;
+const RESTART_MAX_MS = 5_000;
+/** A start may have to play in a write-ahead log. */
 const START_TIMEOUT_MS = 60_000;
 const CLOSE_MS = 5_000;
 /** How long a killed ledger writer may take to be gone. */
@@ -67,10 +66,11 @@ class LedgerWriterProcess implements LedgerWriter {
   #child: ChildProcess | undefined;
   #isClosing = false;
   #timer: NodeJS.Timeout | undefined;
+  #restartMs = RESTART_FIRST_MS;
   /** Times in a row that it was killed because it showed no life. */
   #timeouts = 0;
   /** That we killed it and why, as a sentence without its full stop; undefined where we did not. */
-  #howKilled: string | undefined;
+  #killedBecause: string | undefined;
 
   constructor(options: LedgerWriterOptions, events: WriterEvents) {
     this.#options = options;
@@ -85,30 +85,34 @@ class LedgerWriterProcess implements LedgerWriter {
   /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const options: LedgerWriterOptions = { file: this.#options.file, durability: this.#options.durability ?? 'full' };
-      this.#howKilled = undefined;
+      const options: LedgerWriterOptions = { file: this.#options.file };
+      this.#killedBecause = undefined;
+      const startedMs = performance.now();
       const factor = timeoutFactor(this.#timeouts);
       const watch = new Watchdog({
         timeoutMs: Math.max(this.#timeoutMs, START_TIMEOUT_MS) * factor,
         onTimeout: (quietMs) => {
           this.#timeouts += 1;
-          this.#kill(`showed no life for ${quietMs / 1_000} s`);
+          this.#kill(`sent no heartbeat for ${quietMs / 1_000} s`);
           // Known before its end: one that waits for a disk dies only when the disk answers.
-          this.#setHealth({ ready: false, reason: `${this.#howKilled}; it is started again.` });
+          this.#setHealth({ ready: false, reason: `${this.#killedBecause}; it is started again.` });
         },
       });
       const ended = (how: string): void => {
         watch.stop();
         this.#child = undefined;
-        const reason = this.#howKilled ?? `The ledger writer ${how}`;
+        const reason = this.#killedBecause ?? `The ledger writer ${how}`;
         reject(new PagegateError('ledger_unavailable', `${reason}.`));
         if (this.#isClosing) return;
-        if (this.#howKilled === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
-        this.#timer = setTimeout(() => this.start().catch(() => {}), RESTART_MS);
+        if (this.#killedBecause === undefined)
+          this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
+        this.#restartMs = performance.now() - startedMs > STABLE_MS ? RESTART_FIRST_MS : this.#restartMs;
+        this.#timer = setTimeout(() => this.start().catch(() => {}), this.#restartMs);
+        this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
       };
       let child: ChildProcess;
       try {
-        child = fork(fileURLToPath(new URL('./writer-main.ts', import.meta.url)), [JSON.stringify(options)], {
+        child = fork(fileURLToPath(new URL('./writer/main.ts', import.meta.url)), [JSON.stringify(options)], {
           stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
         });
       } catch (error) {
@@ -117,10 +121,9 @@ class LedgerWriterProcess implements LedgerWriter {
       }
       this.#child = child;
       killOnExit(child);
-      const startedMs = performance.now();
       child.on('message', (message: WriterMessage) => {
         watch.heard();
-        if (message.kind === 'alive') {
+        if (message.kind === 'heartbeat') {
           if (performance.now() - startedMs > STABLE_MS) this.#timeouts = 0;
           return;
         }
@@ -171,8 +174,8 @@ class LedgerWriterProcess implements LedgerWriter {
   #kill(why: string): void {
     const child = this.#child;
     if (child === undefined) return;
-    this.#howKilled = `The ledger writer ${why} and was killed`;
-    this.#events.onKill?.(child.pid ?? 0, `It ${why}; what it had not committed is committed at the next start.`);
+    this.#killedBecause = `The ledger writer ${why} and was killed`;
+    this.#events.onKill?.(child.pid ?? 0, `It ${why}; the next one goes on from what it left.`);
     child.kill('SIGKILL');
   }
 

@@ -1,8 +1,8 @@
 /** The license in the state directory: installed whole or not at all. */
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
 import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from './license.ts';
 
@@ -25,7 +25,7 @@ export function installLicense(target: string, source: string, trusted: TrustedK
   const bytes = readLicenseFile(source);
   const license = verifyLicense(bytes, trusted);
   try {
-    mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
+    makeFolder(dirname(target), 0o750);
     replaceDurable(target, bytes, 0o644);
   } catch (error) {
     throw fromSystem('state_unavailable', target, error);

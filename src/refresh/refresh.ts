@@ -2,7 +2,7 @@
  * A refresh, a straight line: lock → drop checked → signature → entitlement → revision → build beside → verify → number → switch →
  * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INDEX_FILE } from '../config/paths.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
@@ -11,6 +11,7 @@ import { assertFull } from '../drop/manifest.ts';
 import type { TrustedKey } from '../drop/signature.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { withStoreLock } from './lock.ts';
 import { nextNumber, noteNumber } from './numbering.ts';
 import { pruneGenerations } from './prune.ts';
@@ -158,7 +159,7 @@ async function buildGeneration(
   const tempDir = join(directory, 'temp');
   const out = join(directory, INDEX_FILE);
   try {
-    await mkdir(tempDir, { recursive: true, mode: 0o755 });
+    makeFolder(tempDir, 0o755);
     steps.onStep?.('build');
     const rejectsFile = join(directory, REJECTS_FILE);
     const build = await steps.build({

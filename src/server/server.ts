@@ -1,5 +1,5 @@
 /** The server as a whole: checks, ledger writer, workers, admin listener, control socket; started together, stopped together. */
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -9,6 +9,7 @@ import { statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
 import { isLoopback } from '../network/address.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { mapShared } from '../platform/libc.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
 import {
@@ -132,7 +133,7 @@ async function startOn(
 ): Promise<RunningServer> {
   const { log } = options;
   const ledgerWriter = await startLedgerWriter(
-    { file: statePaths(config).ledgerFile, durability: config.ledger.durability },
+    { file: statePaths(config).ledgerFile },
     {
       onHealth: (health) =>
         health.ready ? log('info', 'ledger_ready') : log('error', 'ledger_unavailable', { reason: health.reason }),
@@ -255,7 +256,7 @@ function workerCount(config: Config): number {
 
 function createRunDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o750 });
+    makeFolder(path, 0o750);
   } catch (error) {
     throw fromSystem('state_unavailable', path, error);
   }

@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const decision = (url: string): Decision => ({
-  account: 7,
+  account: 'acme',
   method: 'GET',
   url: parseUrl(url)!,
   domain: 'example.com',

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
@@ -50,7 +50,8 @@ describe('hot swap', () => {
     await Promise.all(load);
     expect([...seen.keys()].sort()).toEqual(['1', '2']);
     const text = (await read(await fetch(`${server.adminUrl}/metrics`))).text;
-    expect(text).toMatch(/^pagegate_generations_mapped 1$/m);
+    const mapped = readFileSync('/proc/self/maps', 'utf8').match(/ \/.*\/index\.pgx/g) ?? [];
+    expect(new Set(mapped.filter((path) => path.includes(dirname(server.paths.indexDir)))).size).toBe(1);
     expect(text).toMatch(/^pagegate_swaps_total\{part="index",outcome="done"\} 61$/m);
   });
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control.ts';
+import { forgetCounters } from '../../tools/forget-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { type Installed, install, read } from '../support/server.ts';
@@ -32,7 +33,10 @@ afterEach(async () => {
     await once(server, 'exit');
   }
 });
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => {
+  forgetCounters(installation.config.state_dir);
+  rmSync(dir, { recursive: true, force: true });
+});
 
 async function serve(...flags: string[]): Promise<string> {
   output = '';
@@ -71,7 +75,7 @@ const workerPids = async (): Promise<number[]> => {
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
   readFileSync(`/proc/${server!.pid}/task/${server!.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer-main'))!;
+const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer/main'))!;
 
 describe('pagegate serve', () => {
   it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {

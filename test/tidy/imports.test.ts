@@ -18,7 +18,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   index: ['bytes', 'record', 'platform'],
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record', 'json', 'platform'],
-  ledger: ['json', 'platform', 'version'],
+  ledger: ['json', 'platform'],
   license: ['json', 'platform', 'version'],
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform', 'version'],
@@ -32,7 +32,7 @@ const OPEN = new Set(['commands', 'cli']);
 /** Package → the one file that imports it; other packages may be used where they are needed. */
 const ONE_IMPORTER: Readonly<Record<string, string>> = {
   koffi: 'src/platform/libc.ts',
-  'better-sqlite3': 'src/ledger/sqlite.ts',
+  'better-sqlite3': 'src/ledger/store/sqlite.ts',
   'uWebSockets.js': 'src/server/uws.ts',
   tldts: 'src/domain/public-suffix.ts',
   'xxhash-wasm': 'src/index/format/checksum.ts',

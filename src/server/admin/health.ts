@@ -123,6 +123,7 @@ export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: O
   if (ledger !== undefined) {
     gauges['ledger_ready'] = ledger.ready && ledgerWriter.health.ready ? 1 : 0;
     gauges['ledger_wal_bytes'] = ledger.walBytes;
+    gauges['ledger_commit_seconds'] = ledger.commitMs / 1_000;
     counters['ledger_commits_total'] = ledger.commits;
   }
   return prometheusText(addSnapshots([await supervisor.metrics(), { counters, gauges, histograms: {} }]));

@@ -44,7 +44,7 @@ export class Counter {
 export class WorkerMetrics {
   readonly #counters = new Map<string, Counter>();
   readonly lookup = new Histogram();
-  readonly charge = new Histogram();
+  readonly wait = new Histogram();
 
   /** Adds to a counter. `name` is a metric with its labels, for example `requests_total{status="200"}`. */
   count(name: string): void {
@@ -65,7 +65,7 @@ export class WorkerMetrics {
     return {
       counters: Object.fromEntries([...this.#counters].map(([name, { value }]) => [name, value])),
       gauges,
-      histograms: { lookup_seconds: this.lookup.snapshot(), charge_seconds: this.charge.snapshot() },
+      histograms: { lookup_seconds: this.lookup.snapshot(), wait_seconds: this.wait.snapshot() },
     };
   }
 }
@@ -101,10 +101,9 @@ const HELP: Readonly<Record<string, string>> = {
   decision_log_dropped_total: 'Lines of the decision log dropped because its queue was full or its disk failed.',
   swaps_total: 'Swaps of index, policy or certificate by outcome, over all workers.',
   connections: 'Open connections.',
-  in_flight: 'Requests that wait for their charge.',
-  generations_mapped: 'Index files mapped over all workers; more than the workers only during a swap.',
+  in_flight: 'Requests that wait for a reservation.',
   lookup_seconds: 'Time from the request to its verdict.',
-  charge_seconds: 'Time from the verdict to the durable charge.',
+  wait_seconds: 'Time that requests waited because a burst had used all that was reserved.',
   index_generation: 'The generation of the index that is served.',
   index_age_seconds: 'Age of the index that is served, since its drop was made.',
   index_records: 'Records in the index that is served.',
@@ -113,7 +112,8 @@ const HELP: Readonly<Record<string, string>> = {
   worker_restarts_total: 'Workers that ended or hung and were replaced.',
   certificate_expiry_seconds: 'Seconds until the certificate expires.',
   ledger_ready: 'Whether charges are possible: 1 or 0.',
-  ledger_commits_total: 'Commits of the ledger since its counters were made.',
+  ledger_commits_total: 'Commits of the ledger writer.',
+  ledger_commit_seconds: 'How long the latest commit of the ledger took.',
   ledger_wal_bytes: "Size of the ledger's write-ahead log.",
   build_info: 'The version of the program.',
 };

@@ -54,7 +54,6 @@ export class Worker {
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
   #policy: Policy;
-  readonly #pairs = new Map<Index, number>();
   #listener: Listener | undefined;
   #isDraining = false;
   #loading: Promise<unknown> = Promise.resolve();
@@ -80,7 +79,6 @@ export class Worker {
       log,
       decisions: this.#decisions,
       served: () => this.#served,
-      connections: () => this.#connections.open,
       closedConnections: () => this.#connections.closed,
       isDraining: () => this.#isDraining,
     });
@@ -92,7 +90,7 @@ export class Worker {
    */
   static async open(options: WorkerOptions): Promise<Worker> {
     const { config } = options;
-    const meter = await openMeter({ file: statePaths(config).ledgerFile, durability: config.ledger.durability });
+    const meter = await openMeter({ file: statePaths(config).ledgerFile });
     try {
       const worker = new Worker(options, meter);
       await worker.#firstIndex();
@@ -159,7 +157,6 @@ export class Worker {
     const snapshot = this.#metrics.snapshot({
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
-      generations_mapped: this.#pairs.size,
     });
     if (this.#decisions === undefined) return snapshot;
     const { written, dropped } = this.#decisions.counts;
@@ -183,7 +180,7 @@ export class Worker {
     this.#listener?.close();
     this.#listener = undefined;
     await this.#meter.close();
-    this.#served?.drop();
+    this.#served?.index.close();
     this.#served = undefined;
     await this.#decisions?.close();
   }
@@ -281,7 +278,7 @@ export class Worker {
   async #serve(index: Index): Promise<void> {
     if (!hasSameUnicode(index)) this.#log('warn', 'unicode_differs', { index: index.info.unicodeVersion });
     if (this.#config.index.warm) await warm(index, this.#log);
-    this.#use(this.#pair(index, this.#policy), 'index');
+    this.#use(index, this.#policy, 'index');
   }
 
   async #swapPolicy(): Promise<string> {
@@ -289,30 +286,17 @@ export class Worker {
     this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
-    if (this.#served !== undefined) this.#use(this.#pair(this.#served.index, policy), 'policy');
+    if (this.#served !== undefined) this.#use(this.#served.index, policy, 'policy');
     return policy.revision;
   }
 
-  /** Pairs of one index share it; the last of them closes it. */
-  #pair(index: Index, policy: Policy): ActiveData {
-    this.#pairs.set(index, (this.#pairs.get(index) ?? 0) + 1);
-    return new ActiveData(index, policy, CONTENT_HEADERS, () => {
-      const left = (this.#pairs.get(index) ?? 1) - 1;
-      if (left > 0) {
-        this.#pairs.set(index, left);
-        return;
-      }
-      this.#pairs.delete(index);
-      index.close();
-    });
-  }
-
-  #use(served: ActiveData, part: Part): void {
+  /** Between two requests: nobody uses what was served before. */
+  #use(index: Index, policy: Policy, part: Part): void {
     const old = this.#served;
-    this.#served = served;
-    old?.drop();
+    this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
+    if (old !== undefined && old.index !== index) old.index.close();
     this.#metrics.count(`swaps_total{part="${part}",outcome="done"}`);
-    this.#log('info', `${part}_in_use`, { data: served.tag, records: served.index.info.recordCount });
+    this.#log('info', `${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
   }
 
   /** Open connections stay with the old certificate until they end. */

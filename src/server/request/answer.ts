@@ -79,13 +79,6 @@ export class AnswerWriter {
   }
 }
 
-/** Keeps a draft beyond its turn: the writer's buffer is used again by the next request. */
-export function keepDraft({ bytes, headSize, tailStart, end }: Draft): Draft {
-  const own = Buffer.allocUnsafe(end + QUOTA_MAX_DIGITS);
-  bytes.copy(own, 0, 0, end);
-  return { bytes: own, headSize, tailStart, end };
-}
-
 function writeUnknown(out: Buffer, key: string): number {
   // A key, and a canonical host, holds nothing that JSON would escape; quoting costs little and trusts nobody.
   const at = out.write(`{"domain":${JSON.stringify(key)}`, 0, 'latin1');

@@ -7,7 +7,8 @@ import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
 import { parseTarget, type Target } from '../../domain/target.ts';
 import { type ErrorCode, PagegateError } from '../../errors.ts';
-import type { AccountRef, ChargeOutcome, Meter } from '../../ledger/meter.ts';
+import type { Meter } from '../../ledger/meter.ts';
+import type { Account } from '../../ledger/quota.ts';
 import { type Address, addressFromBytes, isInAny, type Network, parseNetwork } from '../../network/address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
@@ -16,12 +17,11 @@ import { RecordEvidence } from '../evidence.ts';
 import { type Log, requestFailureFields } from '../log.ts';
 import type { ActiveData } from '../process/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
-import { AnswerWriter, type Draft, keepDraft } from './answer.ts';
+import { AnswerWriter } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
 import { clientAddress } from './client-address.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
-import { PipeliningGuard } from './pipelining.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 
@@ -40,8 +40,6 @@ export interface CheckParts {
   readonly decisions: DecisionLog | undefined;
   /** What is served now; undefined before the first index. */
   readonly served: () => ActiveData | undefined;
-  /** Open connections of this worker. */
-  readonly connections: () => number;
   /** Connections of this worker that were closed so far. */
   readonly closedConnections: () => number;
   /** While the server stops, answers also close their connection. */
@@ -57,24 +55,28 @@ interface Headers {
   client: Address;
 }
 
-/** A request between its verdict and its charge. */
-interface Pending {
+/** A request whose key and query were read: all of it that outlives its turn. */
+interface Question {
   readonly res: HttpResponse;
-  readonly served: ActiveData;
-  readonly account: AccountRef;
+  readonly query: Query;
+  readonly key: string;
+  readonly startedMs: number;
+  /** The client has gone away while the request waited. */
+  isAborted: boolean;
+}
+
+/** A lookup that was answered, as logs and metrics want it. */
+interface Answered {
+  readonly account: Account;
   readonly method: string;
   readonly target: Target;
   readonly evidence: RecordEvidence;
   readonly verdict: Verdict;
+  readonly served: ActiveData;
   readonly startedMs: number;
-  readonly judgedMs: number;
-  draft: Draft;
-  /** The charge was not known when the handler returned. */
-  waiting: boolean;
-  aborted: boolean;
-  done: boolean;
 }
 
+/** Answers the requests of a worker. */
 export class CheckHandler {
   readonly #parts: CheckParts;
   readonly #exempt: readonly Network[];
@@ -87,11 +89,8 @@ export class CheckHandler {
   readonly #verdicts = new WeakMap<Verdict, Counter>();
   readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
   readonly #readHeader: (name: string, value: string) => void;
-  readonly #pipelining = new PipeliningGuard();
   readonly #closing = new ClosingGuard();
   #inFlight = 0;
-  /** A request waits for the disk inside its handler. */
-  #isSettling = false;
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
@@ -110,7 +109,7 @@ export class CheckHandler {
     };
   }
 
-  /** Requests that wait for their charge. */
+  /** Requests that wait for a reservation. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -167,48 +166,71 @@ export class CheckHandler {
       return;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
-    const caller = this.#parts.meter.authenticate(key);
-    if (caller.kind === 'unknown') {
-      this.#refuse(res, 'GET', 'unknown_key');
-      return;
-    }
-    if (!caller.activated) {
-      this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota } });
-      return;
-    }
+    const question = { res, query, key, startedMs, isAborted: false };
+    const account = this.#answer(question);
+    if (account !== undefined) this.#wait(question, account);
+  }
+
+  /** Answers a question; returns the account where it must wait for a reservation before. */
+  #answer({ res, query, key, startedMs }: Question): Account | undefined {
+    const { meter, metrics, served: current } = this.#parts;
+    const caller = meter.authenticate(key);
+    if (caller.kind === 'unknown') return this.#refuse(res, 'GET', 'unknown_key');
+    const { account } = caller;
+    if (!caller.activated) return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota } });
     const target = readTarget(query);
-    if (typeof target === 'string') {
-      this.#refuse(res, 'GET', target, inputOptions(target, query));
-      return;
-    }
-    const served = this.#parts.served();
-    if (served === undefined) {
-      this.#refuse(res, 'GET', 'no_index');
-      return;
-    }
+    if (typeof target === 'string') return this.#refuse(res, 'GET', target, inputOptions(target, query));
+    const served = current();
+    if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
     const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
     const draft = this.#writer.draft(served.index, evidence.handle, verdict);
-    const judgedMs = performance.now();
-    this.#parts.metrics.lookup.observe((judgedMs - startedMs) / 1_000);
-    const { account } = caller;
-    this.#charge({
-      res,
-      served,
-      account,
-      method,
-      target,
-      evidence,
-      verdict,
-      startedMs,
-      judgedMs,
-      draft,
-      waiting: false,
-      aborted: false,
-      done: false,
+    metrics.lookup.observe((performance.now() - startedMs) / 1_000);
+    // Everything that can fail has been done: what is charged is answered in the same turn.
+    const outcome = meter.charge(account);
+    if (outcome === 'wait') return account;
+    if (typeof outcome === 'string') {
+      const hasQuota = outcome !== 'ledger_unavailable';
+      return this.#refuse(res, 'GET', outcome, hasQuota ? { fields: { ...meter.quotaLeft(account) } } : {});
+    }
+    this.#answered.value += 1;
+    res.writeHeader('content-type', served.headers);
+    res.end(this.#writer.finish(draft, outcome), this.#parts.isDraining());
+    this.#record({ account, method, target, evidence, verdict, served, startedMs });
+    return undefined;
+  }
+
+  /** Keeps a question until more is reserved, and asks it anew then: in the meantime all may have changed. */
+  #wait(question: Question, account: Account): void {
+    const { res } = question;
+    const { meter, metrics } = this.#parts;
+    const sinceMs = performance.now();
+    this.#inFlight += 1;
+    res.onAborted(() => {
+      question.isAborted = true;
+      metrics.count('aborted_total');
     });
+    const end = (): void => {
+      this.#inFlight -= 1;
+      metrics.wait.observe((performance.now() - sinceMs) / 1_000);
+    };
+    const resume = (isReserved: boolean): void => {
+      let again: Account | undefined;
+      if (!question.isAborted) {
+        res.cork(() => {
+          try {
+            again = isReserved ? this.#answer(question) : this.#refuse(res, 'GET', 'ledger_unavailable');
+          } catch (error) {
+            this.#fail(res, 'GET', error);
+          }
+        });
+      }
+      if (again === undefined) end();
+      else meter.wait(again, sinceMs, resume);
+    };
+    meter.wait(account, sinceMs, resume);
   }
 
   #keyProblem(query: Query): ErrorCode | undefined {
@@ -220,77 +242,10 @@ export class CheckHandler {
     return key === '' ? 'missing_key' : undefined;
   }
 
-  #charge(pending: Pending): void {
-    const { meter } = this.#parts;
-    const { client } = this.#headers;
-    try {
-      meter.charge(pending.account, (outcome) => this.#answer(pending, outcome));
-      if (!pending.done && this.#pipelining.shouldWait(client, this.#parts.connections(), this.#inFlight))
-        this.#settle();
-    } catch (error) {
-      // The failure is answered by the caller; a charge that is certain later must not answer again.
-      pending.aborted = true;
-      throw error;
-    }
-    if (pending.done) return;
-    const seen = client.slice();
-    pending.draft = keepDraft(pending.draft);
-    pending.served.take();
-    this.#inFlight += 1;
-    const { turn } = this.#pipelining;
-    pending.res.onAborted(() => {
-      pending.aborted = true;
-      if (turn === this.#pipelining.turn) this.#pipelining.remember(seen);
-      this.#parts.metrics.count('aborted_total');
-    });
-    pending.waiting = true;
-  }
-
-  #settle(): void {
-    this.#isSettling = true;
-    try {
-      this.#parts.meter.settle();
-    } finally {
-      this.#isSettling = false;
-    }
-  }
-
-  #answer(pending: Pending, outcome: ChargeOutcome): void {
-    if (pending.waiting && this.#isSettling) {
-      // The transport gathers the writes of one connection at a time, now of the one whose request is being handled.
-      setImmediate(() => this.#answer(pending, outcome));
-      return;
-    }
-    pending.done = true;
-    const { metrics } = this.#parts;
-    if (pending.waiting) this.#inFlight -= 1;
-    metrics.charge.observe((performance.now() - pending.judgedMs) / 1_000);
-    try {
-      if (!pending.aborted) {
-        if (pending.waiting) pending.res.cork(() => this.#send(pending, outcome));
-        else this.#send(pending, outcome);
-      }
-      if (outcome.charged) this.#record(pending);
-    } catch (error) {
-      this.#parts.log('error', 'answer_failed', requestFailureFields(error));
-    } finally {
-      if (pending.waiting) pending.served.drop();
-    }
-  }
-
-  #send(pending: Pending, outcome: ChargeOutcome): void {
-    const { res, served, draft } = pending;
-    if (outcome.charged) {
-      this.#answered.value += 1;
-      res.writeHeader('content-type', served.headers);
-      res.end(this.#writer.finish(draft, outcome.remaining), this.#parts.isDraining());
-    } else this.#refuse(res, 'GET', outcome.error, outcome.quota === undefined ? {} : { fields: { ...outcome.quota } });
-  }
-
-  #record({ account, method, target, evidence, verdict, served, startedMs }: Pending): void {
+  #record({ account, method, target, evidence, verdict, served, startedMs }: Answered): void {
     this.#counterOf(verdict).value += 1;
     this.#parts.decisions?.record({
-      account: account.id,
+      account: account.name,
       method,
       url: target.url,
       domain: evidence.domain,
@@ -312,7 +267,7 @@ export class CheckHandler {
     return counter;
   }
 
-  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): void {
+  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): undefined {
     this.#parts.metrics.count(`requests_total{status="${refusalStatus(code)}"}`);
     if (options.close === true) this.#closing.mark(this.#peer, this.#parts.closedConnections());
     const close = options.close === true || this.#parts.isDraining();

@@ -5,10 +5,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { makeFolder } from '../../platform/folders.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { Verdict } from '../../policy/types.ts';
 import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
@@ -31,7 +32,8 @@ export interface DecisionLogOptions {
 }
 
 export interface Decision {
-  readonly account: number;
+  /** Its name. */
+  readonly account: string;
   readonly method: string;
   readonly url: CanonicalUrl;
   readonly domain: string;
@@ -115,7 +117,7 @@ export class DecisionLog {
   }
 
   async #open(): Promise<FileHandle> {
-    await mkdir(this.#options.dir, { recursive: true, mode: 0o750 });
+    makeFolder(this.#options.dir, 0o750);
     const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
     const file = await open(this.#path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
     await file.chmod(0o600);

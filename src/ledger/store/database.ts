@@ -1,21 +1,20 @@
 /** The ledger's SQLite file: how it is opened. */
-import { closeSync, mkdirSync, openSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { PagegateError } from '../../errors.ts';
+import { makeFolder } from '../../platform/folders.ts';
 import { migrate } from './migrations.ts';
 import { asLedgerError, type Database, Sqlite } from './sqlite.ts';
 
 export type { Database } from './sqlite.ts';
 
-/** How much a commit waits for: the disk (survives loss of power) or the operating system (survives a crash of any process). */
-export type Synchronous = 'FULL' | 'NORMAL';
-
 export interface DatabaseOptions {
-  readonly synchronous?: Synchronous;
   /** Opens without writing or migrating; the file must exist. */
   readonly readonly?: boolean;
   /** Opens for writing, but neither makes the file nor takes an empty one for a new ledger. */
   readonly mustExist?: boolean;
+  /** Says that the caller holds the ledger writer's lock already. */
+  readonly isLocked?: boolean;
   /** Milliseconds to wait for another writer. */
   readonly busyTimeoutMs?: number;
 }
@@ -77,7 +76,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   let database: Database | undefined;
   const mayCreate = options.readonly !== true && options.mustExist !== true;
   try {
-    if (mayCreate) mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
+    if (mayCreate) makeFolder(dirname(file), 0o750);
     refuseNetworkFileSystem(dirname(file));
     refuseOtherKinds(file);
     // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
@@ -98,13 +97,13 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
     if (options.readonly !== true) {
       database.pragma('journal_mode = WAL');
       if (id !== APPLICATION_ID) database.pragma(`application_id = ${APPLICATION_ID}`);
-      database.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`);
+      database.pragma('synchronous = FULL');
       database.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
       database.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
     }
     database.pragma('foreign_keys = ON');
     database.pragma('trusted_schema = OFF');
-    migrate(database, file, options.readonly === true);
+    migrate(database, file, options);
     return database;
   } catch (error) {
     database?.close();

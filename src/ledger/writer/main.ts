@@ -1,19 +1,19 @@
-/** The ledger writer's process: commits for the workers that ask, and looks after the ledger in between. */
-import { closeSync, mkdirSync } from 'node:fs';
+/** The ledger writer's process: reserves for the workers that ask, and looks after the ledger in between. */
+import { closeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PagegateError } from '../errors.ts';
-import { lockFile } from '../platform/libc.ts';
-import { HEARTBEAT_MS } from '../platform/watchdog.ts';
-import { Committer } from './committer.ts';
-import { STATE } from './counters.ts';
-import { refuseNetworkFileSystem } from './database.ts';
-import { openWriterLock, writerLockFile } from './presence.ts';
-import type { LedgerWriterOptions, WriterMessage } from './writer.ts';
-import { listenForWorkers } from './writer-link.ts';
+import { PagegateError } from '../../errors.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { lockFile } from '../../platform/libc.ts';
+import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
+import { refuseNetworkFileSystem } from '../store/database.ts';
+import { openWriterLock, writerLockFile } from '../store/identity.ts';
+import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
+import { listenForWorkers, type WorkersLink } from './link.ts';
+import { Reserver } from './reserver.ts';
 
 const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
-const REVISION_MS = 25;
+const CHANGES_MS = 25;
 const LOCK_TIMEOUT_MS = 5_000;
 
 /** Takes the lock that makes this ledger writer the only one; the kernel gives it back however the process ends. */
@@ -36,49 +36,40 @@ function report(message: WriterMessage): void {
 }
 
 async function main(options: LedgerWriterOptions): Promise<void> {
-  // Without its parent nobody would start it again; what is charged meanwhile waits in the shared counters.
-  let stop = async (): Promise<void> => process.exit(0);
-  process.on('disconnect', () => void stop());
+  // Without its parent nobody would start it again. The workers may live a little longer: the next ledger writer finds what they use.
+  process.on('disconnect', () => process.exit(0));
   // Ctrl-C reaches the whole group: the ledger writer stays until its parent has drained the workers.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => {});
-  setInterval(() => report({ kind: 'alive' }), HEARTBEAT_MS);
-  mkdirSync(dirname(options.file), { recursive: true, mode: 0o750 });
+  setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
+  makeFolder(dirname(options.file), 0o750);
   refuseNetworkFileSystem(dirname(options.file));
   await takeLock(options.file);
-  const committer = new Committer(options);
-  const { counters } = committer;
-  committer.open();
-  const workers = await listenForWorkers(options.file, {
-    onAsk: () => committer.commit(),
-    // A worker that was killed may have charged without marking it.
-    onLeave: () => committer.commit(true),
-  });
-  let wasReady = counters.state === STATE.ready;
+  const reserver = new Reserver({ ...options, onNewCounters: () => workers?.reconnectAll() });
+  let workers: WorkersLink | undefined;
+  reserver.open();
+  workers = await listenForWorkers(options.file, (ids) => reserver.reserve(ids));
+  let wasReady = reserver.state.ready;
   const reportState = (): void => {
-    report(wasReady ? { kind: 'ready' } : { kind: 'failed', reason: counters.reason });
+    const { ready, reason } = reserver.state;
+    report(ready ? { kind: 'ready' } : { kind: 'failed', reason });
   };
   reportState();
   const timer = setInterval(() => {
-    if (options.durability === 'relaxed') committer.commit();
-    committer.tick();
-    const isReady = counters.state === STATE.ready;
+    reserver.tick();
+    const isReady = reserver.state.ready;
     if (isReady === wasReady) return;
     wasReady = isReady;
-    workers.answerAll();
+    workers?.answerAll();
     reportState();
   }, TICK_MS);
-  const revisions = setInterval(() => committer.publishRevision(), REVISION_MS);
-  stop = async () => {
-    clearInterval(timer);
-    clearInterval(revisions);
-    await workers.close();
-    committer.commit(true);
-    committer.close();
-    process.exit(0);
-  };
+  const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
   process.on('message', (message) => {
-    if (message === 'stop') void stop();
+    if (message !== 'stop') return;
+    clearInterval(timer);
+    clearInterval(changes);
+    reserver.close();
+    process.exit(0);
   });
 }
 

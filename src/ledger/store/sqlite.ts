@@ -1,6 +1,6 @@
 /** SQLite, and what its failures mean. The only import of better-sqlite3. */
 import Sqlite from 'better-sqlite3';
-import { PagegateError } from '../errors.ts';
+import { PagegateError } from '../../errors.ts';
 
 export { Sqlite };
 export type Database = Sqlite.Database;
@@ -13,7 +13,7 @@ const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_BUSY', 'another program holds the file locked: end it; it must not be edited while in use'],
   ['SQLITE_LOCKED', 'another program holds the file locked: end it; it must not be edited while in use'],
   ['SQLITE_CORRUPT', 'the file is damaged: run `pagegate account check`, then restore a backup'],
-  ['SQLITE_NOTADB', 'the file is no SQLite database: restore a backup'],
+  ['SQLITE_NOTADB', 'the file is not a SQLite file: restore a backup'],
   ['SQLITE_CANTOPEN', 'the file cannot be opened: check that state_dir exists and belongs to this user'],
   ['SQLITE_IOERR', 'the disk reports an error: see the kernel log; free space or replace the disk'],
 ];
@@ -30,4 +30,12 @@ export function asLedgerError(error: unknown, file: string): unknown {
   const reason = failureReason(error);
   if (reason === undefined) return error;
   return new PagegateError('ledger_unavailable', `${file}: ${reason}.`, { file, reason }, { cause: error });
+}
+
+const TEMPORARY = /^SQLITE_(?:FULL|READONLY|PERM|AUTH|BUSY|LOCKED|CANTOPEN|IOERR)/;
+
+/** Whether a failure says nothing about the file's content: a full disk, missing rights, another program's lock. */
+export function isTemporary(error: unknown): boolean {
+  const cause = error instanceof PagegateError ? error.cause : error;
+  return cause instanceof Sqlite.SqliteError && TEMPORARY.test(cause.code);
 }

@@ -1,10 +1,11 @@
 /** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, rmSync, type Stats } from 'node:fs';
+import { linkSync, rmSync, type Stats } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fromSystem, PagegateError } from '../errors.ts';
-import { syncPath, writeDurable } from '../platform/durable.ts';
-import { readSmallFileIfAny } from '../platform/small-file.ts';
+import { fromSystem, PagegateError } from '../../errors.ts';
+import { syncPath, writeDurable } from '../../platform/durable.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { readSmallFileIfAny } from '../../platform/small-file.ts';
 
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
@@ -68,7 +69,7 @@ function readKeyFile(file: string): Uint8Array | undefined {
 function createSecretFile(file: string): void {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(file), 0o700);
     writeDurable(temporary, `${randomBytes(32).toString('hex')}\n`, 0o600);
     linkSync(temporary, file);
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The rows of the ledger and their meaning in the program: read and written in one place. */
 
-import type { Account, AccountState, CycleUsage } from './quota.ts';
+import type { Account, AccountState, CycleUsage } from '../quota.ts';
 import type { Database } from './sqlite.ts';
 
 interface AccountRow {
@@ -64,13 +64,19 @@ export function createReader(database: Database) {
   const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
   const accountByName = database.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE name = ?');
   const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
-  const meter = database.prepare<[number], CycleUsage>('SELECT cycle, used FROM meters WHERE account_id = ?');
+  const meter = database.prepare<[number], CycleUsage>(
+    'SELECT cycle, reserved AS used FROM meters WHERE account_id = ?',
+  );
   const keyByHash = database.prepare<[string], ApiKeyRow>(`SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`);
   const keysOf = database.prepare<[number], ApiKeyRow>(
     `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
   );
   const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
   const lastSeen = database.prepare<[], number>('SELECT last_seen_at FROM ledger').pluck();
+  const lastAudit = database.prepare<[], number>('SELECT max(id) FROM audit').pluck();
+  const changedAccounts = database.prepare<[number], AccountRow>(
+    'SELECT * FROM accounts WHERE id IN (SELECT account_id FROM audit WHERE id > ?)',
+  );
   const ledgerId = database.prepare<[], string>('SELECT ledger_id FROM ledger').pluck();
   return {
     accountById: (id: number): Account | undefined => {
@@ -82,14 +88,21 @@ export function createReader(database: Database) {
       return row && toAccount(row);
     },
     allAccounts: (): Account[] => allAccounts.all().map(toAccount),
+    /** What counts as used where the shared counters do not know it better: all that is reserved. */
     cycleUsage: (accountId: number): CycleUsage => meter.get(accountId) ?? { cycle: 0, used: 0 },
     apiKeyByHash: (hash: string): ApiKeyRecord | undefined => {
       const row = keyByHash.get(hash);
       return row && toApiKey(row);
     },
     apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
+    lastAudit: (): number => lastAudit.get() ?? 0,
+    /** The accounts that changed after a line of the audit. */
+    accountsSince: (line: number): { readonly accounts: Account[]; readonly lastAudit: number } => ({
+      lastAudit: lastAudit.get() ?? 0,
+      accounts: changedAccounts.all(line).map(toAccount),
+    }),
     revision: (): number => revision.get() ?? 0,
-    /** The latest second that the ledger writer wrote down, once a minute; 0 before the first. */
+    /** The latest second that the ledger writer wrote down; 0 before the first. */
     lastSeenSeconds: (): number => lastSeen.get() ?? 0,
     /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
     ledgerId: (): string => ledgerId.get() ?? '',

@@ -1,12 +1,13 @@
 /**
- * How workers and the ledger writer wake each other: one byte over a Unix socket beside the ledger. The bytes say only "look"; what
- * there is to see stands in the shared counters, so that a byte lost with its process loses nothing else.
+ * How workers and the ledger writer talk: a worker names accounts that have run low, the ledger writer answers when it has looked. What
+ * there is to see stands in the shared counters, so that a message lost with its process loses nothing else.
  */
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 
-const WAKE = Buffer.from([1]);
+const ANSWER = Buffer.from([1]);
+const ID_SIZE_BYTES = 4;
 /** Longest path of a Unix socket, in bytes; Linux allows 107. */
 const SOCKET_PATH_MAX_BYTES = 100;
 const RECONNECT_MS = 50;
@@ -24,25 +25,40 @@ function withShortPath<T>(path: string, task: (path: string, release: () => void
   });
 }
 
-/** Listens for workers. `onAsk` runs once for all workers that asked in the same turn; its end answers them. */
+export interface WorkersLink {
+  /** Tells all workers to look. */
+  answerAll(): void;
+  /** Ends all connections; the workers connect again. */
+  reconnectAll(): void;
+}
+
+/** Listens for workers. `onAsk` runs once for all that asked in the same turn; its end answers them. */
 export async function listenForWorkers(
   ledgerFile: string,
-  handlers: { readonly onAsk: () => void; readonly onLeave: () => void },
-): Promise<{ answerAll(): void; close(): Promise<void> }> {
+  onAsk: (accountIds: ReadonlySet<number>) => void,
+): Promise<WorkersLink> {
   const workers = new Set<Socket>();
   const asking = new Set<Socket>();
+  let accountIds = new Set<number>();
   const answer = (sockets: Iterable<Socket>): void => {
-    for (const socket of sockets) if (socket.writable) socket.write(WAKE);
+    for (const socket of sockets) if (socket.writable) socket.write(ANSWER);
   };
   const serve = (): void => {
     const waiting = [...asking];
+    const ids = accountIds;
     asking.clear();
-    handlers.onAsk();
+    accountIds = new Set();
+    onAsk(ids);
     answer(waiting);
   };
-  const server: Server = createServer({ noDelay: true }, (socket) => {
+  const server = createServer({ noDelay: true }, (socket) => {
     workers.add(socket);
-    socket.on('data', () => {
+    let rest = Buffer.alloc(0);
+    socket.on('data', (data: Buffer) => {
+      rest = Buffer.concat([rest, data]);
+      let at = 0;
+      for (; at + ID_SIZE_BYTES <= rest.length; at += ID_SIZE_BYTES) accountIds.add(rest.readUInt32LE(at));
+      rest = rest.subarray(at);
       if (asking.size === 0) setImmediate(serve);
       asking.add(socket);
     });
@@ -50,7 +66,6 @@ export async function listenForWorkers(
     socket.on('close', () => {
       workers.delete(socket);
       asking.delete(socket);
-      handlers.onLeave();
     });
   });
   const path = socketFile(ledgerFile);
@@ -64,30 +79,40 @@ export async function listenForWorkers(
   );
   return {
     answerAll: () => answer(workers),
-    close: () =>
-      new Promise((resolve) => {
-        for (const socket of workers) socket.destroy();
-        server.close(() => resolve());
-      }),
+    reconnectAll: () => {
+      for (const socket of workers) socket.destroy();
+    },
   };
 }
 
 /** A worker's end. It reconnects by itself; while there is no ledger writer, asking does nothing. */
 export interface WriterLink {
-  ask(): void;
+  ask(accountIds: readonly number[]): void;
   close(): void;
 }
 
-/** Connects to the ledger writer; `onAnswer` runs when there may be something to see. */
-export function connectToWriter(ledgerFile: string, onAnswer: () => void): WriterLink {
+export interface WriterEvents {
+  /** A ledger writer is there, perhaps another one than before. */
+  readonly onConnect: () => void;
+  /** There may be something to see. */
+  readonly onAnswer: () => void;
+}
+
+/** Connects to the ledger writer. */
+export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterEvents): WriterLink {
   let socket: Socket | undefined;
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
+  const ask = (accountIds: readonly number[]): void => {
+    const bytes = Buffer.alloc(accountIds.length * ID_SIZE_BYTES);
+    for (const [i, id] of accountIds.entries()) bytes.writeUInt32LE(id, i * ID_SIZE_BYTES);
+    if (bytes.length > 0) socket?.write(bytes);
+  };
   const open = (): void => {
     withShortPath(socketFile(ledgerFile), (short, release) => {
       const opened = connect({
         path: short,
-        // One buffer for all bytes: they carry nothing.
+        // One buffer for all answers: they carry nothing.
         onread: {
           buffer: Buffer.alloc(64),
           callback: () => {
@@ -99,8 +124,7 @@ export function connectToWriter(ledgerFile: string, onAnswer: () => void): Write
       opened.on('connect', () => {
         release();
         socket = opened;
-        // What was charged while there was no ledger writer waits for this question.
-        opened.write(WAKE);
+        onConnect();
       });
       opened.on('error', () => {});
       opened.on('close', () => {
@@ -112,9 +136,7 @@ export function connectToWriter(ledgerFile: string, onAnswer: () => void): Write
   };
   open();
   return {
-    ask: () => {
-      socket?.write(WAKE);
-    },
+    ask,
     close: () => {
       isClosed = true;
       clearTimeout(timer);
