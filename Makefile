@@ -7,7 +7,7 @@ SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist test-integrations clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,12 +66,15 @@ chaos-refresh: install ## kill a refresh at 100 random moments
 soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 	$(NODE) tools/chaos/soak.ts
 
-dist: install ## a tarball that runs on an offline host
+dist: install ## a tarball that runs on an offline host, and the packages of the guard
 	$(NODE) tools/dist/make-dist.ts
 
-test-integrations: install ## Squid and nginx from Debian's packages, for real (installs them when root)
+differential: install ## local verdicts of the guard beside the server's: all labelled pages, a million generated URLs
+	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local.test.ts --testTimeout 3600000 --hookTimeout 3600000
+
+test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
-	$(VITEST) run --config test/integrations/vitest.config.ts
+	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

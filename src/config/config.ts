@@ -159,20 +159,33 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   return tree;
 }
 
-/** Variables that are no settings: of the program, of the shell line for scripts, of the tests. */
-const OTHER_VARIABLES = new Set([
-  'PAGEGATE_CONFIG',
-  'PAGEGATE_SERVER',
-  'PAGEGATE_HEADER',
-  'PAGEGATE_CA',
-  'PAGEGATE_SEED',
-]);
+/** A variable of the environment that is not a setting: who reads it, and for what. */
+interface OtherVariable {
+  readonly reader: string;
+  readonly meaning: string;
+}
+
+/** Variables that are not settings. */
+export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
+  PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
+  PAGEGATE_SERVER: {
+    reader: '`pagegate-allows.sh`',
+    meaning: 'The URL of the server that the shell line asks: `https://127.0.0.1:8443`.',
+  },
+  PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
+  PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
+  PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  CREDENTIALS_DIRECTORY: {
+    reader: 'ledger',
+    meaning: 'Set by systemd: the folder that may hold the credential `pagegate-ledger-key`.',
+  },
+};
 
 /** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
   const known = new Set(settings.map((setting) => setting.env));
   return Object.keys(env)
-    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !OTHER_VARIABLES.has(name))
+    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !(name in OTHER_VARIABLES))
     .sort();
 }
 

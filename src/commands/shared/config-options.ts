@@ -12,7 +12,7 @@ export interface ConfigFlags {
 export function addConfigOptions(command: Command): Command {
   return command
     .option('--config <file>', 'configuration file (else PAGEGATE_CONFIG, else the defaults)')
-    .option('--state-dir <dir>', 'folder with index, ledger, keys and license');
+    .option('--state-dir <dir>', 'folder with index, ledger, keys and license (else the configured one)');
 }
 
 /** The configuration with these flags on top. */

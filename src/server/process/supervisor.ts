@@ -129,7 +129,7 @@ export class Supervisor {
           await link.ask('drain', this.#options.drainMs + DRAIN_GRACE_MS);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
-          this.#options.log('warn', 'worker_killed', { worker, pid: link.pid, reason });
+          this.#options.log('worker_killed', { worker, pid: link.pid, reason });
           link.kill();
         }
         await Promise.race([link.ended, new Promise((resolve) => setTimeout(resolve, END_MS).unref())]);
@@ -203,7 +203,7 @@ export class Supervisor {
       onTimeout: (quietMs) => {
         slot.timeouts += 1;
         slot.why = `did not answer for ${quietMs / 1_000} s and was killed; it is being replaced`;
-        log('error', 'worker_hung', { worker: number, pid: link.pid, quiet_seconds: quietMs / 1_000 });
+        log('worker_hung', { worker: number, pid: link.pid, quiet_seconds: quietMs / 1_000 });
         link.kill();
       },
     });
@@ -223,7 +223,7 @@ export class Supervisor {
     if (this.#starts.signal.aborted) return;
     // One that lived so long starts the back-off anew, too.
     if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
-    this.#options.log('error', 'worker_died', { worker: number, pid: link.pid, how });
+    this.#options.log('worker_died', { worker: number, pid: link.pid, how });
     this.#replace(number);
   }
 
@@ -234,11 +234,11 @@ export class Supervisor {
     slot.failures += 1;
     slot.timer = setTimeout(() => {
       this.#startSlot(number).then(
-        () => this.#options.log('info', 'worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
+        () => this.#options.log('worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
         (error: unknown) => {
           if (this.#starts.signal.aborted) return;
           slot.why = `cannot be started and is tried again: ${error instanceof Error ? error.message : String(error)}`;
-          this.#options.log('error', 'worker_start_failed', { worker: number, ...failureFields(error) });
+          this.#options.log('worker_start_failed', { worker: number, ...failureFields(error) });
           this.#replace(number);
         },
       );

@@ -1,0 +1,132 @@
+/**
+ * Which test shows that a cell of the table in docs/integrations.md is judged: file and the words of its title. One object for each
+ * point, under the point's name in the table.
+ */
+export type Column =
+  | 'page'
+  | 'redirect hop'
+  | 'subresource'
+  | 'fetch/XHR'
+  | 'WebSocket'
+  | 'popup'
+  | 'service worker'
+  | 'download'
+  | 'method of a POST'
+  | 'rebinding name'
+  | 'other program on the host';
+
+export type Cells = Readonly<Partial<Record<Column, readonly [file: string, title: string]>>>;
+
+const FETCH = 'test/guard/fetch.test.ts';
+const EVASION = 'test/guard/evasion.test.ts';
+const PLAYWRIGHT = 'test/integrations/playwright.integration.ts';
+const MCP = 'test/guard/mcp.test.ts';
+const HOOK = 'test/guard/hook.test.ts';
+const PYTHON = 'test/integrations/python/guard_test.py';
+const TOUR = 'test/integrations/network/tour.ts';
+
+const DRIVEN: Cells = {
+  page: [PLAYWRIGHT, 'page: an allowed one is shown, a refused one is a page that says why'],
+  'redirect hop': [PLAYWRIGHT, 'redirect hop: %i to a refused page is not followed'],
+  subresource: [PLAYWRIGHT, 'subresource: images, scripts, styles, fonts, frames, prefetches of a page'],
+  'fetch/XHR': [PLAYWRIGHT, 'fetch/XHR: a refused one gets 403, an allowed one its answer'],
+  WebSocket: [PLAYWRIGHT, 'WebSocket: an allowed one speaks, a refused one is closed'],
+  popup: [PLAYWRIGHT, 'popup: by a link, by a script, and with no opener'],
+  'service worker': [PLAYWRIGHT, 'service worker: its script, what it imports and what it fetches'],
+  download: [PLAYWRIGHT, 'download: an allowed one arrives, a refused one does not'],
+  'method of a POST': [PLAYWRIGHT, 'method of a POST: forms, fetch, beacons and overriding headers'],
+};
+
+/** What a browser behind a proxy does is tried by its tour, under the column's own name. */
+const TOURED: Cells = {
+  page: [TOUR, "page: ['GET /tour']"],
+  'redirect hop': [TOUR, "'redirect hop': STATUSES"],
+  subresource: [TOUR, 'subresource: ['],
+  'fetch/XHR': [TOUR, "'fetch/XHR': ["],
+  popup: [TOUR, 'popup: ['],
+  download: [TOUR, 'download: ['],
+  'method of a POST': [TOUR, "'method of a POST': ["],
+};
+const SECURE: Cells = { ...TOURED, 'service worker': [TOUR, "'service worker': ["] };
+
+const proxy = (file: string, rebinding: string, other: string): Cells => ({
+  'rebinding name': [file, rebinding],
+  'other program on the host': [file, other],
+});
+
+export const CELLS: Readonly<Record<string, Cells>> = {
+  'guard library': {
+    page: [FETCH, 'rejects with the refusal itself, and nothing is sent'],
+    'redirect hop': [FETCH, '%i to a refused page is not'],
+    'fetch/XHR': [FETCH, 'fetches what is allowed, and asks about exactly that'],
+    WebSocket: [FETCH, 'a WebSocket is judged as the read that opens it'],
+    download: [FETCH, 'fetches what is allowed, and asks about exactly that'],
+    'method of a POST': [FETCH, 'judges the method %s'],
+    'rebinding name': [EVASION, 'a name that leads outside first and to loopback then reaches nothing inside'],
+  },
+  Playwright: DRIVEN,
+  'Playwright with its proxy': {
+    ...DRIVEN,
+    'rebinding name': [PLAYWRIGHT, 'rebinding name: one that leads outside first and to loopback then'],
+  },
+  'MCP server': {
+    page: [MCP, 'fetch_page refuses what is denied, flagged or leads inside, with the reason'],
+    'redirect hop': [MCP, 'follows a redirect to an allowed page, and none to a refused one'],
+    download: [MCP, 'cuts what is long, and takes no pictures'],
+    'method of a POST': [MCP, 'check_url tells the verdict for the URL and the method'],
+    'rebinding name': [MCP, 'fetch_page refuses what is denied, flagged or leads inside, with the reason'],
+  },
+  'coding-agent hook': {
+    page: [HOOK, '%s: the call %s'],
+    download: [HOOK, '%s: the call %s'],
+    'method of a POST': [HOOK, 'is for the method that the tool names'],
+  },
+  'guard for Python': {
+    page: [PYTHON, 'def test_cell_page'],
+    'redirect hop': [PYTHON, 'def test_cell_redirect_hop'],
+    'fetch/XHR': [PYTHON, 'def test_cell_page'],
+    download: [PYTHON, 'def test_cell_download'],
+    'method of a POST': [PYTHON, 'def test_cell_method'],
+    'rebinding name': [PYTHON, 'def test_cell_rebinding_name'],
+  },
+  mitmproxy: {
+    ...SECURE,
+    WebSocket: ['test/integrations/mitmproxy.integration.ts', 'WebSocket: judged as a write, before it is opened'],
+    ...proxy(
+      'test/integrations/mitmproxy.integration.ts',
+      'a name that leads outside first and inside then (rebinding)',
+      'another program on the host',
+    ),
+  },
+  'Squid, TLS opened': {
+    ...SECURE,
+    ...proxy(
+      'test/integrations/squid-bump.integration.ts',
+      'a name that leads outside first and inside then (rebinding)',
+      'another program on the host is judged by URL and method',
+    ),
+  },
+  'Squid, plain': {
+    ...TOURED,
+    ...proxy(
+      'test/integrations/squid-browser.integration.ts',
+      'or does so later (rebinding), is refused',
+      'other programs on the host are judged',
+    ),
+  },
+  nginx: {
+    ...TOURED,
+    'other program on the host': [
+      'test/integrations/nginx.integration.ts',
+      'allow passes, and the full URL and method',
+    ],
+  },
+};
+
+/** The files that send a browser on its tour, for each proxy that the tour's cells are claimed for. */
+export const TOURS: Readonly<Record<string, string>> = {
+  mitmproxy: 'test/integrations/mitmproxy.integration.ts',
+  'Squid, TLS opened': 'test/integrations/squid-bump.integration.ts',
+  'Squid, plain': 'test/integrations/squid-browser.integration.ts',
+  nginx: 'test/integrations/nginx-browser.integration.ts',
+};
