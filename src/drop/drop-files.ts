@@ -1,13 +1,15 @@
 /** The small files of a drop, read without trust: whole, or not at all. */
+
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
 
 /** Names of the small files of a drop. */
 export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 
-const MANIFEST_MAX_BYTES = 8 * 2 ** 20;
+const MANIFEST_MAX_BYTES = LIMITS.manifestBytes.value;
 
 /**
  * The bytes of a file of a drop; undefined where it has none of that name.

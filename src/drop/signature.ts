@@ -2,15 +2,17 @@
  * Detached signatures over a drop's manifest: `manifest.json.sig` holds one line for each signature, the base64 of the 64 raw
  * bytes of Ed25519 over the exact bytes of `manifest.json`. Any tool that knows Ed25519 can make and check it.
  */
+
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 /** More than one signature allows a vendor to change keys; more than a few are no signature file. */
-const SIGNATURES_MAX = 8;
+const SIGNATURES_MAX = LIMITS.signatures.value;
 const SIGNATURE_SIZE_BYTES = 64;
 const SIGNATURE_LINE = /^[A-Za-z0-9+/]{86}==$/;
 /** Longest signature file that is read. */
-export const SIGNATURE_FILE_MAX_BYTES = 4096;
+export const SIGNATURE_FILE_MAX_BYTES = LIMITS.signatureFileBytes.value;
 
 /** A public key that drops may be signed with, and the operator's name for it. */
 export interface TrustedKey {

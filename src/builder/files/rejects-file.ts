@@ -1,4 +1,5 @@
 /** The side file of rejects: each worker writes those of its parts, the build gathers them in the order of the drop. */
+
 import {
   closeSync,
   constants,
@@ -13,12 +14,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { writeFully } from '../../platform/write-fully.ts';
 import type { Reject } from '../../record/reject-reasons.ts';
 
 /** Rejects that are written out: of one part, and of a whole drop. What is beyond is only counted. */
-const REJECTS_PER_PART_MAX = 10_000;
-const REJECTS_MAX = 100_000;
+const REJECTS_PER_PART_MAX = LIMITS.rejectsOfPart.value;
+const REJECTS_MAX = LIMITS.rejects.value;
 const BUFFERED_MAX_CHARACTERS = 1 << 16;
 
 /** What every line of a report has. */

@@ -1,10 +1,11 @@
 /** What a part of a drop can hold, by its size: a manifest that promises more is wrong, and nothing is reserved for it. */
+import { LIMITS } from '../../limits.ts';
 import type { DropPart } from '../manifest.ts';
 import { isPacked } from './unpack.ts';
 
 /** What one packed part may unpack to: this for each record that the manifest promises, and a floor for small ones. */
-const UNPACKED_PER_RECORD_MAX_BYTES = 16_384;
-const UNPACKED_FLOOR_BYTES = 65_536;
+const UNPACKED_PER_RECORD_MAX_BYTES = LIMITS.unpackedRecordBytes.value;
+const UNPACKED_FLOOR_BYTES = LIMITS.unpackedFloorBytes.value;
 /** Nor does text pack better than this: a few bytes that unpack to gigabytes are not a part, whatever number of records is promised. */
 const UNPACKED_PER_BYTE_MAX = 4096;
 /** A line that is not blank, and its end. */
