@@ -1,6 +1,7 @@
 /** What the HTTP bench measures, one step of a request more in each mode; started with a port, a mode and a configuration file. */
 import { createServer } from 'node:http';
-import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
+import { ConnectionCount } from '../../src/server/process/connections.ts';
+import { Listener } from '../../src/server/process/listener.ts';
 import { parseQuery } from '../../src/server/request/query.ts';
 import { type Handle, openBenchHandler } from '../handler.ts';
 
@@ -12,7 +13,7 @@ export const HTTP_MODES = ['fixed', 'read', 'check', 'guarded', 'charged', 'node
 export type HttpMode = (typeof HTTP_MODES)[number];
 
 const BODY = Buffer.from(JSON.stringify({ fixed: 'x'.repeat(588) }));
-const connections = new ConnectionCount(100_000, () => {});
+const connections = new ConnectionCount({ most: 100_000 });
 
 function fixed(): Handle {
   return (res) => {
@@ -51,7 +52,6 @@ async function start(port: number, mode: HttpMode, configFile: string): Promise<
   const handle = mode === 'fixed' ? fixed() : mode === 'read' ? read() : await check(mode, configFile);
   const listener = new Listener({
     handle,
-    tls: { certificate_file: null, key_file: null, ciphers: null },
     connections,
   });
   await listener.listen('127.0.0.1', port);
