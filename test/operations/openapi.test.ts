@@ -103,7 +103,7 @@ describe('docs/openapi.json', () => {
       'localhost',
       'https://a..b/',
       `${'a'.repeat(64)}.com`,
-      'xn--a',
+      'xn--\u{1F4A9}.com',
       'a@b',
     ];
     const reasons = values.map((value) => {

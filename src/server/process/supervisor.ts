@@ -1,5 +1,6 @@
 /** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
 import { addSnapshots, type MetricsSnapshot } from '../admin/metrics.ts';
 import { failureFields, type Log } from '../log.ts';
@@ -7,7 +8,7 @@ import type { Answers, Question, WorkerLink } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;
 /** A reload maps and checks a file and may warm it; a worker that hangs meanwhile is killed by the watch. */
-const RELOAD_TIMEOUT_MS = 120_000;
+const RELOAD_TIMEOUT_MS = LIMITS.reloadMs.value;
 /** A worker that has not answered for so long is not asked by others: they need not wait for it. */
 const QUIET_WORKER_MS = 3_000;
 /** What a worker may take beyond the drain time before it is killed. */
