@@ -27,8 +27,10 @@ interface HandingApp extends TemplatedApp {
   getDescriptor(): number;
   addChildAppDescriptor(descriptor: number): void;
   removeChildAppDescriptor(descriptor: number): void;
-  /** In seconds; the transport looks every four. */
+  /** Of a connection before its first request, in seconds; the transport looks every four. */
   setIdleTimeout(seconds: number): void;
+  /** Of a connection behind an answer. */
+  setResponseTimeout(seconds: number): void;
 }
 
 /** What answers the connections that came while one certificate was in use. */
@@ -125,7 +127,9 @@ export class Listener {
       if (by > 0) connections.opened(res);
       else connections.ended();
     };
-    app.setIdleTimeout(this.#options.idleSeconds ?? IDLE_SECONDS);
+    const { idleSeconds = IDLE_SECONDS } = this.#options;
+    app.setIdleTimeout(idleSeconds);
+    app.setResponseTimeout(idleSeconds);
     app.filter(onConnection);
     app.any('/*', handle);
   }
