@@ -1,9 +1,11 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
+
+import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
-export const VALUE_MAX_LENGTH = 8192;
+export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
 
 export type TargetProblem =
   | HostProblem

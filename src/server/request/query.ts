@@ -4,9 +4,10 @@
  */
 import { withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 
 /** The longest value after decoding, in bytes of UTF-8. */
-export const VALUE_MAX_BYTES = 8_192;
+export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
 
 /** A query, taken apart. `problem` is the first thing that is wrong with it; the key is found all the same. */
 export interface Query {
