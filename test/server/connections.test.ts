@@ -103,8 +103,13 @@ describe('a connection on which no whole request comes is closed after server.id
     clearInterval(timer);
   });
 
-  it('behind an answered request: an empty line between two', { timeout: 25_000 }, async () => {
-    const received = await (await open('127.0.0.7', `${REQUEST}\r\n${REQUEST}`)).closed;
-    expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  it.each([
+    ['nothing', REQUEST, 1],
+    ['nothing behind the second one', REQUEST.repeat(2), 2],
+    ['half a request', `${REQUEST}GET /api`, 1],
+    ['an empty line before the next', `${REQUEST}\r\n${REQUEST}`, 1],
+  ])('behind an answered request: %s', { timeout: 25_000 }, async (_name, text, answers) => {
+    const received = await (await open('127.0.0.7', text)).closed;
+    expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(answers);
   });
 });

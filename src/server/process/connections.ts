@@ -75,7 +75,11 @@ export class ConnectionCount {
       else this.#unanswered.set(client, count);
     };
     connection.onAborted(release);
-    connection.onData(release);
+    connection.onData(() => {
+      release();
+      // The transport stops the clock of a connection whose data somebody reads; this starts it again.
+      connection.resume();
+    });
   }
 }
 
