@@ -5,7 +5,7 @@ import { statePaths } from '../config/paths.ts';
 import { readTrustedKeys } from '../config/trusted-keys.ts';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
-import { type Index, openIndex } from '../index/reader.ts';
+import { type Index, openIndex } from '../index/read.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
 import { loadPolicy } from '../policy/load.ts';
@@ -24,10 +24,16 @@ export const GIVEN_INDEX_FD = 4;
 /**
  * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file that was
  * activated, unchanged. Throws what is wrong with it; nothing stays open then.
+ *
+ * @throws PagegateError index_changed where the file was written to or cut
+ * @throws PagegateError index_refused where it has another mode
  */
 export function openGivenIndex(identity: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
-  if (openFileIdentity(GIVEN_INDEX_FD) !== identity)
+  const now = openFileIdentity(GIVEN_INDEX_FD);
+  if (contentOf(now) !== contentOf(identity))
+    throw new PagegateError('index_changed', 'It was written to while it was served.', { path });
+  if (now !== identity)
     throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
   return openChecked(path);
 }
@@ -97,4 +103,7 @@ export function openFileIdentity(fd: number): string {
   return identityOf(fstatSync(fd, { bigint: true }));
 }
 
-const identityOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
+const identityOf = (stat: BigIntStats): string => `${stat.mode}.${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}`;
+
+/** An identity without the mode. */
+const contentOf = (identity: string): string => identity.slice(identity.indexOf('.'));

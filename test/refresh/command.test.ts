@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EXIT } from '../../src/errors.ts';
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
 import {

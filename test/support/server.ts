@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
 import { type StatePaths, statePaths } from '../../src/config/paths.ts';
-import type { Metadata } from '../../src/index/writer.ts';
+import type { Metadata } from '../../src/index/write.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { createLog } from '../../src/server/log.ts';
