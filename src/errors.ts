@@ -416,6 +416,17 @@ const ACCOUNTS = table({
     exit: EXIT.bad_input,
     message: 'The address of the ledger in PostgreSQL is not understood; nothing was opened.',
   },
+  node_alive: {
+    exit: EXIT.refused,
+    message: 'The node was heard moments ago; stop it, then retire it.',
+  },
+  node_not_found: { exit: EXIT.negative, message: 'The fleet has no such node.' },
+  move_refused: { exit: EXIT.refused, message: 'The ledger is not moved; both homes are as they were.' },
+  fleet_only: { exit: EXIT.refused, message: 'This is for a fleet: set ledger.url.' },
+  not_in_a_fleet: {
+    exit: EXIT.refused,
+    message: 'In a fleet the ledger is in PostgreSQL; use its own tools for this, such as pg_dump.',
+  },
   ledger_moved: {
     exit: EXIT.refused,
     message: 'This ledger was moved and is not used any more; open the one that it was moved to.',

@@ -88,7 +88,7 @@ async function createAccounts(place: Installation, { checkout, accounts = 1 }: P
     return [account('subscribe', 'bench', '--plan', 'custom', '--limit', String(LIMIT), '--reference', 'B-1').key];
   }
   const file = join(place.state, 'ledger/ledger.sqlite');
-  const ledger = openLedger({ file, keyFile: join(place.state, 'keys/ledger.key'), actor: 'bench' });
+  const ledger = await openLedger({ file, keyFile: join(place.state, 'keys/ledger.key'), actor: 'bench' });
   const keys: string[] = [];
   for (let i = 0; i < accounts; i++) {
     const name = `bench-${i}`;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
-import { pathsFrom } from './shared/config-options.ts';
+import { configFrom, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
   actorOf,
@@ -111,7 +111,7 @@ function registerCare(add: Add): void {
     'account backup /backup/ledger-1.sqlite',
   ).action(async (target: string, options: LedgerCommandOptions) => {
     const { backupLedger } = await import('../ledger/backup.ts');
-    const { ledgerFile } = await pathsFrom(options);
+    const ledgerFile = await ledgerFileFrom(options);
     backupLedger(ledgerFile, target);
     if (options.json) printJson({ backup: target });
     else
@@ -131,7 +131,7 @@ function registerCare(add: Add): void {
   add('check', 'read the whole ledger file and report damage', 'account check').action(
     async (options: LedgerCommandOptions) => {
       const { checkLedger } = await import('../ledger/check.ts');
-      const { ok, problems } = checkLedger((await pathsFrom(options)).ledgerFile);
+      const { ok, problems } = checkLedger(await ledgerFileFrom(options));
       if (options.json) printJson({ ok, problems });
       else for (const line of ok ? ['The ledger is intact.'] : problems) printLine(line);
       if (!ok) process.exitCode = EXIT.corrupt;
@@ -157,6 +157,12 @@ function registerCare(add: Add): void {
   );
 }
 
+/** The file that is backed up, restored and checked. @throws PagegateError not_in_a_fleet */
+async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
+  if ((await configFrom(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
+  return (await pathsFrom(options)).ledgerFile;
+}
+
 async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
   const { applyCorrections } = await import('../ledger/correct.ts');
   const { credit, used, cycle, note } = options;
@@ -171,7 +177,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   const { restoreLedger } = await import('../ledger/restore.ts');
   const report = restoreLedger({
     backup,
-    file: (await pathsFrom(options)).ledgerFile,
+    file: await ledgerFileFrom(options),
     actor: actorOf(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });

@@ -8,9 +8,11 @@ import { registerDrain } from './drain.ts';
 import { registerDrop } from './drop.ts';
 import { registerExplain } from './explain.ts';
 import { registerExport } from './export.ts';
+import { registerFleet } from './fleet.ts';
 import { registerGenerations } from './generations.ts';
 import { registerInspect } from './inspect.ts';
 import { registerKey } from './key.ts';
+import { registerLedger } from './ledger.ts';
 import { registerLicense } from './license.ts';
 import { registerLookup } from './lookup.ts';
 import { registerPlan } from './plan.ts';
@@ -40,6 +42,8 @@ export const commands: readonly ((program: Command) => void)[] = [
   registerPrune,
   registerDoctor,
   registerAccount,
+  registerFleet,
+  registerLedger,
   registerKey,
   registerPlan,
   registerLicense,

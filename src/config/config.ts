@@ -40,6 +40,15 @@ export interface Config {
     readonly ciphers: string;
     readonly names: readonly string[];
   };
+  readonly ledger: {
+    readonly url: string | null;
+    readonly password_file: string | null;
+    readonly ca_file: string | null;
+  };
+  readonly fleet: {
+    readonly node_name: string | null;
+    readonly max_staleness_seconds: number;
+  };
   readonly burst: {
     readonly limit: number;
     readonly exempt: readonly string[];
@@ -153,7 +162,7 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
     const removed = Object.entries(REMOVED).find(([one]) => name === `PAGEGATE_${one.replace('.', '_').toUpperCase()}`);
     if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
     if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
-    else if (sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
+    else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
         'config_invalid',
         `The environment has ${name}, which is no setting; see docs/configuration.md.`,
@@ -180,6 +189,10 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
   PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
   PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  PAGEGATE_LEDGER_PASSWORD: {
+    reader: 'ledger',
+    meaning: 'The password of the user in `ledger.url`, where `ledger.password_file` names no file.',
+  },
   CREDENTIALS_DIRECTORY: {
     reader: 'ledger',
     meaning: 'Set by systemd: the folder that may hold the credential `pagegate-ledger-key`.',
@@ -235,6 +248,8 @@ const PATHS = new Set([
   'index.path',
   'tls.certificate_file',
   'tls.key_file',
+  'ledger.password_file',
+  'ledger.ca_file',
   'policy.file',
   'admin.socket',
   'decision_log.dir',

@@ -1,5 +1,7 @@
 /** Where things lie in the state directory. */
+import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { PROGRAM_VERSION } from '../version.ts';
 import type { Config } from './config.ts';
 
 /** In the index store: the link to the generation that is served, and the index in a generation's folder. */
@@ -13,6 +15,7 @@ export interface StatePaths {
   readonly currentLink: string;
   /** The index file that a server opens; it goes through the link `current` unless the configuration names a file. */
   readonly indexFile: string;
+  /** The ledger of this host; of a fleet's node, its copy. */
   readonly ledgerFile: string;
   readonly ledgerKeyFile: string;
   readonly licenseFile: string;
@@ -29,7 +32,7 @@ export function statePaths(config: Config): StatePaths {
     indexDir: at('index'),
     currentLink: at('index', CURRENT_LINK),
     indexFile: config.index.path ?? at('index', CURRENT_LINK, INDEX_FILE),
-    ledgerFile: at('ledger', 'ledger.sqlite'),
+    ledgerFile: config.ledger.url === null ? localLedgerFile(config) : at('fleet', 'ledger.sqlite'),
     ledgerKeyFile: at('keys', 'ledger.key'),
     licenseFile: at('license', 'license.json'),
     runDir: at('run'),
@@ -37,3 +40,23 @@ export function statePaths(config: Config): StatePaths {
     logDir: config.decision_log.dir ?? at('log'),
   };
 }
+
+/** The ledger of this host alone, whatever the configuration names. */
+export const localLedgerFile = (config: Config): string => join(config.state_dir, 'ledger', 'ledger.sqlite');
+
+/** Where accounts are, as the module `ledger` takes it: a file of this host, or a fleet's database with this node's copy. */
+export function ledgerPlace(config: Config) {
+  const { ledgerFile: file, currentLink } = statePaths(config);
+  const { url, password_file, ca_file } = config.ledger;
+  if (url === null) return { file };
+  const fleet = {
+    engine: { url, passwordFile: password_file ?? undefined, caFile: ca_file ?? undefined },
+    nodeName: config.fleet.node_name ?? hostname().slice(0, NODE_NAME_MAX),
+    maxStalenessSeconds: config.fleet.max_staleness_seconds,
+    program: PROGRAM_VERSION,
+    currentLink,
+  };
+  return { file, fleet };
+}
+
+const NODE_NAME_MAX = 64;

@@ -3,7 +3,6 @@ import { closeSync } from 'node:fs';
 import { lockFile } from '../platform/libc.ts';
 import type { Ledger } from './ledger.ts';
 import { openWriterLock } from './store/identity.ts';
-import { SqliteStore } from './store/sqlite-store.ts';
 import { Reserver } from './writer/reserver.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -16,7 +15,7 @@ const STEP_MS = 20;
  */
 export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
   // Elsewhere they take effect with their transaction.
-  if (!(ledger.store instanceof SqliteStore)) return true;
+  if (ledger.store.isFleet) return true;
   const lock = openWriterLock(file);
   try {
     if (lockFile(lock, 'exclusive')) {

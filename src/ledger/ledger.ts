@@ -289,6 +289,11 @@ export class Ledger {
         const account = await open(sql, name);
         if (account.anchor === null) throw new PagegateError('account_state', `"${name}" has no plan yet.`);
         const { credit = 0, cycle = null, used = null } = wanted;
+        if (this.store.isFleet && (cycle !== null || used !== null))
+          throw new PagegateError(
+            'bad_correction',
+            'A fleet takes --credit alone: what nodes have spent is theirs to say.',
+          );
         const latest = cycleAt(account.anchor, seconds);
         if (cycle !== null && cycle > latest)
           throw new PagegateError(

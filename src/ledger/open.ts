@@ -1,10 +1,22 @@
 /** Opens the ledger that a configuration names. */
 import { Ledger, type LedgerOptions } from './ledger.ts';
+import { connectEngine } from './postgres/connect.ts';
+import { readEngine } from './postgres/engine.ts';
+import { PostgresStore } from './store/postgres-store.ts';
 import { SqliteStore, type SqliteStoreOptions } from './store/sqlite-store.ts';
+import type { FleetMember } from './writer.ts';
 
-export interface OpenLedgerOptions extends LedgerOptions, SqliteStoreOptions {}
+export interface OpenLedgerOptions extends LedgerOptions, SqliteStoreOptions {
+  /** The fleet whose database is opened; the file is not opened then. */
+  readonly fleet?: Pick<FleetMember, 'engine' | 'maxStalenessSeconds'>;
+}
 
-/** @throws PagegateError no_ledger, ledger_unavailable, ledger_on_network, ledger_version, ledger_in_use */
-export function openLedger(options: OpenLedgerOptions): Ledger {
-  return new Ledger(new SqliteStore(options), options);
+/**
+ * @throws PagegateError no_ledger, ledger_unavailable, ledger_on_network, ledger_version, ledger_in_use, ledger_moved, bad_ledger_url
+ */
+export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
+  const { fleet } = options;
+  if (fleet === undefined) return new Ledger(new SqliteStore(options), options);
+  const engine = await connectEngine(readEngine(fleet.engine));
+  return new Ledger(await PostgresStore.open(engine, { ...options, ...fleet }), options);
 }

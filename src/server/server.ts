@@ -5,7 +5,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server as NetSe
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
-import { statePaths } from '../config/paths.ts';
+import { ledgerPlace, statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
 import { isLoopback } from '../network/address.ts';
@@ -132,13 +132,10 @@ async function startOn(
   options: ServerOptions,
 ): Promise<RunningServer> {
   const { log } = options;
-  const ledgerWriter = await startLedgerWriter(
-    { file: statePaths(config).ledgerFile },
-    {
-      onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
-      onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
-    },
-  );
+  const ledgerWriter = await startLedgerWriter(ledgerPlace(config), {
+    onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
+    onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
+  });
   const workers = options.inProcess === true ? 1 : workerCount(config);
   let burstFile: string | undefined;
   const onKnownGood = (part: KnownGoodPart): void => lastKnownGood.retain(part);

@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Ledger } from '../../src/ledger/ledger.ts';
-import { openLedger } from '../../src/ledger/open.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
 import { createApiKey } from '../../src/ledger/store/api-key.ts';
+import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { DROP_ENTRIES } from './fixture.ts';
@@ -198,7 +198,8 @@ class Accounts {
 
   constructor(stateDir: string) {
     const paths = { file: join(stateDir, 'ledger/ledger.sqlite'), keyFile: join(stateDir, 'keys/ledger.key') };
-    this.ledger = openLedger({ ...paths, actor: 'test', now: () => this.#nowMs ?? Date.now() });
+    const store = new SqliteStore({ ...paths, now: () => this.#nowMs ?? Date.now() });
+    this.ledger = new Ledger(store, { ...paths, actor: 'test' });
   }
 
   async create(name: string): Promise<string> {

@@ -20,17 +20,32 @@ export class Pglite {
 
   readonly connect = async (): Promise<Engine> => {
     if (this.isDown) throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
-    await this.database.exec('CREATE SCHEMA IF NOT EXISTS pagegate_none; SET search_path = pagegate');
-    const engine = new PgliteEngine(this);
+    const engine = await this.connectAside();
     this.#engines.add(engine);
     return engine;
   };
+
+  /** A connection that {@link cut} leaves alone. */
+  async connectAside(): Promise<PgliteEngine> {
+    await this.database.exec('SET search_path = pagegate');
+    return new PgliteEngine(this);
+  }
+
+  /** Forgets everything. */
+  async clear(): Promise<void> {
+    this.isDown = false;
+    await this.database.exec('DROP SCHEMA IF EXISTS pagegate CASCADE');
+  }
+
+  /** Whether a connection reaches the engine. */
+  reaches(engine: PgliteEngine): boolean {
+    return engine.isOpen && !(this.isDown && this.#engines.has(engine));
+  }
 
   /** Ends all connections, as a crash of the engine does. */
   cut(): void {
     this.isDown = true;
     for (const engine of this.#engines) engine.isOpen = false;
-    this.#engines.clear();
   }
 
   async stop(): Promise<void> {
@@ -68,7 +83,7 @@ class PgliteEngine implements Engine {
   }
 
   #look(): void {
-    if (!this.isOpen || this.#home.isDown) {
+    if (!this.#home.reaches(this)) {
       this.isOpen = false;
       throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
     }

@@ -277,7 +277,7 @@ describe('the ledger writer', () => {
     const deep = join(folder.dir, 'a-rather-long-name-of-a-directory'.repeat(3), 'and-another-one'.repeat(4));
     const file = join(deep, 'ledger', 'ledger.sqlite');
     const { openLedger } = await import('../../src/ledger/open.ts');
-    const ledger = openLedger({ file, keyFile: join(deep, 'keys', 'k') });
+    const ledger = await openLedger({ file, keyFile: join(deep, 'keys', 'k') });
     await ledger.createAccount('acme');
     const { key } = (await ledger.subscribe('acme', 'custom', 'PAY-1', 5)).issued!;
     ledger.close();

@@ -20,7 +20,7 @@ beforeAll(async () => {
   config = join(folder, 'config.json');
   writeFileSync(config, JSON.stringify({ state_dir: join(folder, 'state') }), { mode: 0o640 });
   const paths = statePaths(loadConfig({ env: {}, flags: { state_dir: join(folder, 'state') } }));
-  const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
+  const ledger = await openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
   await ledger.createAccount('gateway');
   await ledger.close();
 });

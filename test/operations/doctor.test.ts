@@ -270,7 +270,7 @@ describe('the listeners', () => {
 describe('the ledger', () => {
   const makeLedger = async (): Promise<string> => {
     const { ledgerFile, ledgerKeyFile } = statePaths(configOf());
-    const ledger = openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor: 'test' });
+    const ledger = await openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor: 'test' });
     await ledger.createAccount('one');
     await ledger.issueKey('one');
     ledger.close();

@@ -164,7 +164,7 @@ describe('doctor', () => {
   test('finds a sound installation sound', async () => {
     const { state } = place;
     const keyFile = join(state, 'keys/ledger.key');
-    const ledger = openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
+    const ledger = await openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
     await ledger.createAccount('one');
     ledger.close();
     const { code, json } = await place.pagegate('doctor');

@@ -167,7 +167,7 @@ async function createAccounts(
   paths: StatePaths,
   accounts: Readonly<Record<string, AccountInput>>,
 ): Promise<Record<string, string>> {
-  const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
+  const ledger = await openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
   try {
     const keys: Record<string, string> = {};
     for (const [name, { plan, limit }] of Object.entries(accounts)) {

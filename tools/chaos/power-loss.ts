@@ -142,7 +142,7 @@ export async function afterPowerLoss<T>(
     putCounters(file, snapshot, random);
     const reserver = new Reserver({ file });
     if (!reserver.open()) throw new Error(`The ledger did not recover: ${reserver.state.reason}`);
-    const ledger = openLedger({ file, keyFile: join(folder, 'keys', 'none'), create: false });
+    const ledger = await openLedger({ file, keyFile: join(folder, 'keys', 'none'), create: false });
     try {
       return await inspect(ledger);
     } finally {

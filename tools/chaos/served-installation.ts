@@ -24,10 +24,10 @@ export class ServedInstallation {
   readonly #options: ServedOptions;
   #server: ServerProcess | undefined;
 
-  private constructor(place: Installation, options: ServedOptions) {
+  private constructor(place: Installation, ledger: Ledger, options: ServedOptions) {
     this.#place = place;
     this.#options = options;
-    this.ledger = openLedger({ file: this.ledgerFile, keyFile: join(place.state, 'keys/ledger.key'), actor: 'chaos' });
+    this.ledger = ledger;
   }
 
   /** An installation with an index and without accounts, which is not served yet. */
@@ -39,7 +39,8 @@ export class ServedInstallation {
       domains: options.records ?? 1,
       pages: (domain) => Object.fromEntries(PAGE_TYPES.map((type) => [type, `https://${domain}/${type}`])),
     });
-    return new ServedInstallation(place, options);
+    const [file, keyFile] = [join(place.state, 'ledger/ledger.sqlite'), join(place.state, 'keys/ledger.key')];
+    return new ServedInstallation(place, await openLedger({ file, keyFile, actor: 'chaos' }), options);
   }
 
   /** Where the installation lies; a run may keep things beside it. */

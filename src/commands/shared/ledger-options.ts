@@ -52,12 +52,11 @@ export async function withLedger<T>(
   create = false,
 ): Promise<T> {
   const config = await configFrom(options);
-  const { statePaths } = await import('../../config/paths.ts');
+  const { ledgerPlace, statePaths } = await import('../../config/paths.ts');
   const { openLedger } = await import('../../ledger/open.ts');
-  const paths = statePaths(config);
-  const ledger = openLedger({
-    file: paths.ledgerFile,
-    keyFile: paths.ledgerKeyFile,
+  const ledger = await openLedger({
+    ...ledgerPlace(config),
+    keyFile: statePaths(config).ledgerKeyFile,
     actor: actorOf(options),
     plans: await loadCatalogue(config),
     create,

@@ -12,7 +12,7 @@ import type { FleetStatus } from '../counters/counters.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
-import type { SyncItem, SyncReply, SyncRefusal } from '../postgres/sync.ts';
+import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
 import { type Account, planIn } from '../quota.ts';
 import type { Allowance, Reserver, Standing } from '../writer/reserver.ts';
 import type { FleetCopy } from './copy.ts';
@@ -84,7 +84,9 @@ export class FleetBook {
   readonly allowance = (account: Account, cycle: number): Allowance => {
     const limit = planIn(account, cycle)?.limit ?? 0;
     const held = this.held.get(account.id);
-    return held?.cycle === cycle ? { limit: Math.max(0, limit - held.others), granted: held.granted } : { limit, granted: 0 };
+    return held?.cycle === cycle
+      ? { limit: Math.max(0, limit - held.others), granted: held.granted }
+      : { limit, granted: 0 };
   };
 
   readonly status = (): FleetStatus & { problem: string } => {
@@ -168,6 +170,14 @@ export class FleetAgent {
     };
     await Promise.race([goodbye().catch(() => {}), late]);
     await Promise.race([this.#engine?.close(), late]);
+  }
+
+  /** Ends without a word, as a process that is killed. */
+  async kill(): Promise<void> {
+    this.#isClosed = true;
+    this.wake();
+    await this.#engine?.close();
+    await this.#loop;
   }
 
   async #run(): Promise<void> {
@@ -287,7 +297,15 @@ export class FleetAgent {
   #heldOf(accountId: number, cycle: number, reserved: number): Held {
     const known = this.#book.held.get(accountId);
     if (known?.cycle === cycle) return known;
-    const held = { cycle, granted: reserved, others: 0, used: -1, movedMs: performance.now(), toldGranted: -1, toldUsed: -1 };
+    const held = {
+      cycle,
+      granted: reserved,
+      others: 0,
+      used: -1,
+      movedMs: performance.now(),
+      toldGranted: -1,
+      toldUsed: -1,
+    };
     this.#book.held.set(accountId, held);
     return held;
   }
@@ -335,7 +353,9 @@ export class FleetAgent {
     };
     const sentMs = Date.now();
     const sentAtMs = performance.now();
-    const [row] = await engine.query<{ reply: SyncReply }>('SELECT sync($1::jsonb) AS reply', [JSON.stringify(request)]);
+    const [row] = await engine.query<{ reply: SyncReply }>('SELECT sync($1::jsonb) AS reply', [
+      JSON.stringify(request),
+    ]);
     const reply = row!.reply;
     if (reply.refused !== undefined) return reply;
     for (const { id, cycle, granted, spent } of accounts) {
@@ -365,7 +385,10 @@ export class FleetAgent {
     if (refusal === 'busy') {
       this.#busySinceMs ??= nowMs;
       if (nowMs - this.#busySinceMs > BUSY_MS) this.#options.onFenced('copied');
-      throw new PagegateError('ledger_unavailable', 'This node’s earlier session was heard moments ago; it is waited for.');
+      throw new PagegateError(
+        'ledger_unavailable',
+        'This node’s earlier session was heard moments ago; it is waited for.',
+      );
     }
     if (refusal === 'copied' || refusal === 'retired') this.#options.onFenced(refusal);
     throw new PagegateError('ledger_unavailable', `The fleet’s ledger refuses this node: ${refusal}.`);

@@ -53,9 +53,10 @@ export class FleetCopy {
   constructor(file: string) {
     this.#database = openDatabase(file, { isLocked: true });
     const state = this.#database
-      .prepare<[], { ledger_id: string; fleet_id: string | null; incarnation: number; revision: number; history: number }>(
-        'UPDATE ledger SET incarnation = incarnation + 1 RETURNING ledger_id, fleet_id, incarnation, revision, history',
-      )
+      .prepare<
+        [],
+        { ledger_id: string; fleet_id: string | null; incarnation: number; revision: number; history: number }
+      >('UPDATE ledger SET incarnation = incarnation + 1 RETURNING ledger_id, fleet_id, incarnation, revision, history')
       .get()!;
     this.nodeId = state.ledger_id;
     this.incarnation = state.incarnation;
@@ -105,7 +106,9 @@ export class FleetCopy {
     const database = this.#database;
     if (isFull) {
       // What the engine does not know (any more) opens nothing here. Names are free again: they may have gone to others.
-      database.exec("UPDATE accounts SET state = 'closed', name = '-' || id; UPDATE api_keys SET revoked_at = 0, hash = '-' || id;");
+      database.exec(
+        "UPDATE accounts SET state = 'closed', name = '-' || id; UPDATE api_keys SET revoked_at = 0, hash = '-' || id;",
+      );
     }
     const account = database.prepare(
       `INSERT INTO accounts VALUES (@id, @name, @state, @created_at, @plan, @quota_limit, @cycle_anchor, @next_plan, @next_limit, @next_from_cycle)
@@ -120,7 +123,9 @@ export class FleetCopy {
          created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`,
     );
     // The ledger writer reads again what the audit names.
-    const audit = database.prepare("INSERT INTO audit (at, actor, action, account_id) VALUES (0, 'fleet', 'fleet.follow', ?)");
+    const audit = database.prepare(
+      "INSERT INTO audit (at, actor, action, account_id) VALUES (0, 'fleet', 'fleet.follow', ?)",
+    );
     for (const row of accounts) {
       account.run(row);
       audit.run(row.id);

@@ -1,6 +1,6 @@
 /** Connects to PostgreSQL. The only file that knows the driver. */
 import pg from 'pg';
-import { PagegateError } from '../../errors.ts';
+import { ERRORS, PagegateError } from '../../errors.ts';
 import { type Engine, type EngineAddress, type EngineOptions, parseEngineUrl } from './engine.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -33,7 +33,7 @@ function failure(error: unknown, name: string): PagegateError {
   };
   const text = message === '' ? code : message;
   const hint = advice[code] ?? (/password|SASL/.test(text) ? advice['28P01']! : '');
-  return new PagegateError('ledger_unavailable', `${name}: ${text}.${hint === '' ? '' : ` ${hint}`}`);
+  return new PagegateError('ledger_unavailable', `${name}: ${text}.${hint === '' ? '' : ` ${hint}`}`, { name });
 }
 
 class PgEngine implements Engine {
@@ -121,7 +121,10 @@ async function connectTo(
       throw new PagegateError('ledger_version', `${name}: PostgreSQL 13 or newer is needed, got ${state?.version}.`);
     }
     if (state?.standby === true) {
-      throw new PagegateError('ledger_unavailable', `${name}: a standby, which takes no writes. Name the primary, too.`);
+      throw new PagegateError(
+        'ledger_unavailable',
+        `${name}: a standby, which takes no writes. Name the primary, too.`,
+      );
     }
     await engine.script('SET search_path = pagegate; SET lock_timeout = 4000; SET tcp_keepalives_idle = 10');
     return engine;
@@ -145,7 +148,7 @@ export async function connectEngine(options: EngineOptions): Promise<Engine> {
       return await connectTo(host, address, options);
     } catch (error) {
       if ((error as PagegateError).code === 'ledger_version') throw error;
-      problems.push((error as Error).message);
+      problems.push((error as Error).message.replace(ERRORS.ledger_unavailable.message, '').trim());
     }
   }
   throw new PagegateError('ledger_unavailable', problems.join(' '));

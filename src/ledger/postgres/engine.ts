@@ -41,7 +41,8 @@ const SMALL_FILE_MAX_BYTES = 64 * 1024;
 export function readEngine({ url, passwordFile, caFile }: EngineSource, env = process.env): EngineOptions {
   const read = (path: string): string =>
     readSmallFile(path, { code: 'ledger_unavailable', maxBytes: SMALL_FILE_MAX_BYTES }).toString('utf8');
-  const password = passwordFile === undefined ? (env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
+  const password =
+    passwordFile === undefined ? (env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
   return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile) }) };
 }
 
@@ -61,7 +62,8 @@ export interface EngineAddress {
 
 const HOSTS_MAX = 8;
 const DEFAULT_PORT = 5432;
-const URL_FORM = /^postgres(?:ql)?:\/\/([A-Za-z0-9_.-]{1,63})(:[^@]*)?@([^/?#]{1,512})\/([A-Za-z0-9_.-]{1,63})(?:\?sslmode=([a-z-]+))?$/;
+const URL_FORM =
+  /^postgres(?:ql)?:\/\/([A-Za-z0-9_.-]{1,63})(:[^@]*)?@([^/?#]{1,512})\/([A-Za-z0-9_.-]{1,63})(?:\?sslmode=([a-z-]+))?$/;
 const HOST_FORM = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
 
 function refuse(what: string): never {
@@ -75,7 +77,8 @@ function refuse(what: string): never {
 export function parseEngineUrl(url: string): EngineAddress {
   const [, user, password, list, database, mode] = URL_FORM.exec(url) ?? [];
   if (user === undefined || list === undefined || database === undefined) return refuse('it is not understood.');
-  if (password !== undefined) return refuse('it holds a password; use ledger.password_file or PAGEGATE_LEDGER_PASSWORD.');
+  if (password !== undefined)
+    return refuse('it holds a password; use ledger.password_file or PAGEGATE_LEDGER_PASSWORD.');
   const hosts = list.split(',').map((part) => {
     const [, host, port] = HOST_FORM.exec(part) ?? [];
     if (host === undefined) return refuse(`the host "${part.slice(0, 80)}" is not understood.`);

@@ -88,6 +88,11 @@ export function refuseForeignLedger(ledgerFile: string, ledgerId: string): void 
   );
 }
 
+/** Refuses a ledger that has another home now. @throws PagegateError ledger_moved */
+export function refuseMovedLedger(ledgerFile: string, movedTo: string | null): void {
+  if (movedTo !== null) throw new PagegateError('ledger_moved', `${ledgerFile} was moved to ${movedTo}.`);
+}
+
 /** Locked by whoever may replace the ledger or write its meters: the ledger writer, a restore, a correction. */
 export const writerLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.lock');
 

@@ -32,6 +32,8 @@ export interface Transaction extends Sql {
 export interface LedgerStore extends Transaction {
   /** Where it is, for messages. */
   readonly name: string;
+  /** Whether many nodes charge here. */
+  readonly isFleet: boolean;
   /** One transaction; what it throws undoes it. Transactions run one after the other. */
   transaction<T>(task: (sql: Transaction) => Promise<T>): Promise<T>;
   moment(): Promise<Moment>;

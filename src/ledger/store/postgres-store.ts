@@ -28,6 +28,7 @@ function numbered(text: string): string {
 
 export class PostgresStore implements LedgerStore {
   readonly name: string;
+  readonly isFleet = true;
   readonly engine: Engine;
   readonly #maxStaleness: number;
   /** The end of the latest transaction. */
@@ -40,7 +41,10 @@ export class PostgresStore implements LedgerStore {
   }
 
   /** @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable */
-  static async open(engine: Engine, { maxStalenessSeconds, create = true }: PostgresStoreOptions): Promise<PostgresStore> {
+  static async open(
+    engine: Engine,
+    { maxStalenessSeconds, create = true }: PostgresStoreOptions,
+  ): Promise<PostgresStore> {
     try {
       await prepareSchema(engine, { create });
       return new PostgresStore(engine, maxStalenessSeconds);

@@ -77,6 +77,7 @@ export function createReader(database: Database) {
   const changedAccounts = database.prepare<[number], AccountRow>(
     'SELECT * FROM accounts WHERE id IN (SELECT account_id FROM audit WHERE id > ?)',
   );
+  const movedTo = database.prepare<[], string | null>('SELECT moved_to FROM ledger').pluck();
   const ledgerId = database.prepare<[], string>('SELECT ledger_id FROM ledger').pluck();
   return {
     accountById: (id: number): Account | undefined => {
@@ -104,6 +105,8 @@ export function createReader(database: Database) {
     revision: (): number => revision.get() ?? 0,
     /** The latest second that the ledger writer wrote down; 0 before the first. */
     lastSeenSeconds: (): number => lastSeen.get() ?? 0,
+    /** Where the ledger was moved to; null where it is served from here. */
+    movedTo: (): string | null => movedTo.get() ?? null,
     /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
     ledgerId: (): string => ledgerId.get() ?? '',
   };

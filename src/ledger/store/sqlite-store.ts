@@ -5,7 +5,7 @@ import { awaitPublished } from '../counters/published.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { type Database, openDatabase } from './database.ts';
-import { refuseForeignLedger, refuseLostLedger, requireLedger } from './identity.ts';
+import { refuseForeignLedger, refuseLostLedger, refuseMovedLedger, requireLedger } from './identity.ts';
 import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
 import { createMeterStore, knownUsage } from './meters.ts';
 import { createReader, type Reader } from './records.ts';
@@ -22,6 +22,7 @@ export interface SqliteStoreOptions {
 
 export class SqliteStore implements LedgerStore {
   readonly name: string;
+  readonly isFleet = false;
   readonly database: Database;
   readonly read: Reader;
   readonly #now: () => number;
@@ -39,6 +40,7 @@ export class SqliteStore implements LedgerStore {
       this.read = createReader(this.database);
       this.#ledgerId = this.read.ledgerId();
       refuseForeignLedger(file, this.#ledgerId);
+      refuseMovedLedger(file, this.read.movedTo());
     } catch (error) {
       this.database.close();
       throw asLedgerError(error, file);

@@ -7,7 +7,15 @@
  */
 import { PagegateError } from '../../errors.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
-import { type Counters, type FleetStatus, NO_FLEET, SLOT_COUNT, type SlotView, STATE, type State } from '../counters/counters.ts';
+import {
+  type Counters,
+  type FleetStatus,
+  NO_FLEET,
+  SLOT_COUNT,
+  type SlotView,
+  STATE,
+  type State,
+} from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import { type Account, planIn } from '../quota.ts';
@@ -17,6 +25,7 @@ import {
   readIdentity,
   refuseForeignLedger,
   refuseLostLedger,
+  refuseMovedLedger,
   setEarlierLogAside,
 } from '../store/identity.ts';
 import { charged, createMeterStore, knownUsage, type MeterRow, type MeterStore, USAGE_DAYS } from '../store/meters.ts';
@@ -292,6 +301,7 @@ export class Reserver {
       const read = createReader(database);
       const ledgerId = read.ledgerId();
       refuseForeignLedger(file, ledgerId);
+      refuseMovedLedger(file, read.movedTo());
       this.#ledgerId = ledgerId;
       return {
         database,

@@ -1,0 +1,67 @@
+/** `pagegate fleet`: many servers that share one ledger in PostgreSQL. */
+import type { Command } from 'commander';
+import type { FleetView } from '../ledger/fleet.ts';
+import { configFrom } from './shared/config-options.ts';
+import { actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
+
+export function registerFleet(program: Command): void {
+  const fleet = program.command('fleet').description('the nodes that share a ledger in PostgreSQL');
+  const add = (usage: string, about: string, example: string): Command =>
+    withLedgerOptions(fleet.command(usage).description(about)).addHelpText(
+      'after',
+      `\nExample:\n  $ pagegate ${example}`,
+    );
+
+  add('status', 'nodes, what they hold and serve, and what is stranded', 'fleet status').action(
+    async (options: LedgerCommandOptions) => {
+      const { fleet: settings } = await configFrom(options);
+      const { fleetStatus } = await import('../ledger/fleet.ts');
+      await withLedger(options, async (ledger) => {
+        const view = await fleetStatus(ledger, settings.max_staleness_seconds);
+        if (options.json) printJson(view);
+        else show(view);
+      });
+    },
+  );
+  add('retire <node>', 'give a node up for good; what it held stays used', 'fleet retire host-3 --give-back')
+    .option('--give-back', 'you know that it spent no more than it reported: give the rest back to the accounts')
+    .action(async (node: string, options: LedgerCommandOptions & { giveBack?: true }) => {
+      const { fleet: settings } = await configFrom(options);
+      const { retireNode } = await import('../ledger/fleet.ts');
+      await withLedger(options, async (ledger) => {
+        const { node: found, lookups } = await retireNode(ledger, node, {
+          actor: actorOf(options),
+          giveBack: options.giveBack === true,
+          maxStalenessSeconds: settings.max_staleness_seconds,
+        });
+        const fate = options.giveBack ? 'given back' : 'used';
+        if (options.json) printJson({ id: found.id, name: found.name, lookups, fate: fate.replace(' ', '_') });
+        else
+          printLine(`${found.name} is retired. ${lookups.toLocaleString('en-US')} lookups that it held are ${fate}.`);
+      });
+    });
+}
+
+function show({ nodes, stranded, learning, history, differs }: FleetView): void {
+  const now = Date.now() / 1000;
+  printTable([
+    ['node', 'state', 'seen', 'holds', 'data', 'program', 'behind', 'id'],
+    ...nodes.map(({ name, state, seen, held, generation, program, behind, id }) => [
+      name,
+      state,
+      seen === 0 ? 'never' : `${Math.max(0, Math.round(now - seen))} s ago`,
+      held,
+      generation === '' ? '-' : generation,
+      program,
+      behind,
+      id,
+    ]),
+  ]);
+  for (const { account, node, lookups } of stranded)
+    printLine(`${lookups.toLocaleString('en-US')} lookups of ${account} are stranded on ${node}, which is not heard.`);
+  if (differs) printLine('Live nodes serve different data.');
+  if (learning)
+    printLine('The database has lost commits: nothing is granted until all nodes have told what they hold.');
+  else if (history > 0) printLine(`The database has lost commits ${history} times; see \`pagegate account audit\`.`);
+}

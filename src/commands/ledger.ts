@@ -1,0 +1,37 @@
+/** `pagegate ledger`: where the accounts are kept. */
+import type { Command } from 'commander';
+import { PagegateError } from '../errors.ts';
+import { configFrom } from './shared/config-options.ts';
+import { type LedgerCommandOptions, withLedgerOptions } from './shared/ledger-options.ts';
+import { printJson, printLine } from './shared/output.ts';
+
+export function registerLedger(program: Command): void {
+  const ledger = program.command('ledger').description('where the accounts are kept');
+  const about = 'move the accounts to PostgreSQL, or back to this host, while no server runs';
+  withLedgerOptions(ledger.command('move').description(about))
+    .requiredOption('--to <place>', 'the URL of a PostgreSQL database, or `local`')
+    .addHelpText('after', '\nExample:\n  $ pagegate ledger move --to postgres://pagegate@db1,db2/pagegate')
+    .action((options: LedgerCommandOptions & { to: string }) => move(options));
+}
+
+async function move(options: LedgerCommandOptions & { to: string }): Promise<void> {
+  const { ledgerPlace, localLedgerFile } = await import('../config/paths.ts');
+  const { moveToFile, moveToPostgres } = await import('../ledger/fleet.ts');
+  const config = await configFrom(options);
+  const file = localLedgerFile(config);
+  const { fleet } = ledgerPlace(config);
+  const isBack = options.to === 'local';
+  if (isBack && fleet === undefined) throw new PagegateError('fleet_only', 'It says where the accounts are now.');
+  const { password_file, ca_file } = config.ledger;
+  const target = { url: options.to, passwordFile: password_file ?? undefined, caFile: ca_file ?? undefined };
+  const report = isBack
+    ? await moveToFile(fleet!.engine, file, fleet!.maxStalenessSeconds)
+    : await moveToPostgres(file, target);
+  if (options.json) return printJson(report);
+  printLine(`Moved ${report.accounts} accounts with ${report.keys} keys to ${report.to}.`);
+  printLine(
+    isBack
+      ? 'Remove ledger.url from the configuration, then start the server.'
+      : 'Set ledger.url in the configuration of every node, give all of them the same keys/ledger.key, then start them.',
+  );
+}

@@ -1,0 +1,134 @@
+/** What an operator sees and does of a fleet. */
+import { PagegateError } from '../errors.ts';
+import type { Ledger } from './ledger.ts';
+
+export { type MoveReport, moveToFile, moveToPostgres } from './fleet/move.ts';
+export { connectEngine } from './postgres/connect.ts';
+export { type EngineSource, readEngine } from './postgres/engine.ts';
+
+/** A node as the fleet's ledger knows it. */
+export interface NodeView {
+  readonly id: string;
+  readonly name: string;
+  /** `silent`: not heard, and not stopped in an orderly way; what it holds counts as used. */
+  readonly state: 'live' | 'silent' | 'stopped' | 'retired';
+  /** Seconds since 1970. */
+  readonly seen: number;
+  readonly program: string;
+  /** The data that it serves; empty where it serves none. */
+  readonly generation: string;
+  /** Lookups that it may spend without asking, in all present cycles. */
+  readonly held: number;
+  /** Changes of accounts that it has not taken over. */
+  readonly behind: number;
+}
+
+/** Lookups that nobody serves: a silent node holds them. */
+export interface Stranded {
+  readonly account: string;
+  readonly node: string;
+  readonly lookups: number;
+}
+
+export interface FleetView {
+  readonly nodes: readonly NodeView[];
+  readonly stranded: readonly Stranded[];
+  /** Nothing is granted: the engine has lost commits, and nodes tell what they hold. */
+  readonly learning: boolean;
+  /** Times that the engine has lost commits. */
+  readonly history: number;
+  /** Live nodes serve different data. */
+  readonly differs: boolean;
+}
+
+const PRESENT = `FROM grants g JOIN accounts a ON a.id = g.account_id
+  WHERE g.cycle = cycle_at(a.cycle_anchor, extract(epoch FROM clock_timestamp())::numeric)`;
+
+/** The state of a fleet. @throws PagegateError fleet_only, ledger_unavailable */
+export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number): Promise<FleetView> {
+  if (!store.isFleet) throw new PagegateError('fleet_only');
+  const nodes = await store.rows<NodeView>(
+    `SELECT id, name, floor(seen_at)::int8 AS seen, program, generation,
+       CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped'
+         WHEN seen_at > extract(epoch FROM clock_timestamp()) - ?::float8 THEN 'live' ELSE 'silent' END AS state,
+       (SELECT coalesce(sum(g.granted - g.spent), 0)::int8 ${PRESENT} AND g.node = nodes.id) AS held,
+       greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
+     FROM nodes ORDER BY retired_at IS NOT NULL, name, id`,
+    maxStalenessSeconds,
+  );
+  const silent = nodes.filter(({ state }) => state === 'silent');
+  const stranded: Stranded[] = [];
+  for (const { id, name } of silent) {
+    stranded.push(
+      ...(await store.rows<Stranded>(
+        `SELECT a.name AS account, ?::text AS node, g.granted - g.spent AS lookups ${PRESENT} AND g.node = ? AND g.granted > g.spent
+         ORDER BY a.name`,
+        name,
+        id,
+      )),
+    );
+  }
+  const home = await store.row<{ learning: boolean; history: number }>(
+    'SELECT learning_since IS NOT NULL AS learning, history FROM ledger',
+  );
+  const served = new Set(nodes.filter(({ state }) => state === 'live').map(({ generation }) => generation));
+  return { nodes, stranded, learning: home?.learning ?? false, history: home?.history ?? 0, differs: served.size > 1 };
+}
+
+/**
+ * Gives a node up for good: should it come back, it begins anew. What it held stays used, unless the operator knows that it was not spent.
+ *
+ * @param wanted the node's name or id.
+ * @param giveBack gives what it had not reported as spent back to the accounts.
+ * @throws PagegateError fleet_only, node_not_found, node_alive, ledger_unavailable
+ */
+export async function retireNode(
+  ledger: Ledger,
+  wanted: string,
+  { giveBack = false, actor, maxStalenessSeconds }: { giveBack?: boolean; actor: string; maxStalenessSeconds: number },
+): Promise<{ node: NodeView; lookups: number }> {
+  const { nodes } = await fleetStatus(ledger, maxStalenessSeconds);
+  const found = nodes.filter(({ id, name, state }) => id === wanted || (name === wanted && state !== 'retired'));
+  const [node] = found;
+  if (node === undefined) throw new PagegateError('node_not_found', `Got "${wanted}".`);
+  if (found.length > 1)
+    throw new PagegateError('node_not_found', `${found.length} nodes are called "${wanted}"; give the id.`);
+  if (node.state === 'live') throw new PagegateError('node_alive', `${node.name} is ${node.state}.`);
+  if (node.state === 'retired') throw new PagegateError('node_not_found', `${node.name} is retired already.`);
+  const lookups = await ledger.store.transaction(async (sql) => {
+    // The locks under which blocks are granted, in the order of the grants.
+    await sql.rows(
+      `SELECT 1 AS one FROM cycles WHERE (account_id, cycle) IN (SELECT account_id, cycle FROM grants WHERE node = ?)
+       ORDER BY account_id, cycle FOR UPDATE`,
+      node.id,
+    );
+    const still = await sql.row<{ alive: boolean }>(
+      "SELECT session <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - ?::float8 AS alive FROM nodes WHERE id = ? FOR UPDATE",
+      maxStalenessSeconds,
+      node.id,
+    );
+    if (still?.alive === true) throw new PagegateError('node_alive', `${node.name} came back.`);
+    const held = await sql.row<{ lookups: number }>(
+      'SELECT coalesce(sum(granted - spent), 0)::int8 AS lookups FROM grants WHERE node = ?',
+      node.id,
+    );
+    await sql.run(
+      giveBack
+        ? 'UPDATE grants SET granted = spent WHERE node = ?'
+        : 'UPDATE grants SET spent = granted WHERE node = ?',
+      node.id,
+    );
+    await sql.run(
+      "UPDATE nodes SET retired_at = extract(epoch FROM clock_timestamp()), session = '' WHERE id = ?",
+      node.id,
+    );
+    await sql.run(
+      'INSERT INTO audit (at, actor, action, after) VALUES (floor(extract(epoch FROM clock_timestamp())), ?, ?, ?)',
+      actor,
+      giveBack ? 'fleet.retire give_back' : 'fleet.retire',
+      JSON.stringify({ node: node.id, name: node.name, lookups: held?.lookups ?? 0 }),
+    );
+    return held?.lookups ?? 0;
+  });
+  return { node, lookups };
+}

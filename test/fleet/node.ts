@@ -1,0 +1,125 @@
+/** A node of a fleet in the test's process: its copy, its ledger writer's work, and a worker's meter. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { countersPaths } from '../../src/ledger/counters/location.ts';
+import { FleetAgent, FleetBook } from '../../src/ledger/fleet/agent.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
+import { type Meter, openMeter } from '../../src/ledger/meter.ts';
+import type { Engine } from '../../src/ledger/postgres/engine.ts';
+import type { SyncRefusal } from '../../src/ledger/postgres/sync.ts';
+import { readIdentity } from '../../src/ledger/store/identity.ts';
+import { Reserver } from '../../src/ledger/writer/reserver.ts';
+import { chargeOnce, type Outcome } from '../ledger/support.ts';
+
+const TICK_MS = 20;
+
+export interface NodeOptions {
+  readonly connect: () => Promise<Engine>;
+  readonly maxStalenessSeconds?: number;
+  readonly timeoutMs?: number;
+}
+
+export class TestNode {
+  readonly name: string;
+  readonly folder: string;
+  readonly file: string;
+  book!: FleetBook;
+  reserver!: Reserver;
+  agent!: FleetAgent;
+  meter!: Meter;
+  fenced: SyncRefusal | undefined;
+  /** What clients have read as answers. */
+  served = 0;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #options: NodeOptions;
+  readonly #counters = new Set<string>();
+
+  constructor(name: string, options: NodeOptions) {
+    this.name = name;
+    this.#options = options;
+    this.folder = mkdtempSync(join(tmpdir(), 'pagegate-node-'));
+    this.file = join(this.folder, 'fleet', 'ledger.sqlite');
+  }
+
+  async start(): Promise<void> {
+    const { connect, maxStalenessSeconds = 60, timeoutMs = 5_000 } = this.#options;
+    this.fenced = undefined;
+    refuseCopiedFolder(this.file, Date.now());
+    const book = new FleetBook(maxStalenessSeconds);
+    this.book = book;
+    this.reserver = new Reserver({ file: this.file, now: book.now, allowance: book.allowance, fleet: book.status });
+    if (!this.reserver.open()) throw new Error(this.reserver.state.reason);
+    const counters = countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0];
+    if (counters !== undefined) this.#counters.add(counters);
+    this.agent = new FleetAgent(book, {
+      copy: new FleetCopy(this.file),
+      reserver: this.reserver,
+      connect,
+      nodeName: this.name,
+      maxStalenessSeconds,
+      program: 'test',
+      onFenced: (why) => {
+        this.fenced = why;
+        this.reserver.forfeit();
+        beginAnew(this.file, Date.now());
+        throw new Error(`fenced: ${why}`);
+      },
+    });
+    const { agent, reserver } = this;
+    this.meter = await openMeter({
+      file: this.file,
+      timeoutMs,
+      connect: (_file, events) => {
+        setImmediate(() => events.onConnect());
+        return { ask: (ids) => void agent.reserve(new Set(ids)).then(() => events.onAnswer()), close: () => {} };
+      },
+    });
+    agent.start();
+    this.#timer = setInterval(() => {
+      if (this.fenced === undefined) reserver.tick();
+    }, TICK_MS);
+  }
+
+  /** The account that a key opens, when the node has heard of it. */
+  async account(key: string) {
+    for (;;) {
+      try {
+        const found = this.meter.authenticate(key);
+        if (found.kind === 'account') return found.account;
+      } catch {
+        // Not heard yet.
+      }
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  async charge(key: string): Promise<Outcome> {
+    const outcome = await chargeOnce(this.meter, await this.account(key));
+    if (typeof outcome === 'number') this.served += 1;
+    return outcome;
+  }
+
+  /** Ends as a server does that is told to. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.meter.close();
+    const standing = this.reserver.standing({ all: true });
+    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs: 2_000 });
+    else await this.agent.leave({ limitMs: 2_000 });
+  }
+
+  /** Ends as processes do that are killed; with `power`, the memory goes too. */
+  async crash({ power = false } = {}): Promise<void> {
+    clearInterval(this.#timer);
+    await this.meter.close();
+    this.reserver.abandon();
+    await this.agent.kill();
+    if (power) for (const path of this.#counters) rmSync(path, { force: true });
+  }
+
+  remove(): void {
+    for (const path of this.#counters) rmSync(path, { force: true });
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
