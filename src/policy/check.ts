@@ -1,11 +1,14 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
-import { filteringTaxonomy } from '../record/taxonomy.ts';
-import { contains, parseAddress, parseRange, type Range } from './addresses.ts';
-import type { HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
-import { type HostReach, readAllowedHost, readPolicyHost } from './hosts.ts';
-import { isBelow, withoutLastSlash } from './pages.ts';
+
+import { parseUrl } from '../domain/canonical-url.ts';
+import type { HostEntry, PolicyDocument } from './documents.ts';
+import { contains, parseRange, type Range } from './guards/addresses.ts';
+import { guardVerdict } from './layers/guards.ts';
 import type { Policy } from './policy.ts';
-import { isRead } from './types.ts';
+import { NO_EVIDENCE, type Verdict } from './types.ts';
+import { type HostReach, readAllowedHost, readPolicyHost } from './url/host-map.ts';
+import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { Subject } from './url/subject.ts';
 
 export interface PolicyFinding {
   readonly id: string;
@@ -19,7 +22,7 @@ export function checkPolicy(policy: Policy): PolicyFinding[] {
   const { document } = policy;
   return [
     ...shadowedHosts(document.hosts),
-    ...shadowedAllows(document),
+    ...shadowedAllows(policy),
     ...shadowedTokens(policy),
     ...idleRules(document),
     ...idleExceptions(document),
@@ -40,7 +43,8 @@ function placed(entries: readonly HostEntry[]): PlacedHost[] {
     if (read === undefined) return [];
     const reads = entry.reads ?? entry.verdict;
     const writes = entry.writes ?? entry.verdict;
-    const denies = (method: string): boolean => (isRead(method) ? reads : writes) === 'deny';
+    const denies = (method: string): boolean =>
+      (['GET', 'HEAD', 'OPTIONS'].includes(method) ? reads : writes) === 'deny';
     return [{ id: entry.id, ...read, denies, verdicts: `${reads} ${writes}` }];
   });
 }
@@ -59,41 +63,28 @@ function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
   return hosts.flatMap((inner) => {
     const outer = wide.find((entry) => entry !== inner && covers(entry, inner) && entry.verdicts === inner.verdicts);
     if (outer === undefined) return [];
-    return [
-      {
-        id: inner.id,
-        by: outer.id,
-        message: `the host entry "${inner.id}" changes nothing: "${outer.id}" covers it with the same verdict`,
-      },
-    ];
+    const message = `the host entry "${inner.id}" changes nothing: "${outer.id}" covers it with the same verdict`;
+    return [{ id: inner.id, by: outer.id, message }];
   });
 }
 
 /** Allow entries that no request gets to: their host or their method is denied before. */
-function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
+function shadowedAllows(policy: Policy): PolicyFinding[] {
+  const { document } = policy;
   const hosts = placed(document.hosts);
   const seen: { id: string; host: string; reach: HostReach; path: string; methods: ReadonlySet<string> }[] = [];
   const findings: PolicyFinding[] = [];
+  const never = (id: string, by: string, why: string): void => {
+    findings.push({ id, by, message: `the allow entry "${id}" is never reached: ${why}` });
+  };
   for (const entry of document.allow) {
     const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
     const methods = new Set(entry.methods.map((method) => method.toUpperCase()));
     const denying = hosts.find((host) => covers(host, read) && [...methods].every((method) => host.denies(method)));
-    if (denying !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: denying.id,
-        message: `the allow entry "${entry.id}" is never reached: the host entry "${denying.id}" denies before it`,
-      });
-    }
-    const guard = guardAgainst(document, read.host);
-    if (guard !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: guard.id,
-        message: `the allow entry "${entry.id}" is never reached: the guard rule "${guard.id}" denies before it`,
-      });
-    }
+    if (denying !== undefined) never(entry.id, denying.id, `the host entry "${denying.id}" denies before it`);
+    const guard = denyingGuard(policy, read.host);
+    if (guard !== undefined) never(entry.id, guard.id, `the guard rule "${guard.id}" denies before it`);
     const twin = seen.find(
       (other) =>
         covers(other, read) &&
@@ -101,32 +92,20 @@ function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
         [...methods].every((m) => other.methods.has(m)),
     );
     if (twin !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: twin.id,
-        message: `the allow entry "${entry.id}" changes nothing: "${twin.id}" allows more`,
-      });
+      const message = `the allow entry "${entry.id}" changes nothing: "${twin.id}" allows more`;
+      findings.push({ id: entry.id, by: twin.id, message });
     }
     seen.push({ id: entry.id, ...read, path: entry.path, methods });
   }
   return findings;
 }
 
-/** The guard rule that denies a host by its name or address, exceptions considered. */
-function guardAgainst(document: PolicyDocument, host: string): RuleEntry | undefined {
-  const address = parseAddress(host);
-  const exceptions = document.addressExceptions.map((exception) => parseRange(exception.cidr));
-  return document.rules.find((rule) => {
-    if (rule.kind !== 'guard' || rule.verdict !== 'deny') return false;
-    if (rule.check === 'host_name') {
-      if (address !== undefined) return false;
-      const isSingle = rule.single_label === true && !host.includes('.');
-      return isSingle || (rule.suffixes ?? []).some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
-    }
-    if (rule.check !== 'address' || address === undefined) return false;
-    if (rule.excusable === true && exceptions.some((range) => contains(range, address))) return false;
-    return (rule.ranges ?? []).map(parseRange).some((range) => contains(range, address));
-  });
+/** The guard rule that denies everything on a host. */
+function denyingGuard(policy: Policy, host: string): Verdict | undefined {
+  const url = parseUrl(`https://${host}/`);
+  if (url === undefined) return undefined;
+  const said = guardVerdict(policy, new Subject({ url, method: 'GET' }, NO_EVIDENCE, policy.tokens));
+  return said?.verdict === 'deny' ? said : undefined;
 }
 
 /** Tokens of a flagging rule that a denying rule asks for in the same way, so that the flag is never given. */
@@ -137,10 +116,9 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
     if (rule.kind !== 'pattern' || rule.verdict !== 'deny') continue;
     for (const condition of rule.when ?? []) {
       const isPlain = condition.at === undefined || condition.at === 'any';
-      const isExcused = [condition.not_reading, condition.not_documentation, condition.not_topic].includes(true);
-      if (condition.segment === undefined || !isPlain || condition.also !== undefined || isExcused) continue;
+      if (condition.segment === undefined || !isPlain || condition.also !== undefined || condition.not_in) continue;
       const list = tokens.ordinal(condition.segment);
-      if (list !== undefined && !anywhere.has(list)) anywhere.set(list, rule.id);
+      if (!anywhere.has(list)) anywhere.set(list, rule.id);
     }
   }
   const findings: PolicyFinding[] = [];
@@ -170,7 +148,7 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
 
 /** Rules that cannot match as they are written, and categories that nobody is in. */
 function idleRules(document: PolicyDocument): PolicyFinding[] {
-  const known = new Set(filteringTaxonomy.flatMap((category) => [category.id, category.name]));
+  const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
   return document.rules.flatMap((rule) => {
     if (rule.check !== 'category') return [];
     const categories = rule.categories ?? [];
@@ -199,17 +177,12 @@ function idleExceptions(document: PolicyDocument): PolicyFinding[] {
   return document.addressExceptions.flatMap(({ cidr }) => {
     const range = parseRange(cidr);
     const base = { family: range.family, words: range.words };
-    if (fixed.some((other) => contains(other, base))) {
-      return [
-        {
-          id: cidr,
-          message: `the address exception ${cidr} has no effect: its addresses are denied by a rule that excuses nothing`,
-        },
-      ];
-    }
-    if (!excusable.some((other) => contains(other, base))) {
-      return [{ id: cidr, message: `the address exception ${cidr} has no effect: no guard rule denies its addresses` }];
-    }
+    const nothing = (why: string): PolicyFinding[] => [
+      { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
+    ];
+    if (fixed.some((other) => contains(other, base)))
+      return nothing('its addresses are denied by a rule that excuses nothing');
+    if (!excusable.some((other) => contains(other, base))) return nothing('no guard rule denies its addresses');
     return [];
   });
 }

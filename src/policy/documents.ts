@@ -1,5 +1,7 @@
 /** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
+import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from './types.ts';
+import type { ContextName } from './url/contexts.ts';
 
 export interface HostEntry {
   readonly id: string;
@@ -30,14 +32,10 @@ export interface Condition {
   readonly at?: 'any' | 'first' | 'last' | 'before_id';
   /** Token list that another segment is in as well. */
   readonly also?: string;
-  /** The rule does not hold below a segment (or on a host) that announces reading matter. */
-  readonly not_reading?: boolean;
-  /** As `not_reading`, but reading matter that is also a working part of a site (`/products/…`, `/support/…`) does not excuse. */
-  readonly not_documentation?: boolean;
-  /** The rule does not hold below a segment under which every word is a topic (`/reference/…`, `/man1/…`). Only where `at` is not given. */
-  readonly not_topic?: boolean;
-  /** The rule also holds for titles (`/wiki/…`) and files of a source tree (`/blob/main/…`), which say nothing about the page's purpose. */
-  readonly even_quoted?: boolean;
+  /** Contexts in which the condition does not count, beside titles and source files. */
+  readonly not_in?: readonly ContextName[];
+  /** Of titles (`/wiki/…`) and source files (`/blob/main/…`), which say nothing about a page's purpose, those in which it does. */
+  readonly even_in?: readonly ContextName[];
   /** Token list that the host's first label is in, below the registrable domain. */
   readonly host_label?: string;
   /** Token list that the last segment is in, extension included. */
@@ -97,6 +95,14 @@ export interface TokenList {
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
 }
 
+/** Every phrase of a list: those that are written out, and the compounds. */
+export function* phrasesOf(list: TokenList): IterableIterator<string> {
+  for (const phrases of Object.values(list.phrases)) yield* phrases;
+  for (const { first, then } of list.compounds ?? []) {
+    for (const start of first) for (const end of then) yield `${start} ${end}`;
+  }
+}
+
 export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';
 
 export interface DefaultEntry {
@@ -154,9 +160,14 @@ export interface LicenseeDocument {
 export interface ShippedPolicy {
   readonly hosts: readonly HostEntry[];
   readonly rules: readonly RuleEntry[];
+  /** In vocabulary order. */
   readonly pageTypes: readonly PageTypeEntry[];
+  /** The web-filtering taxonomy, as far as rules ask for it. */
+  readonly categories: readonly Pick<FilteringCategory, 'id' | 'name' | 'threat'>[];
+  /** Token list of the query parameters that say nothing about which page it is. */
   readonly ignoredQueryNames: string;
-  readonly tellingLists: readonly string[];
+  /** Token lists whose words say what a page is for. */
+  readonly identifyingLists: readonly string[];
   readonly tokens: Readonly<Record<string, TokenList>>;
   readonly defaults: readonly DefaultEntry[];
   readonly profiles: readonly Profile[];

@@ -1,8 +1,10 @@
 /** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import { matchPage, Place } from '../../src/policy/pages.ts';
-import { comparableHost } from '../../src/policy/types.ts';
+import { Place } from '../../src/policy/layers/page-place.ts';
+import { NO_EVIDENCE } from '../../src/policy/types.ts';
+import { comparableHost } from '../../src/policy/url/host-map.ts';
+import { Subject } from '../../src/policy/url/subject.ts';
 import { Random } from '../../tools/random.ts';
 import { shipped } from './support.ts';
 
@@ -51,7 +53,8 @@ describe('the cheap look at a page', () => {
       if (own === undefined || page === undefined) continue;
       const host = comparableHost(own.host);
       const type = random.pick(['login', 'pricing', 'docs', 'download']);
-      const match = matchPage(shipped.pages, { url: own, method: 'GET' }, host, { type, url: page.href });
+      const subject = new Subject({ url: own, method: 'GET' }, NO_EVIDENCE, shipped.tokens);
+      const match = shipped.pages.matchPage(subject, { type, url: page.href });
       // As it lies among other texts, which are no part of it.
       const text = `/x"${page.href}"/a`;
       const place = new Place(host, own.decodedPath);

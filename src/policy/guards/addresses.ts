@@ -1,5 +1,5 @@
 /** IP addresses and ranges of them, as numbers. */
-import { PagegateError } from '../errors.ts';
+import { PagegateError } from '../../errors.ts';
 
 /** An address as four 32-bit words; IPv4 has only the last one. */
 export interface Address {

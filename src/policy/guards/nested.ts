@@ -1,9 +1,9 @@
 /** URLs inside a URL: in a parameter or in the path, once decoded. */
 import { domainToASCII } from 'node:url';
-import { type CanonicalUrl, decodeOnce, parseUrl } from '../domain/canonical-url.ts';
-import { registrableDomain } from '../domain/public-suffix.ts';
-import { decodeForm, eachParameter, wholeQuery } from './parameters.ts';
-import type { TokenIndex } from './tokens.ts';
+import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
+import { registrableDomain } from '../../domain/public-suffix.ts';
+import { decodeForm } from '../url/parameters.ts';
+import type { Subject } from '../url/subject.ts';
 
 const SCHEME_MAX_LENGTH = 16;
 /** No URL is shorter in base64. */
@@ -16,7 +16,6 @@ export interface InternalPlaces {
   isInternal(url: CanonicalUrl): boolean;
   readonly schemes: ReadonlySet<string>;
   readonly maxUrls: number;
-  readonly tokens: TokenIndex;
   /** Token list of the parameters whose value is a place even without a scheme. */
   readonly names: number;
   /** Token list of those where a bare number is an address. */
@@ -24,21 +23,18 @@ export interface InternalPlaces {
 }
 
 /** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
-export function hasNestedInternal(url: CanonicalUrl, places: InternalPlaces): boolean {
+export function hasNestedInternal({ url, parameters }: Subject, places: InternalPlaces): boolean {
   const budget = { left: places.maxUrls };
   if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
-  const query = wholeQuery(url);
-  if (query === '') return false;
+  if (parameters.length === 0) return false;
   if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
-  let found = false;
-  eachParameter(query, (name, text) => {
+  return parameters.some(({ value: text, lists }) => {
     const value = asRead(text);
-    if (found || value.length < 3) return;
-    if (startsLikeHost(value)) found = isInternalText(`http:${value}`, places);
-    else if (STARTS_AS_URL.test(value)) found = isInternalText(value, places);
-    else found = isInternalPlace(value, places, places.tokens.find(name, 0, name.length));
+    if (value.length < 3) return false;
+    if (startsLikeHost(value)) return isInternalText(`http:${value}`, places);
+    if (STARTS_AS_URL.test(value)) return isInternalText(value, places);
+    return isInternalPlace(value, places, lists);
   });
-  return found;
 }
 
 /** Whether the value of a parameter for places is an internal one: by its scheme alone, or by its host without a scheme. */
@@ -128,23 +124,18 @@ function isInternalUrl(url: CanonicalUrl | undefined, places: InternalPlaces): b
 }
 
 /** Whether a parameter's whole value is a URL on another site, or the path holds one, or either one in base64. */
-export function hasOpenRedirect(url: CanonicalUrl): boolean {
+export function hasOpenRedirect({ url, parameters }: Subject): boolean {
   const own = { site: undefined };
   if (url.decodedPath.includes(':/') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
   if (holdsEncodedUrl(url.path) || holdsEncodedUrl(url.query)) return true;
-  const query = wholeQuery(url);
-  if (query === '') return false;
-  let found = false;
   let left = 16;
-  eachParameter(query, (name, text) => {
-    if (found) return;
+  return parameters.some(({ name, value: text }) => {
     const value = asRead(text);
     // A parameter without a name, as relays take the whole URL: its own `=` parts it in two.
     const whole = name.includes(':') ? asRead(name) : '';
     const target = startsLikeHost(value) ? `http:${value}` : STARTS_AS_URL.test(whole) ? whole : value;
-    if (STARTS_AS_URL.test(target)) found = left-- <= 0 || leadsAway(target, url, own);
+    return STARTS_AS_URL.test(target) && (left-- <= 0 || leadsAway(target, url, own));
   });
-  return found;
 }
 
 /** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */

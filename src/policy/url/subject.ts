@@ -1,0 +1,57 @@
+/** A request, and what is read of its URL: each part once, when a layer first asks for it. */
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { type Address, parseAddress } from '../guards/addresses.ts';
+import type { Evidence, Request } from '../types.ts';
+import { fragmentQuery, queryInPath } from './hidden-parts.ts';
+import { comparableHost } from './host-map.ts';
+import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
+import type { TokenIndex } from './tokens.ts';
+
+export class Subject implements Request {
+  readonly url: CanonicalUrl;
+  readonly method: string;
+  /** GET and HEAD read; OPTIONS reads too, but is flagged by a rule of its own; everything else writes. */
+  readonly isRead: boolean;
+  /** The host, without `www.` labels. */
+  readonly host: string;
+  readonly evidence: Evidence;
+  /** Whether the request is on a page verified as good to read, so that its path says no more; set by the layer that finds out. */
+  isOnReadablePage = false;
+  readonly #tokens: TokenIndex;
+  #parameters: readonly Parameter[] | undefined;
+  #ownParameters: readonly Parameter[] | undefined;
+
+  constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
+    this.url = url;
+    this.method = method;
+    this.isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+    this.host = comparableHost(url.host);
+    this.evidence = evidence;
+    this.#tokens = tokens;
+  }
+
+  /** The address of the host; undefined for a domain. */
+  get address(): Address | undefined {
+    return this.url.hostKind === 'domain' ? undefined : parseAddress(this.url.host);
+  }
+
+  /** Parameters of the query. */
+  get ownParameters(): readonly Parameter[] {
+    this.#ownParameters ??= parametersOf(this.url.query, this.#tokens);
+    return this.#ownParameters;
+  }
+
+  /** The same, and before them what stands in the path as a query. */
+  get parameters(): readonly Parameter[] {
+    if (this.#parameters === undefined) {
+      const inPath = parametersOf(queryInPath(this.url), this.#tokens);
+      this.#parameters = inPath.length === 0 ? this.ownParameters : [...inPath, ...this.ownParameters];
+    }
+    return this.#parameters;
+  }
+
+  /** Parameters of a route in the fragment. */
+  get routeParameters(): readonly Parameter[] {
+    return this.url.fragment === '' ? NO_PARAMETERS : parametersOf(fragmentQuery(this.url), this.#tokens);
+  }
+}
