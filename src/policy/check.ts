@@ -1,12 +1,13 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
-import type { HostEntry, PolicyDocument } from './documents.ts';
+import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
 import { contains, parseRange, type Range } from './guards/addresses.ts';
+import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-cover.ts';
 import { guardVerdict } from './layers/guards.ts';
 import type { Policy } from './policy.ts';
 import { NO_EVIDENCE, type Verdict } from './types.ts';
-import { type HostReach, readAllowedHost, readPolicyHost } from './url/host-map.ts';
+import { type HostReach, readAllowedHost } from './url/host-map.ts';
 import { isBelow, withoutLastSlash } from './url/paths.ts';
 import { Subject } from './url/subject.ts';
 
@@ -22,89 +23,76 @@ export function checkPolicy(policy: Policy): PolicyFinding[] {
   const { document } = policy;
   return [
     ...shadowedHosts(document.hosts),
-    ...shadowedAllows(policy),
+    ...idleAllows(policy),
     ...shadowedTokens(policy),
     ...idleRules(document),
     ...idleExceptions(document),
   ];
 }
 
-interface PlacedHost {
-  readonly id: string;
-  readonly host: string;
-  readonly reach: HostReach;
-  readonly denies: (method: string) => boolean;
-  readonly verdicts: string;
-}
-
-function placed(entries: readonly HostEntry[]): PlacedHost[] {
-  return entries.flatMap((entry) => {
-    const read = readPolicyHost(entry.host);
-    if (read === undefined) return [];
-    const reads = entry.reads ?? entry.verdict;
-    const writes = entry.writes ?? entry.verdict;
-    const denies = (method: string): boolean =>
-      (['GET', 'HEAD', 'OPTIONS'].includes(method) ? reads : writes) === 'deny';
-    return [{ id: entry.id, ...read, denies, verdicts: `${reads} ${writes}` }];
-  });
-}
-
-/** Whether everything that `inner` reaches is reached by `outer`. */
-function covers(outer: Pick<PlacedHost, 'host' | 'reach'>, inner: Pick<PlacedHost, 'host' | 'reach'>): boolean {
-  if (outer.reach === 'exact') return inner.reach === 'exact' && inner.host === outer.host;
-  if (inner.host === outer.host) return outer.reach === 'suffix' || inner.reach === 'below';
-  return inner.host.endsWith(`.${outer.host}`);
-}
-
 /** Host entries that change nothing: a wider entry already says the same. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
-  const hosts = placed(entries);
-  const wide = hosts.filter((entry) => entry.reach !== 'exact');
+  const hosts = placedHosts(entries);
+  const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
+  const wide = hosts.filter(({ reach, entry }) => reach !== 'exact' && !entry.paths && !entry.not_in);
   return hosts.flatMap((inner) => {
-    const outer = wide.find((entry) => entry !== inner && covers(entry, inner) && entry.verdicts === inner.verdicts);
+    const outer = wide.find(
+      (other) => other !== inner && covers(other, inner) && says(other.entry) === says(inner.entry),
+    );
     if (outer === undefined) return [];
-    const message = `the host entry "${inner.id}" changes nothing: "${outer.id}" covers it with the same verdict`;
-    return [{ id: inner.id, by: outer.id, message }];
+    const [id, by] = [inner.entry.id, outer.entry.id];
+    return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
   });
 }
 
-/** Allow entries that no request gets to: their host or their method is denied before. */
-function shadowedAllows(policy: Policy): PolicyFinding[] {
+/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are none. */
+function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
-  const hosts = placed(document.hosts);
-  const seen: { id: string; host: string; reach: HostReach; path: string; methods: ReadonlySet<string> }[] = [];
+  const hosts = placedHosts(document.hosts.filter(({ paths, not_in }) => !paths && !not_in));
+  const seen: { entry: AllowEntry; host: string; reach: HostReach }[] = [];
   const findings: PolicyFinding[] = [];
-  const never = (id: string, by: string, why: string): void => {
-    findings.push({ id, by, message: `the allow entry "${id}" is never reached: ${why}` });
-  };
   for (const entry of document.allow) {
+    const { id, path, methods } = entry;
+    const never = (why: string, by?: string): void => {
+      const message = `the allow entry "${id}" is never reached: ${why}`;
+      findings.push(by === undefined ? { id, message } : { id, by, message });
+    };
     const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
-    const methods = new Set(entry.methods.map((method) => method.toUpperCase()));
-    const denying = hosts.find((host) => covers(host, read) && [...methods].every((method) => host.denies(method)));
-    if (denying !== undefined) never(entry.id, denying.id, `the host entry "${denying.id}" denies before it`);
-    const guard = denyingGuard(policy, read.host);
-    if (guard !== undefined) never(entry.id, guard.id, `the guard rule "${guard.id}" denies before it`);
-    const twin = seen.find(
-      (other) =>
-        covers(other, read) &&
-        isBelow(entry.path, withoutLastSlash(other.path)) &&
-        [...methods].every((m) => other.methods.has(m)),
+    const denying = hosts.find(
+      (host) => covers(host, read) && methods.every((method) => denies(host.entry, kindOf(method.toUpperCase()))),
     );
-    if (twin !== undefined) {
-      const message = `the allow entry "${entry.id}" changes nothing: "${twin.id}" allows more`;
-      findings.push({ id: entry.id, by: twin.id, message });
+    if (denying !== undefined) never(`the host entry "${denying.entry.id}" denies before it`, denying.entry.id);
+    const host = read.reach === 'below' ? `a.${read.host}` : read.host;
+    const guard = denyingGuard(policy, host, 'GET');
+    if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
+    if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
+    for (const method of methods) {
+      const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
+      if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
     }
-    seen.push({ id: entry.id, ...read, path: entry.path, methods });
+    const twin = seen.find((other) => covers(other, read) && allowsMore(other.entry, entry));
+    if (twin !== undefined) {
+      const message = `the allow entry "${id}" changes nothing: "${twin.entry.id}" allows more`;
+      findings.push({ id, by: twin.entry.id, message });
+    }
+    seen.push({ entry, host: read.host, reach: read.reach });
   }
   return findings;
 }
 
-/** The guard rule that denies everything on a host. */
-function denyingGuard(policy: Policy, host: string): Verdict | undefined {
+/** Whether one allow entry has the path and the methods of another. */
+function allowsMore(outer: AllowEntry, inner: AllowEntry): boolean {
+  const methods = new Set(outer.methods.map((method) => method.toUpperCase()));
+  const hasMethods = inner.methods.every((method) => methods.has(method.toUpperCase()));
+  return hasMethods && isBelow(inner.path, withoutLastSlash(outer.path));
+}
+
+/** The guard rule that denies a method everywhere on a host. */
+function denyingGuard(policy: Policy, host: string, method: string): Verdict | undefined {
   const url = parseUrl(`https://${host}/`);
   if (url === undefined) return undefined;
-  const said = guardVerdict(policy, new Subject({ url, method: 'GET' }, NO_EVIDENCE, policy.tokens));
+  const said = guardVerdict(policy, new Subject({ url, method }, NO_EVIDENCE, policy.tokens));
   return said?.verdict === 'deny' ? said : undefined;
 }
 

@@ -13,7 +13,8 @@ export function evaluate(policy: Policy, request: Request, evidence: Evidence): 
   let flag: Verdict | undefined;
   let allow: Verdict | undefined;
   for (const layer of LAYERS) {
-    if (layer.step === 'default' && (flag ?? allow) !== undefined) break;
+    // A verified page stands above the default; a flag does not, because a write or an unvetted place may be denied.
+    if (layer.step === 'default' && allow !== undefined) break;
     const said = layer.ask(policy, subject);
     if (said === undefined) continue;
     if (said.verdict === 'deny') return said;

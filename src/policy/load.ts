@@ -11,6 +11,8 @@ import type {
   DefaultEntry,
   HostEntry,
   LicenseeDocument,
+  LookalikeData,
+  PlaceEntry,
   Profile,
   RuleEntry,
   ShippedPolicy,
@@ -23,9 +25,10 @@ import { compilePolicy, type Policy } from './policy.ts';
 const FILE_MAX_BYTES = 16 * 1024 * 1024;
 
 const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
+const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url);
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
 
-export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'defaults' | 'licensee' | 'cases';
+export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'places' | 'defaults' | 'licensee' | 'cases';
 
 export interface PolicyOptions {
   /** The licensee's own file. */
@@ -47,6 +50,14 @@ export function loadPolicy({ file, once, profile }: PolicyOptions = {}): Policy 
   return compilePolicy(mergeLicensee(readShipped(), licensee, profile));
 }
 
+type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;
+
+/** Hosts as they ship: by group, each with where it was taken from. */
+interface HostGroup extends Pick<HostEntry, 'verdict' | 'reads' | 'writes' | 'not_in' | 'note'> {
+  readonly id: string;
+  readonly sources: readonly { readonly source: string; readonly hosts: readonly HostText[] }[];
+}
+
 interface RulesFile {
   readonly ignored_query_names: string;
   readonly identifying_lists: readonly string[];
@@ -58,9 +69,11 @@ function readShipped(): ShippedPolicy {
   const { rules, ignored_query_names, identifying_lists } = read<RulesFile>('rules');
   const { decisions, profiles } = read<{ decisions: DefaultEntry[]; profiles: Profile[] }>('defaults');
   return {
-    hosts: read<{ hosts: HostEntry[] }>('hosts').hosts,
+    hosts: read<{ groups: HostGroup[] }>('hosts').groups.flatMap(hostsOf),
     rules,
     tokens: read<{ lists: Record<string, TokenList> }>('tokens').lists,
+    places: read<{ places: PlaceEntry[] }>('places').places,
+    lookalikes: readLookalikes(),
     pageTypes: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),
     categories: filteringTaxonomy.map(({ id, name, threat }) => ({ id, name, threat })),
     ignoredQueryNames: ignored_query_names,
@@ -68,6 +81,21 @@ function readShipped(): ShippedPolicy {
     defaults: decisions,
     profiles,
   };
+}
+
+/** The entries of a group; the id of each is its host, and the first of its paths. */
+function hostsOf({ id: group, sources, ...common }: HostGroup): HostEntry[] {
+  return sources
+    .flatMap(({ hosts }) => hosts)
+    .map((text) => {
+      const own = typeof text === 'string' ? { host: text } : text;
+      return { id: own.host.replace(/^(?:=|\*\.)/, '') + (own.paths?.[0] ?? ''), group, ...common, ...own };
+    });
+}
+
+function readLookalikes(): LookalikeData {
+  const { confusables, allowed } = JSON.parse(readFileSync(LOOKALIKES, 'utf8')) as LookalikeData;
+  return { confusables, allowed };
 }
 
 /**

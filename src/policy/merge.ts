@@ -9,6 +9,7 @@ import type {
   ShippedPolicy,
 } from './documents.ts';
 import { invalid } from './layers/layer.ts';
+import { licenseeWarnings } from './warnings.ts';
 
 /** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
 export function mergeLicensee(
@@ -17,32 +18,33 @@ export function mergeLicensee(
   profileName: string | undefined,
 ): PolicyDocument {
   const own = licensee ?? { format: 'pagegate-policy/1' };
-  const warnings: string[] = [];
   const profile = chooseProfile(shipped.profiles, own, profileName);
-  const hosts = override([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.hosts, 'host');
-  const rules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
+  const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
+  const allHosts = override(grouped, own.override?.hosts, 'host');
+  const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
   const disabled = new Set(own.disable ?? []);
-  assertKnown(disabled, [...hosts, ...rules]);
-  for (const rule of rules) {
-    if (disabled.has(rule.id) && rule.kind === 'guard') {
-      warnings.push(`The guard rule "${rule.id}" is disabled: nothing else catches what it is there for.`);
-    }
-  }
+  assertKnown(disabled, allHosts, allRules);
   for (const name of Object.keys(own.add?.tokens ?? {})) {
     if (Object.hasOwn(shipped.tokens, name))
       throw invalid(name, `The token list "${name}" ships; choose another name.`);
   }
   const { profiles: _profiles, ...kept } = shipped;
-  return {
+  const hosts = allHosts.filter(({ id, group }) => !disabled.has(id) && !disabled.has(`group:${group}`));
+  const merged = {
     ...kept,
-    hosts: hosts.filter((entry) => !disabled.has(entry.id)),
-    rules: rules.filter((entry) => !disabled.has(entry.id)),
+    hosts,
+    rules: allRules.filter((entry) => !disabled.has(entry.id)),
     pageTypes: overridePageTypes(shipped.pageTypes, own),
     tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
+    places: [...shipped.places, ...(own.add?.places ?? [])],
     profile,
     allow: own.allow ?? [],
+    excuses: own.excuse ?? [],
     addressExceptions: own.address_exceptions ?? [],
-    warnings,
+  };
+  return {
+    ...merged,
+    warnings: licenseeWarnings(shipped, { ...merged, disabledRules: allRules.filter(({ id }) => disabled.has(id)) }),
   };
 }
 
@@ -84,8 +86,24 @@ function withChange<T extends HostEntry | RuleEntry>(entry: T, change: Partial<T
   return merged as unknown as T;
 }
 
-function assertKnown(disabled: ReadonlySet<string>, entries: readonly { readonly id: string }[]): void {
-  const known = new Set(entries.map((entry) => entry.id));
+/** Gives all hosts of a group other verdicts. */
+function overrideGroups(
+  hosts: readonly HostEntry[],
+  changes: NonNullable<LicenseeDocument['override']>['groups'] = {},
+): HostEntry[] {
+  for (const name of Object.keys(changes)) {
+    if (!hosts.some(({ group }) => group === name))
+      throw invalid(name, `"override" names the group "${name}", which does not exist.`);
+  }
+  return hosts.map((entry) => {
+    const change = Object.hasOwn(changes, entry.group ?? '') ? changes[entry.group ?? ''] : undefined;
+    return change === undefined ? entry : withChange(entry, change);
+  });
+}
+
+function assertKnown(disabled: ReadonlySet<string>, hosts: readonly HostEntry[], rules: readonly RuleEntry[]): void {
+  const known = new Set([...hosts, ...rules].map((entry) => entry.id));
+  for (const { group } of hosts) known.add(`group:${group}`);
   for (const id of disabled) {
     if (!known.has(id)) throw invalid(id, `"disable" names "${id}", which does not exist.`);
   }

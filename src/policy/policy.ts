@@ -24,7 +24,7 @@ export interface Policy {
   readonly revision: string;
   readonly profile: string;
   readonly document: PolicyDocument;
-  readonly hosts: HostMap<HostPolicy>;
+  readonly hosts: HostMap<readonly HostPolicy[]>;
   readonly guards: readonly GuardRule[];
   readonly allow: HostMap<AllowPolicy[]>;
   readonly pages: PageLayer;

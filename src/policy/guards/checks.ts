@@ -1,12 +1,14 @@
 /** The checks that a guard rule can name, each made into one function of a request. */
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
+import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { SecretScanner } from '../secrets.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { contains, isIsatap, parseRange, type Range } from './addresses.ts';
-import { bySuffix, isConfusableIdn, isInvalidIdn, isSpecialName, isTunnelName } from './names.ts';
-import { hasNestedInternal } from './nested.ts';
+import { LookalikeNames } from './lookalikes.ts';
+import { bySuffix, isInvalidIdn, isSpecialName, isTunnelName, spelledAddresses } from './names.ts';
+import { hasNestedInternal } from './targets.ts';
 import { LENGTH_MAX } from './traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;
@@ -14,10 +16,12 @@ export type GuardCheck = (subject: Subject) => boolean;
 export interface GuardContext {
   readonly tokens: TokenIndex;
   readonly categories: PolicyDocument['categories'];
+  readonly lookalikes: PolicyDocument['lookalikes'];
+  readonly hosts: PolicyDocument['hosts'];
   /** The networks that the licensee excuses. */
   readonly exceptions: readonly Range[];
   /** Whether a URL inside a URL leads to an internal place. */
-  readonly isInternal: (url: CanonicalUrl) => boolean;
+  readonly isInternal: (url: CanonicalUrl, isBare: boolean) => boolean;
 }
 
 type Factory = (rule: RuleEntry, context: GuardContext) => GuardCheck;
@@ -60,25 +64,43 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   },
   host_name: (rule) => {
     const suffixes = bySuffix(rule.suffixes ?? []);
-    const singleLabel = rule.single_label ?? false;
-    return ({ host, url }) => url.hostKind === 'domain' && isSpecialName(host, singleLabel, suffixes);
+    const inside = bySuffix(rule.inside_suffixes ?? []);
+    const { single_label: singleLabel = false, unlisted = false } = rule;
+    // A top-level domain may be newer than the list: what is classified exists.
+    const isUnlisted = ({ host, evidence }: Subject): boolean =>
+      !evidence.found && (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.parentFound;
+    return (subject) =>
+      subject.url.hostKind === 'domain' &&
+      (isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject)));
+  },
+  spelled_address: (rule) => {
+    const ranges = (rule.ranges ?? []).map(parseRange);
+    return ({ host, url, evidence }) => {
+      // Three dots or hyphens at least; most hosts have fewer.
+      if (url.hostKind !== 'domain' || host.length < 9 || evidence.found) return false;
+      return spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address)));
+    };
   },
   port: (rule) => {
     const allowed = new Set<string | number>(rule.allowed ?? []);
     return ({ url }) => !allowed.has(url.port);
   },
   idn_invalid: () => (request) => isInvalidIdn(request.host),
-  idn_confusable: () => (request) => isConfusableIdn(request.host),
+  idn_confusable: (rule, { lookalikes, hosts }) => {
+    const names = new LookalikeNames(lookalikes, hosts, rule.groups ?? []);
+    return ({ host }) => names.isLookalike(host);
+  },
   dns_tunnel: (rule) => {
     const limits = {
       minRun: rule.min_run ?? 32,
       minRunDigits: rule.min_run_digits ?? 5,
       maxSubdomainLength: rule.max_subdomain_length ?? 120,
     };
-    return ({ host, url }) => url.hostKind === 'domain' && isTunnelName(host, limits);
+    // Somebody looked at a host that is itself classified; data does not travel to a fixed name.
+    return ({ host, url, evidence }) => url.hostKind === 'domain' && isTunnelName(host, limits) && !evidence.found;
   },
   secret: (rule, context) => {
-    const scanner = new SecretScanner(rule.tokens ?? []);
+    const scanner = new SecretScanner(rule.tokens ?? [], rule.forms ?? []);
     const names = context.tokens.ordinal(rule.names ?? '');
     return (subject) => {
       const { decodedPath, query } = subject.url;
@@ -91,8 +113,10 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       isInternal: context.isInternal,
       schemes: new Set(rule.schemes ?? []),
       maxUrls: rule.max_urls ?? 16,
+      tokens: context.tokens,
       names: context.tokens.ordinal(rule.names ?? ''),
       addressNames: context.tokens.ordinal(rule.address_names ?? rule.names ?? ''),
+      relays: context.tokens.ordinal(rule.relays ?? ''),
     };
     return (subject) => hasNestedInternal(subject, places);
   },

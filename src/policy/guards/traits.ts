@@ -28,7 +28,6 @@ const NEEDS: Readonly<Record<string, number>> = {
   idn_invalid: TRAIT.international,
   idn_confusable: TRAIT.international,
   parameter: TRAIT.query,
-  nested_internal: TRAIT.query,
 };
 
 export function needsOf(rule: RuleEntry): number {
@@ -45,12 +44,11 @@ export function needsOf(rule: RuleEntry): number {
 /** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
 export function traitsOf({ url, method }: Request): number {
   let traits: number = TRAIT.always;
-  if (url.query !== '' || url.queryMark >= 0 || url.path.includes(':')) traits |= TRAIT.query;
+  if (url.query !== '' || url.queryMark >= 0) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
   if (method !== 'GET') traits |= TRAIT.method;
   if (url.isPlain) return traits;
   if ((url.scheme !== 'http' && url.scheme !== 'https') || (url.port !== 80 && url.port !== 443)) traits |= TRAIT.place;
-  if (url.decodedPath.includes(':')) traits |= TRAIT.query;
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;

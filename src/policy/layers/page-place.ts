@@ -1,26 +1,21 @@
 /** The cheap look at a page's text: whether it can be the page that a request is on. */
-import { isPlainPath, queryMarkIn } from '../../domain/canonical-url.ts';
+import { isPlainPath } from '../../domain/canonical-url.ts';
 import { isPlainHost } from '../../domain/normalize.ts';
-import { foldPath } from '../url/paths.ts';
 
 /** Where a request goes, as the texts of pages are compared with it. */
 export class Place {
   readonly #host: string;
-  /** Folded. */
-  readonly #path: string;
-  /** The same up to where a query stands in the path; undefined where none does. */
-  readonly #shorter: string | undefined;
+  /** Folded, in every form. */
+  readonly #paths: readonly string[];
   /** How most pages of the host begin. */
   readonly #origin: string;
   /** The text that was looked at last, and where in it the origin stands next: pages lie one behind the other in one text. */
   #text = '';
   #originAt = -1;
 
-  constructor(host: string, decodedPath: string) {
+  constructor(host: string, paths: readonly string[]) {
     this.#host = host;
-    this.#path = foldPath(decodedPath);
-    const mark = queryMarkIn(decodedPath);
-    this.#shorter = mark < 0 ? undefined : foldPath(decodedPath.slice(0, mark));
+    this.#paths = paths;
     this.#origin = `https://${host}`;
   }
 
@@ -36,8 +31,8 @@ export class Place {
       hostEnd = hostEndOf(text, schemeEnd, end, this.#host);
       if (hostEnd < 0) return !isOtherPlainHost(text, schemeEnd, end);
     }
-    if (mayBePath(text, hostEnd, end, this.#path)) return true;
-    return this.#shorter !== undefined && mayBePath(text, hostEnd, end, this.#shorter);
+    for (let at = 0; at < this.#paths.length; at++) if (mayBePath(text, hostEnd, end, this.#paths[at]!)) return true;
+    return false;
   }
 
   /** Whether the origin is known to stand there. One search finds the next: comparing character by character takes longer. */

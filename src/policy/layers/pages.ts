@@ -5,7 +5,7 @@ import type { PageEvidence, Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';
-import { dropExtension, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
+import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
 import { nameEnd } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -24,8 +24,18 @@ interface PageMatch {
 
 const RANK = { deny: 2, flag: 1, allow: 0 } as const;
 
+/** Whether a URL is on a page; `maybe` where a parameter that it alone has can make another page of it. */
+type OnPage = 'yes' | 'maybe' | 'no';
+
+interface PageType {
+  readonly verdict: Verdict;
+  /** Where it is not certain that a URL is on such a page. */
+  readonly uncertain: Verdict;
+  readonly order: number;
+}
+
 export class PageLayer {
-  readonly #types: ReadonlyMap<string, { readonly verdict: Verdict; readonly order: number }>;
+  readonly #types: ReadonlyMap<string, PageType>;
   readonly #tokens: TokenIndex;
   /** For each token list whether its words identify what a page is for. */
   readonly #identifying: Uint8Array;
@@ -37,7 +47,11 @@ export class PageLayer {
     this.#types = new Map(
       pageTypes.map(({ type, verdict, note }, order) => [
         type,
-        { verdict: verdictOf(verdict, 'page_type_db', type, note), order },
+        {
+          verdict: verdictOf(verdict, 'page_type_db', type, note),
+          uncertain: verdictOf('flag', 'page_type_db', type, note),
+          order,
+        },
       ]),
     );
     this.#tokens = tokens;
@@ -50,7 +64,7 @@ export class PageLayer {
   match(subject: Subject): PageMatch | undefined {
     let place: Place | undefined;
     const mayMatter = (text: string, start: number, end: number): boolean => {
-      place ??= new Place(subject.host, subject.url.decodedPath);
+      place ??= new Place(subject.host, subject.paths);
       return place.mayBeOn(text, start, end);
     };
     const pages = subject.evidence.pages(mayMatter);
@@ -69,28 +83,25 @@ export class PageLayer {
     if (type === undefined) return undefined;
     const url = parseUrl(text);
     if (url === undefined || comparableHost(url.host) !== subject.host) return undefined;
-    const isMatch = type.verdict.verdict === 'allow' ? this.#isAllowed(subject, url) : this.#isOnPage(subject, url);
-    return isMatch ? { ...type, url: text, length: url.path.length } : undefined;
+    const isAllowed = type.verdict.verdict === 'allow';
+    const onPage = isAllowed ? this.#isAllowed(subject, url) : this.#isOnPage(subject, url);
+    if (onPage === 'no') return undefined;
+    const verdict = onPage === 'maybe' ? type.uncertain : type.verdict;
+    return { verdict, order: type.order, url: text, length: url.path.length };
   }
 
-  /** Whether a URL is on a page of a type that is not allowed, or below it; also where a query that stands in the path is one. */
-  #isOnPage(subject: Subject, page: CanonicalUrl): boolean {
-    const { decodedPath, queryMark } = subject.url;
-    if (this.#isOnPageAt(subject, page, foldPath(decodedPath))) return true;
-    return queryMark >= 0 && this.#isOnPageAt(subject, page, foldPath(decodedPath.slice(0, queryMark)));
-  }
-
-  /** The same for a folded path. */
-  #isOnPageAt(subject: Subject, page: CanonicalUrl, path: string): boolean {
+  /** Whether a URL is on a page of a type that is not allowed, or below it. */
+  #isOnPage(subject: Subject, page: CanonicalUrl): OnPage {
     const pagePath = foldPath(page.decodedPath);
     const folder = foldIndex(pagePath);
     const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
-    if (route !== '' && !isOnRoute(subject.url, route)) return false;
-    const isSame = isSamePage(path, pagePath, folder);
+    if (route !== '' && !isOnRoute(subject.url, route)) return 'no';
+    const isSame = subject.paths.some((path) => isSamePage(path, pagePath, folder));
     const identifying = this.#identifyingQuery(page, pagePath);
-    if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying);
-    if (pagePath !== '' && isBelow(path, pagePath)) return true;
-    return isSame && (folder !== '' || route !== '' || !this.#identifiesPage(subject.parameters));
+    if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying) ? 'yes' : 'no';
+    if (pagePath !== '' && subject.paths.some((path) => isBelow(path, pagePath))) return 'yes';
+    if (!isSame) return 'no';
+    return folder === '' && route === '' && this.#identifiesPage(subject.parameters) ? 'maybe' : 'yes';
   }
 
   /** Whether a parameter with a value can tell one page from another. */
@@ -99,10 +110,10 @@ export class PageLayer {
   }
 
   /** Whether a URL is exactly a page that is allowed to be read. */
-  #isAllowed({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): boolean {
-    if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return false;
+  #isAllowed({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
+    if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
     const identifying = this.#identifyingQuery(page, foldPath(page.decodedPath));
-    return identifying === undefined || hasAll(ownParameters, identifying);
+    return identifying === undefined || hasAll(ownParameters, identifying) ? 'yes' : 'no';
   }
 
   /** The parameters that say which page it is, where the path does not: `/index.php?page=login`. */
@@ -153,8 +164,7 @@ function isSamePage(path: string, pagePath: string, folder: string): boolean {
 /** Whether a URL's fragment is a route, folded, that a page's own code follows, or one below it. */
 function isOnRoute(url: CanonicalUrl, route: string): boolean {
   const own = looseRoute(url);
-  const mark = queryMarkIn(own);
-  return isBelow(foldPath(own), route) || (mark > 0 && isBelow(foldPath(own.slice(0, mark)), route));
+  return foldedPaths(own, queryMarkIn(own)).some((path) => isBelow(path, route));
 }
 
 /** Whether the parameters hold every one that is wanted; what else there is does not matter. */

@@ -1,16 +1,20 @@
 /** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import type { Condition, PolicyDocument, RuleEntry } from '../documents.ts';
+import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import type { Verdict } from '../types.ts';
-import { countingContexts, POSITION } from '../url/contexts.ts';
+import { CONTEXT } from '../url/contexts.ts';
 import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
+import type { HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
-import { beginsQuery, nameEnd, staticDot, withoutDots } from '../url/segments.ts';
+import { compilePlaces, type PlaceTemplate } from '../url/places.ts';
+import { nameEnd, withoutDots, withoutEmptyEnd } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
+import { isPath, listsOfValue, nameStop } from '../url/values.ts';
 import { Words } from '../url/words.ts';
 import { type Ask, firstMatch, invalid, strictestFirst, verdictOf } from './layer.ts';
 import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
+import { ConditionTable, type ParameterCondition } from './pattern-conditions.ts';
 
 interface PatternRule {
   readonly verdict: Verdict;
@@ -18,70 +22,23 @@ interface PatternRule {
   readonly entry: RuleEntry;
 }
 
-/** What a rule asks of a word in the path; -1 where it asks for no list. */
-interface SegmentCondition {
-  readonly rule: number;
-  readonly mask: number;
-  readonly also: number;
-  readonly alsoMask: number;
-  readonly hostLabel: number;
-}
-
-/** What a rule asks of the host's first label: the contexts of the path in which it counts. */
-interface HostCondition {
-  readonly rule: number;
-  readonly contexts: number;
-}
-
-/** What a rule asks of a query parameter; -1 where any value will do. */
-interface ParameterCondition {
-  readonly rule: number;
-  readonly value: number;
-  readonly minValueLength: number;
-}
-
-/** For each token list what rules ask of it, by where it stands. */
-class ConditionTable {
-  readonly segment: (SegmentCondition[] | undefined)[] = [];
-  readonly host: (HostCondition[] | undefined)[] = [];
-  readonly parameter: (ParameterCondition[] | undefined)[] = [];
-  readonly file: (number[] | undefined)[] = [];
-  readonly extension: (number[] | undefined)[] = [];
-  /** For each token list whether a condition asks for it in a path. */
-  readonly inPath: Uint8Array;
-  readonly #tokens: TokenIndex;
-
-  constructor(tokens: TokenIndex) {
-    this.#tokens = tokens;
-    this.inPath = new Uint8Array(tokens.names.length);
-  }
-
-  add(rule: number, condition: Condition): void {
-    const list = (name: string | undefined): number => (name === undefined ? -1 : this.#tokens.ordinal(name));
-    const contexts = countingContexts(condition.not_in ?? [], condition.even_in ?? []);
-    const segment = list(condition.segment);
-    const also = list(condition.also);
-    const hostLabel = list(condition.host_label);
-    if (segment >= 0) {
-      const mask = contexts << POSITION[condition.at ?? 'any'];
-      push(this.segment, segment, { rule, mask, also, alsoMask: contexts << POSITION.any, hostLabel });
-      this.inPath[segment] = 1;
-      if (also >= 0) this.inPath[also] = 1;
-    } else if (hostLabel >= 0) push(this.host, hostLabel, { rule, contexts });
-    const minValueLength = condition.min_value_length ?? 0;
-    const parameter = { rule, value: list(condition.query_value), minValueLength };
-    push(this.parameter, list(condition.query_name ?? condition.query_flag), parameter);
-    push(this.file, list(condition.file), rule);
-    push(this.extension, list(condition.extension), rule);
-  }
-}
-
-function push<T>(table: (T[] | undefined)[], list: number, value: T): void {
-  if (list < 0) return;
-  const values = table[list] ?? [];
-  table[list] = values;
-  values.push(value);
-}
+/** Token lists of query parameters with a sense of their own, by their names in the policy. */
+const PARAMETER_LISTS = {
+  /** They hold a title: only one of a wiki's own pages, with a colon, names what the page is for. */
+  title: 'title_name',
+  /** They hold the path of a page on the root or its index file, and are a search elsewhere. */
+  path: 'path_name',
+  /** They name a controller, on the root or its index file. */
+  controller: 'controller_name',
+  /** They may hold the id of a program. */
+  programId: 'program_id_name',
+  /** A file that stands for its folder. */
+  index: 'index',
+  /** A page on which parameters are words to search for. */
+  search: 'search_page',
+  /** Pages that a company has for everybody; they excuse on hosts that are denied as a whole. */
+  open: 'open_page',
+} as const;
 
 export class PatternLayer {
   readonly #rules: readonly PatternRule[];
@@ -89,15 +46,15 @@ export class PatternLayer {
   readonly #table: ConditionTable;
   readonly #tokens: TokenIndex;
   readonly #words: Words;
-  readonly #lists: Readonly<Record<'titleName' | 'pathName' | 'controllerName' | 'index', number>>;
+  readonly #places: HostMap<readonly PlaceTemplate[]>;
+  readonly #lists: Readonly<Record<keyof typeof PARAMETER_LISTS, number>>;
   /** For each rule whether one of its conditions holds. */
   readonly #hits: Uint8Array;
   #hasHits = false;
 
   /** @throws PagegateError policy_invalid */
   constructor(document: PolicyDocument, tokens: TokenIndex) {
-    const list = (name: string): number => tokens.ordinal(name);
-    this.#rules = strictestFirst(compileRules(document.rules));
+    this.#rules = strictestFirst(compileRules(document.rules, tokens));
     this.#checks = this.#rules.filter((rule) => rule.check !== undefined);
     this.#tokens = tokens;
     this.#table = new ConditionTable(tokens);
@@ -105,21 +62,11 @@ export class PatternLayer {
       for (const condition of entry.when ?? []) this.#table.add(at, condition);
     }
     this.#hits = new Uint8Array(this.#rules.length);
-    this.#lists = {
-      titleName: list('title_name'),
-      pathName: list('path_name'),
-      controllerName: list('controller_name'),
-      index: list('index'),
-    };
-    const places = {
-      reading: list('reading'),
-      workingPlace: list('working_place'),
-      topicPlace: list('topic_place'),
-      titleOpener: list('title_opener'),
-      sourceTree: list('source_tree'),
-      index: list('index'),
-    };
-    this.#words = new Words(tokens, places, this.#table.inPath);
+    this.#places = compilePlaces(document.places);
+    const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
+    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
+    this.#table.inPath[this.#lists.open] = 1;
+    this.#words = new Words(tokens, this.#table.inPath);
   }
 
   /** The first rule that matches, deny before flag; on a page verified as good, by what stands behind its path alone. */
@@ -129,7 +76,7 @@ export class PatternLayer {
       if (url.query === '' && url.fragment === '') return undefined;
       this.#readBeyondPath(subject);
     } else this.#read(subject);
-    this.#hitWords();
+    this.#hitSegments();
     const rules = this.#hasHits ? this.#rules : this.#checks;
     const isHit = (rule: PatternRule, at: number): boolean =>
       (this.#hasHits && this.#hits[at] === 1) || rule.check?.(subject) === true;
@@ -140,39 +87,57 @@ export class PatternLayer {
     return verdict;
   }
 
+  /**
+   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter. The
+   * host does not speak for itself where it is `listed`.
+   */
+  contextOf({ host, url }: Subject, listed: string): number {
+    if (host !== listed) this.#words.readHost(host);
+    this.#words.readPath(url.decodedPath, this.#places.find(host));
+    const isOpen = this.#words.hasMet(this.#lists.open);
+    const context = Math.max(this.#words.context, isOpen ? CONTEXT.reading : CONTEXT.none);
+    this.#words.clear();
+    return context;
+  }
+
   #read(subject: Subject): void {
-    const { url } = subject;
-    this.#words.readHost(subject.host);
-    this.#readPath(url);
-    const route = fragmentRoute(url);
-    if (route !== undefined) this.#words.readPath(route);
+    const { url, host } = subject;
+    this.#words.readHost(host);
+    this.#readPath(url, this.#places.find(host));
+    this.#hitHost(url);
+    this.#readRoute(url);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 
   #readBeyondPath(subject: Subject): void {
-    const { url } = subject;
-    const route = fragmentRoute(url);
-    if (route !== undefined) {
-      this.#words.readHost(subject.host);
-      this.#words.readPath(url.decodedPath);
+    const { url, host } = subject;
+    if (url.fragment !== '') {
+      this.#words.readHost(host);
+      this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
-      this.#words.readPath(route);
+      this.#readRoute(url);
     }
     this.#readParameters(subject, subject.ownParameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 
   /** Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. */
-  #readPath(url: CanonicalUrl): void {
+  #readPath(url: CanonicalUrl, places: readonly PlaceTemplate[] | undefined): void {
     const words = this.#words;
     const shorter = shorterPath(url);
     if (shorter !== undefined) {
-      words.readPathApart(shorter);
+      words.readPathApart(shorter, places);
       this.#readFile(shorter, words.lastStart, words.lastEnd);
     }
-    words.readPath(url.decodedPath);
+    words.readPath(url.decodedPath, places);
     this.#readFile(url.decodedPath, words.lastStart, words.lastEnd);
+  }
+
+  /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
+  #readRoute(url: CanonicalUrl): void {
+    const route = fragmentRoute(url);
+    if (route !== undefined) this.#words.readPathApart(route);
   }
 
   #hit(rule: number): void {
@@ -180,19 +145,25 @@ export class PatternLayer {
     this.#hasHits = true;
   }
 
-  /** Marks the rules whose conditions on words of path and host hold. */
-  #hitWords(): void {
-    const { bits, touched, touchedCount, hostLists, context } = this.#words;
+  /** Marks the rules whose conditions on words of the path hold. */
+  #hitSegments(): void {
+    const { tables, touched, touchedCount, hostLists } = this.#words;
     for (let at = 0; at < touchedCount; at++) {
       const list = touched[at]!;
-      for (const { rule, mask, also, alsoMask, hostLabel } of this.#table.segment[list] ?? []) {
-        if ((bits[list]! & mask) === 0 || (also >= 0 && (bits[also]! & alsoMask) === 0)) continue;
+      for (const { rule, table, mask, also, alsoMask, hostLabel } of this.#table.segment[list] ?? []) {
+        if ((tables[table][list]! & mask) === 0) continue;
+        if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) continue;
         if (hostLabel < 0 || hostLists.includes(hostLabel)) this.#hit(rule);
       }
     }
+  }
+
+  /** Marks the rules whose conditions on the host's first label hold. */
+  #hitHost(url: CanonicalUrl): void {
+    const { hostLists, context } = this.#words;
     for (let at = 0; at < hostLists.length; at++) {
-      for (const { rule, contexts } of this.#table.host[hostLists[at]!] ?? []) {
-        if ((contexts & (1 << context)) !== 0) this.#hit(rule);
+      for (const { rule, contexts, isRoot } of this.#table.host[hostLists[at]!] ?? []) {
+        if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
       }
     }
   }
@@ -208,69 +179,66 @@ export class PatternLayer {
   #readFileName(path: string, start: number, stop: number): void {
     const dot = path.lastIndexOf('.', stop - 1);
     if (dot < start) return;
+    const context = 1 << this.#words.lastContext;
     const files = this.#tokens.find(path, start, stop);
     const extensions = dot > start ? this.#tokens.find(path, dot + 1, stop) : files;
-    for (const list of files) for (const rule of this.#table.file[list] ?? []) this.#hit(rule);
-    for (const list of extensions) for (const rule of this.#table.extension[list] ?? []) this.#hit(rule);
+    for (const list of files) {
+      for (const { rule, contexts } of this.#table.file[list] ?? []) if ((contexts & context) !== 0) this.#hit(rule);
+    }
+    for (const list of extensions) {
+      for (const { rule, contexts } of this.#table.extension[list] ?? [])
+        if ((contexts & context) !== 0) this.#hit(rule);
+    }
   }
 
   /** Whether a URL is the root, or the index file of the root. */
   #isFrontPage(url: CanonicalUrl): boolean {
-    const path = pathBeforeQuery(url) ?? url.decodedPath;
-    if (path.length <= 1) return true;
+    const path = withoutEmptyEnd(pathBeforeQuery(url) ?? url.decodedPath);
+    if (path === '') return true;
     const stop = nameEnd(path, 1, path.length);
     return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);
   }
 
+  /** Whether parameters are words to search for. */
+  #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
+    const path = withoutEmptyEnd(decodedPath);
+    const start = path.lastIndexOf('/') + 1;
+    return this.#tokens.find(path, start, nameEnd(path, start, path.length)).includes(this.#lists.search);
+  }
+
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
+    if (parameters.length === 0) return;
+    const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (const { value, lists } of parameters) {
-      if (lists.length === 0 || (lists.includes(this.#lists.titleName) && !value.includes(':'))) continue;
-      if (lists.includes(this.#lists.pathName) && isPath(value) && this.#isFrontPage(url))
-        this.#words.readPathApart(value);
+      if (lists.length === 0) continue;
+      const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
+      const context = isTitle ? CONTEXT.title : around;
+      if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);
       for (const list of lists) {
         const conditions = this.#table.parameter[list];
-        if (conditions === undefined || (list === this.#lists.controllerName && !this.#isFrontPage(url))) continue;
-        this.#readParameter(conditions, value);
+        if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
+        this.#readParameter(conditions, value, 1 << context, lists.includes(this.#lists.programId));
       }
     }
   }
 
-  #readParameter(conditions: readonly ParameterCondition[], value: string): void {
+  #readParameter(conditions: readonly ParameterCondition[], value: string, context: number, mayBeId: boolean): void {
     let lists: readonly number[] | undefined;
     for (const condition of conditions) {
       if (this.#hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
+      if ((condition.contexts & context) === 0) continue;
       if (condition.value >= 0) {
-        lists ??= this.#listsOfValue(value);
+        lists ??= listsOfValue(value, this.#tokens, mayBeId);
         if (!lists.includes(condition.value)) continue;
       }
       this.#hit(condition.rule);
     }
   }
-
-  /** Token lists that a value, or one of its parts between slashes, colons and dots, is in. */
-  #listsOfValue(value: string): readonly number[] {
-    const whole = this.#tokens.find(value, 0, nameEnd(value, 0, value.length));
-    if (isProgramName(value)) return whole;
-    const fileDot = staticDot(value);
-    let all: Set<number> | undefined;
-    for (let start = 0, at = 0; at <= value.length; at++) {
-      if (at < value.length && (at === fileDot || !isSeparator(value, at))) continue;
-      if (at > start && at - start < value.length) {
-        const part = this.#tokens.find(value, start, at);
-        if (part.length > 0) {
-          all ??= new Set(whole);
-          for (const list of part) all.add(list);
-        }
-      }
-      start = at + 1;
-    }
-    return all === undefined ? whole : [...all];
-  }
 }
 
 export const patternVerdict: Ask = ({ patterns }, subject, all) => patterns.ask(subject, all);
 
-function compileRules(rules: readonly RuleEntry[]): PatternRule[] {
+function compileRules(rules: readonly RuleEntry[], tokens: TokenIndex): PatternRule[] {
   return rules
     .filter((entry) => entry.kind === 'pattern')
     .map((entry) => {
@@ -279,31 +247,6 @@ function compileRules(rules: readonly RuleEntry[]): PatternRule[] {
       if (check !== undefined && factory === undefined)
         throw invalid(id, `The pattern rule "${id}" names no check that exists.`);
       if (when.length === 0 && factory === undefined) throw invalid(id, `The rule "${id}" can never match.`);
-      return { entry, verdict: verdictOf(verdict, 'rules', id, note), check: factory?.(entry) };
+      return { entry, verdict: verdictOf(verdict, 'rules', id, note), check: factory?.(entry, tokens) };
     });
-}
-
-/** Whether a value can be nothing but a path of the same site: `user/login`, but not `either/or of two`, nor an address. */
-function isPath(value: string): boolean {
-  return value.includes('/') && !/[\s:.]/.test(value);
-}
-
-/** Whether a value is the name of a program as app stores write it, a domain read backwards: `com.example.settings`. */
-function isProgramName(value: string): boolean {
-  return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/.test(value);
-}
-
-/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
-function isSeparator(value: string, at: number): boolean {
-  if (beginsQuery(value, at, value.length)) return true;
-  const code = value.charCodeAt(at);
-  return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
-}
-
-/** Where a segment's parameters begin. */
-function nameStop(path: string, start: number, end: number): number {
-  for (let at = start; at < end; at++) {
-    if (path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end)) return at;
-  }
-  return end;
 }

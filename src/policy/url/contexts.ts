@@ -3,47 +3,49 @@
  * context. A condition is a mask of such bits, so that one `&` tells whether it holds.
  */
 
-/** Every segment has one context. Of those that could be said of it, the last one here counts. */
-const CONTEXTS = [
-  'none',
+/** Every word of path, route and query has one context. Of those that could be said of it, the last one here counts. */
+export const CONTEXT = {
+  none: 0,
   /** Below a word that announces reading matter where things are done, too (`/support/…`). */
-  'reading',
+  reading: 1,
   /** Below a word that announces reading matter and nothing else (`/docs/…`). */
-  'documentation',
-  /** Below a word under which every word is a topic (`/commands/…`), and the same below the two before. */
-  'topic',
-  'reading_topic',
-  'documentation_topic',
-  /** The one segment behind `/wiki/`, `/tag/` and the like. */
-  'title',
+  documentation: 2,
+  /** Below a word under which every word is a topic (`/reference/…`), or before a text: a sentence, or a word for one (`…/privacy-policy`). */
+  topic: 3,
+  /** A name that somebody chose: behind `/wiki/`, `/tag/` and the like, of a package or a repository, or a word to search for. */
+  title: 4,
   /** A file of a source tree (`/blob/main/…`). */
-  'source',
-] as const;
+  source: 5,
+} as const;
 
-type Context = (typeof CONTEXTS)[number];
+export type ContextName = Exclude<keyof typeof CONTEXT, 'none'>;
 
-/** What a policy calls contexts; documentation is reading matter, too. */
-const NAMED = {
-  reading: ['reading', 'documentation', 'reading_topic', 'documentation_topic'],
-  documentation: ['documentation', 'documentation_topic'],
-  topic: ['topic', 'reading_topic', 'documentation_topic'],
-  title: ['title'],
-  source: ['source'],
-} as const satisfies Readonly<Record<string, readonly Context[]>>;
+/** How many bits each position has. */
+const WIDTH = 6;
+const ALL = (1 << WIDTH) - 1;
 
-export type ContextName = keyof typeof NAMED;
+/** Where a word stands: which of two tables has it, and its first bit there. */
+export const POSITION = {
+  any: { table: 0, shift: 0 },
+  first: { table: 0, shift: WIDTH },
+  last: { table: 0, shift: 2 * WIDTH },
+  /** Right before a number or a key that ends the path. */
+  before_id: { table: 1, shift: 0 },
+  /** At the end of the path, right behind a number or a key. */
+  after_id: { table: 1, shift: WIDTH },
+  /** The first or the last word of a program's name (`deleteItem.do`). */
+  part: { table: 1, shift: 2 * WIDTH },
+  /** The one segment of the path. */
+  only: { table: 1, shift: 3 * WIDTH },
+} as const;
 
-/** The position of a context among its kind. */
-export const CONTEXT: Readonly<Record<Context, number>> = Object.freeze(
-  Object.fromEntries(CONTEXTS.map((name, at) => [name, at])) as Record<Context, number>,
-);
-
-/** Where in the path a word stands; the first bit of each. */
-export const POSITION = { any: 0, first: 8, last: 16, before_id: 24 } as const;
-
-/** The contexts in which a condition counts, as bits: all but titles, source files and those it names; `evenIn` puts back. */
+/**
+ * The contexts in which a condition counts, as bits: all but titles, source files and those it names with everything that is more so;
+ * `evenIn` puts back.
+ */
 export function countingContexts(notIn: readonly ContextName[], evenIn: readonly ContextName[]): number {
-  const bits = (names: readonly ContextName[]): number =>
-    names.flatMap((name) => NAMED[name]).reduce((mask, context) => mask | (1 << CONTEXT[context]), 0);
-  return 0xff & ~(bits([...notIn, 'title', 'source']) & ~bits(evenIn));
+  let bits = ALL;
+  for (const name of [...notIn, 'title'] as const) bits &= (1 << CONTEXT[name]) - 1;
+  for (const name of evenIn) bits |= 1 << CONTEXT[name];
+  return bits;
 }

@@ -14,6 +14,8 @@ export function comparableHost(host: string): string {
 /** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
 export type HostReach = 'exact' | 'suffix' | 'below';
 
+const NONE: readonly never[] = Object.freeze([]);
+
 type Reaches<T> = { [reach in HostReach]?: T };
 
 export class HostMap<T> {
@@ -36,26 +38,28 @@ export class HostMap<T> {
     return this.#marks[markOf(text, start)] === 0 ? undefined : this.#map.get(text.slice(start));
   }
 
-  /** The entry for a host in canonical form. */
+  /** The nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
-    if (this.#map.size === 0) return undefined;
-    const own = this.#at(host, 0);
-    if (own?.exact !== undefined || own?.suffix !== undefined) return own.exact ?? own.suffix;
-    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.#at(host, dot + 1);
-      if (parent?.below !== undefined || parent?.suffix !== undefined) return parent.below ?? parent.suffix;
-    }
-    return undefined;
+    return this.all(host)[0];
   }
 
   /** Every entry for a host, the nearest first. */
-  *all(host: string): IterableIterator<T> {
+  all(host: string): readonly T[] {
+    let found: T[] | undefined;
+    const add = (...entries: (T | undefined)[]): void => {
+      for (const entry of entries) {
+        if (entry === undefined) continue;
+        found ??= [];
+        found.push(entry);
+      }
+    };
     const own = this.#at(host, 0);
-    for (const entry of [own?.exact, own?.suffix]) if (entry !== undefined) yield entry;
+    if (own !== undefined) add(own.exact, own.suffix);
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
       const parent = this.#at(host, dot + 1);
-      for (const entry of [parent?.below, parent?.suffix]) if (entry !== undefined) yield entry;
+      if (parent !== undefined) add(parent.below, parent.suffix);
     }
+    return found ?? NONE;
   }
 
   get isEmpty(): boolean {

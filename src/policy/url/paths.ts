@@ -1,5 +1,5 @@
 /** Paths, as they are compared with each other. */
-import { nameEnd } from './segments.ts';
+import { nameEnd, withoutSigns } from './segments.ts';
 
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
 
@@ -13,6 +13,19 @@ export function foldPath(decodedPath: string): string {
   if (hasFoldedEnds(path)) path = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment).join('/');
   if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
   return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/**
+ * The folded forms of a path in which some server or other reads it: as it stands, up to a query that stands in it (`queryMark`, -1 where
+ * none does), and without signs at its end, which links in running text collect.
+ */
+export function foldedPaths(decodedPath: string, queryMark: number): readonly string[] {
+  const whole = foldPath(decodedPath);
+  const paths = [whole];
+  if (queryMark >= 0) paths.push(foldPath(decodedPath.slice(0, queryMark)));
+  const bare = withoutSigns(whole);
+  if (bare.length < whole.length) paths.push(bare);
+  return paths;
 }
 
 /** Whether a segment has parameters, or may end in what is folded away. A dot within a name is the ordinary case, and none. */

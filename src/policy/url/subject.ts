@@ -1,10 +1,12 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { type Address, parseAddress } from '../guards/addresses.ts';
+import { encodedTargets } from '../guards/encoded.ts';
 import type { Evidence, Request } from '../types.ts';
 import { fragmentQuery, queryInPath } from './hidden-parts.ts';
 import { comparableHost } from './host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
+import { foldedPaths } from './paths.ts';
 import type { TokenIndex } from './tokens.ts';
 
 export class Subject implements Request {
@@ -18,8 +20,10 @@ export class Subject implements Request {
   /** Whether the request is on a page verified as good to read, so that its path says no more; set by the layer that finds out. */
   isOnReadablePage = false;
   readonly #tokens: TokenIndex;
+  #paths: readonly string[] | undefined;
   #parameters: readonly Parameter[] | undefined;
   #ownParameters: readonly Parameter[] | undefined;
+  #encodedTargets: readonly string[] | undefined;
 
   constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
     this.url = url;
@@ -35,6 +39,12 @@ export class Subject implements Request {
     return this.url.hostKind === 'domain' ? undefined : parseAddress(this.url.host);
   }
 
+  /** The folded forms of the path, see {@link foldedPaths}. */
+  get paths(): readonly string[] {
+    this.#paths ??= foldedPaths(this.url.decodedPath, this.url.queryMark);
+    return this.#paths;
+  }
+
   /** Parameters of the query. */
   get ownParameters(): readonly Parameter[] {
     this.#ownParameters ??= parametersOf(this.url.query, this.#tokens);
@@ -48,6 +58,14 @@ export class Subject implements Request {
       this.#parameters = inPath.length === 0 ? this.ownParameters : [...inPath, ...this.ownParameters];
     }
     return this.#parameters;
+  }
+
+  /** URLs that stand encoded in path or query, decoded. */
+  get encodedTargets(): readonly string[] {
+    this.#encodedTargets ??= encodedTargets(
+      this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`,
+    );
+    return this.#encodedTargets;
   }
 
   /** Parameters of a route in the fragment. */
