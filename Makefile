@@ -7,7 +7,7 @@ SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist test-integrations clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ eval: install ## what share of labelled real pages the shipped rules judge right
 fuzz: install ## mutate URLs for half a minute: no crash, one verdict for every spelling
 	$(NODE) tools/fuzz/fuzz.ts
 
-chaos: install ## kill random processes of a real server under load, 200 times
+chaos: install ## kill, stop and starve a real server under load, and lose its power: 1,000 rounds
 	$(NODE) tools/chaos/metering.ts
 
 chaos-refresh: install ## kill a refresh at 100 random moments
@@ -66,10 +66,13 @@ chaos-refresh: install ## kill a refresh at 100 random moments
 soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 	$(NODE) tools/chaos/soak.ts
 
-dist: install ## a tarball that runs on an offline host
+dist: install ## a tarball that runs on an offline host, and the packages of the guard
 	$(NODE) tools/dist/make-dist.ts
 
-test-integrations: install ## Squid and nginx from Debian's packages, for real (installs them when root)
+differential: install ## local verdicts of the guard beside the server's: all labelled pages, a million generated URLs
+	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local.test.ts --testTimeout 3600000 --hookTimeout 3600000
+
+test-integrations: install ## Squid, nginx and Chromium from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
 	$(VITEST) run --config test/integrations/vitest.config.ts
 

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** Only what hangs is to run into these: a busy machine may be twenty times slower than an idle one. */
-const PATIENCE_MS = 600_000;
+const TIMEOUT_MS = 600_000;
 
 export default defineConfig({
   test: {
@@ -10,8 +10,8 @@ export default defineConfig({
     setupFiles: ['./test/support/seed.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: PATIENCE_MS,
-    hookTimeout: PATIENCE_MS,
+    testTimeout: TIMEOUT_MS,
+    hookTimeout: TIMEOUT_MS,
     expect: { poll: { timeout: 120_000 } },
     reporters: ['default', './test/plain-summary.ts'],
   },

@@ -74,11 +74,8 @@ export interface BenchInstallation {
 }
 
 /** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
-export async function createBenchInstallation(
-  workers: number,
-  durability: 'full' | 'relaxed',
-): Promise<BenchInstallation> {
-  const installation = await ServedInstallation.create({ workers, durability, records: RECORDS });
+export async function createBenchInstallation(workers: number): Promise<BenchInstallation> {
+  const installation = await ServedInstallation.create({ workers, records: RECORDS });
   return { installation, key: installation.createAccount('bench', 1_000_000_000_000) };
 }
 
@@ -105,7 +102,7 @@ export class ForkedServer<Mode extends string> implements Target {
 
   /** Resolves with what the server says once it listens. */
   async start<T>(): Promise<T> {
-    this.#place = await createBenchInstallation(1, 'full');
+    this.#place = await createBenchInstallation(1);
     this.port = await freePort();
     const { configFile } = this.#place.installation;
     this.#child = fork(this.#program.pathname, [String(this.port), this.mode, configFile]);

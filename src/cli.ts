@@ -1,7 +1,7 @@
 /** The program `pagegate`: one line for each command. */
 import { Command, CommanderError } from 'commander';
-import { printableLines, reportFailure } from './commands/output.ts';
-import { flushOut, guardStreams, writeOut } from './commands/streams.ts';
+import { printableLines, reportFailure } from './commands/shared/output.ts';
+import { flushOut, guardStreams, writeOut } from './commands/shared/streams.ts';
 import { EXIT, PagegateError } from './errors.ts';
 import { PROGRAM_VERSION } from './version.ts';
 

@@ -30,9 +30,10 @@ interface ErrorEntry {
 /** Checks a table of errors without widening its keys. */
 const table = <K extends string>(entries: Record<K, ErrorEntry>): Readonly<Record<K, ErrorEntry>> => entries;
 
-// Keep each group sorted by the step that raises it. A code, once released, never changes its meaning.
-export const ERRORS = table({
-  // program
+// One table for each topic; a new code goes where the step that raises it stands. A code, once released, never changes its meaning.
+
+/** What any command may end with. */
+const PROGRAM = table({
   internal: {
     status: 503,
     exit: EXIT.unexpected,
@@ -47,14 +48,18 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'Standard output cannot be written; make room where it goes, and run the command again.',
   },
+});
 
-  // register
+/** Agent register files. */
+const REGISTERS = table({
   register_unreadable: {
     exit: EXIT.environment,
     message: 'A register file cannot be read.',
   },
+});
 
-  // index: the file of records
+/** One index file: found, opened, read. */
+const INDEXES = table({
   index_missing: {
     exit: EXIT.environment,
     message: 'There is no index file at this path; build one with `pagegate build`.',
@@ -97,8 +102,10 @@ export const ERRORS = table({
     message:
       'A file could not be mapped into memory; check its size, the address space limit (ulimit -v) and free memory.',
   },
+});
 
-  // http: the transport and the request
+/** A request to the endpoint, in the order of its checks. */
+const REQUESTS = table({
   rate_limited: {
     status: 429,
     exit: EXIT.refused,
@@ -188,11 +195,17 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'The server is stopping; retry on another connection.',
   },
+});
 
-  // refresh: a delivered drop becomes the served generation, or is refused and nothing changes
-  refresh_busy: {
-    exit: EXIT.busy,
-    message: 'Another refresh, rollback or prune works on this index store; wait until it is done, then repeat.',
+/** A delivered drop: manifest, signature, parts. */
+const DROPS = table({
+  manifest_missing: {
+    exit: EXIT.bad_input,
+    message: 'The drop has no manifest that can be read; point the command at the folder that holds manifest.json.',
+  },
+  manifest_invalid: {
+    exit: EXIT.bad_input,
+    message: 'The manifest of the drop is not valid; see docs/drop-format.md, or make one with tools/make-manifest.ts.',
   },
   drop_unsigned: {
     exit: EXIT.refused,
@@ -259,6 +272,19 @@ export const ERRORS = table({
     message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'An index is built from a full drop only; ask the vendor for one.' },
+  drop_part_records: {
+    exit: EXIT.bad_input,
+    message:
+      'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
+  },
+});
+
+/** The store of index generations, and what is switched in it. */
+const REFRESHES = table({
+  refresh_busy: {
+    exit: EXIT.busy,
+    message: 'Another refresh, rollback or prune works on this index store; wait until it is done, then repeat.',
+  },
   store_unavailable: {
     exit: EXIT.environment,
     message: 'The index store cannot be read or written; give this user the state directory, or repair the disk.',
@@ -279,8 +305,10 @@ export const ERRORS = table({
     exit: EXIT.negative,
     message: 'No older generation is kept; refresh from an older drop with --rollback instead.',
   },
+});
 
-  // configuration and server
+/** The configuration, the server process and what it serves. */
+const CONFIGURATION = table({
   config_unreadable: { exit: EXIT.bad_input, message: 'The configuration file cannot be read.' },
   config_invalid: {
     exit: EXIT.bad_input,
@@ -318,8 +346,10 @@ export const ERRORS = table({
   server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
   server_refused: { exit: EXIT.refused, message: 'The running server did not do it.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
+});
 
-  // ledger: accounts, keys, plans, the file
+/** Accounts, keys, plans and the file that holds them. */
+const ACCOUNTS = table({
   account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
   account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
   account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
@@ -338,6 +368,7 @@ export const ERRORS = table({
     message: 'The file with the encryption key of the API keys cannot be used; restore it from where you keep it.',
   },
   bad_overlap: { exit: EXIT.bad_input, message: 'The overlap of a key rotation is a duration from 0 to 30 days.' },
+  bad_correction: { exit: EXIT.bad_input, message: 'The correction of a meter does not fit the account.' },
   bad_payment_reference: {
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
@@ -379,8 +410,10 @@ export const ERRORS = table({
   restore_refused: { exit: EXIT.refused, message: 'The backup is not restored; the ledger is as it was.' },
   too_many_accounts: { exit: EXIT.refused, message: 'A ledger holds at most 65,535 accounts.' },
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
+});
 
-  // license
+/** License files and their keys. */
+const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
   key_pair_not_written: {
     exit: EXIT.environment,
@@ -394,21 +427,10 @@ export const ERRORS = table({
   },
   license_not_entitled: { exit: EXIT.refused, message: 'The license does not cover this index; it is not activated.' },
   license_untrusted: { exit: EXIT.refused, message: 'The license is signed by a key that is not trusted here.' },
+});
 
-  // builder: a drop becomes an index file
-  manifest_missing: {
-    exit: EXIT.bad_input,
-    message: 'The drop has no manifest that can be read; point the command at the folder that holds manifest.json.',
-  },
-  manifest_invalid: {
-    exit: EXIT.bad_input,
-    message: 'The manifest of the drop is not valid; see docs/drop-format.md, or make one with tools/make-manifest.ts.',
-  },
-  drop_part_records: {
-    exit: EXIT.bad_input,
-    message:
-      'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
-  },
+/** A drop becomes an index file. */
+const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
@@ -430,8 +452,10 @@ export const ERRORS = table({
     exit: EXIT.environment,
     message: 'The build could not read or write its files; nothing half-done was left behind.',
   },
+});
 
-  // policy
+/** Policy files and cases. */
+const POLICIES = table({
   policy_missing: {
     exit: EXIT.environment,
     message: 'A policy file cannot be read; without it nothing is judged, so nothing is served.',
@@ -449,6 +473,35 @@ export const ERRORS = table({
     message: 'Test cases of the policy did not give the verdicts that they expect.',
   },
 });
+
+/** Every code under its topic, in the order of docs/errors.md. */
+export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, ErrorEntry>>>> = {
+  Requests: REQUESTS,
+  'Accounts, keys and the ledger': ACCOUNTS,
+  'Configuration and server': CONFIGURATION,
+  Drops: DROPS,
+  Builds: BUILDS,
+  'Refresh, rollback, prune': REFRESHES,
+  'Index files': INDEXES,
+  Policy: POLICIES,
+  License: LICENSES,
+  'Agent register': REGISTERS,
+  'Every command': PROGRAM,
+};
+
+export const ERRORS = {
+  ...REQUESTS,
+  ...ACCOUNTS,
+  ...CONFIGURATION,
+  ...DROPS,
+  ...BUILDS,
+  ...REFRESHES,
+  ...INDEXES,
+  ...POLICIES,
+  ...LICENSES,
+  ...REGISTERS,
+  ...PROGRAM,
+} as const;
 
 export type ErrorCode = keyof typeof ERRORS;
 

@@ -9,6 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { createLicenseKey, issueLicense } from '../src/license/license.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
 import { signManifest } from '../src/refresh/signature.ts';
+import { forgetCounters } from './forget-counters.ts';
 
 export const PAGEGATE = new URL('../src/pagegate', import.meta.url).pathname;
 const run = promisify(execFile);
@@ -122,7 +123,10 @@ export function createInstallation(options: { readonly config?: object } = {}): 
         return { code, json: text.startsWith('{') ? JSON.parse(text) : {}, stderr };
       }
     },
-    remove: () => rmSync(root, { recursive: true, force: true }),
+    remove: () => {
+      forgetCounters(state);
+      rmSync(root, { recursive: true, force: true });
+    },
   };
 }
 

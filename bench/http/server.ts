@@ -1,14 +1,14 @@
 /** What the HTTP bench measures, one step of a request more in each mode; started with a port, a mode and a configuration file. */
 import { createServer } from 'node:http';
-import { ConnectionCount, Listener } from '../../src/server/listener.ts';
-import { parseQuery } from '../../src/server/query.ts';
+import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
+import { parseQuery } from '../../src/server/request/query.ts';
 import { type Handle, openBenchHandler } from '../handler.ts';
 
 /**
  * fixed: the transport answers 600 fixed bytes. read: headers and query are read as well. check: everything but the charge.
- * guarded: the same with the burst guard. relaxed, full: with the charge. node: node:http answers the fixed bytes.
+ * guarded: the same with the burst guard. charged: with the charge. node: node:http answers the fixed bytes.
  */
-export const HTTP_MODES = ['fixed', 'read', 'check', 'guarded', 'relaxed', 'full', 'node'] as const;
+export const HTTP_MODES = ['fixed', 'read', 'check', 'guarded', 'charged', 'node'] as const;
 export type HttpMode = (typeof HTTP_MODES)[number];
 
 const BODY = Buffer.from(JSON.stringify({ fixed: 'x'.repeat(588) }));
@@ -34,7 +34,7 @@ function read(): Handle {
 }
 
 async function check(mode: HttpMode, configFile: string): Promise<Handle> {
-  const meterMode = mode === 'relaxed' || mode === 'full' ? mode : 'off';
+  const meterMode = mode === 'charged' ? 'charged' : 'off';
   // The guard takes at most its largest limit; the bench stays below it.
   const flags = mode === 'guarded' ? { burst: { exempt: [], limit: 100_000, max_clients: 1_024 } } : {};
   return (await openBenchHandler(meterMode, configFile, connections, flags)).handle;

@@ -103,7 +103,7 @@ interface WorkersRow {
 
 /** The program as it is served, with so many worker processes: CPU time of the workers for each request, and their memory. */
 async function measureWorkers(workers: number, durationMs: number): Promise<WorkersRow> {
-  const { installation, key } = await createBenchInstallation(workers, 'relaxed');
+  const { installation, key } = await createBenchInstallation(workers);
   const load = new LoadGenerator();
   try {
     await installation.start();
@@ -132,7 +132,7 @@ async function run(options: { readonly log: (line: string) => void }): Promise<B
   const served = [await measureWorkers(1, 3_000), await measureWorkers(2, 3_000)];
   const perWorker = served.map(
     ({ workers, requestsPerSecond, cpuUsPerRequest, memoryMb: size }) =>
-      `pagegate serve --workers ${workers} --durability relaxed: ${requestsPerSecond} requests a second, ${cpuUsPerRequest} µs of worker CPU a request, ${size} MB of worker memory (shared pages counted once)`,
+      `pagegate serve --workers ${workers}: ${requestsPerSecond} requests a second, ${cpuUsPerRequest} µs of worker CPU a request, ${size} MB of worker memory (shared pages counted once)`,
   );
   return {
     rows: rows.map((row) => ({ ...row })),

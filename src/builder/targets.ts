@@ -2,7 +2,7 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { makeFolder } from './folders.ts';
+import { makeFolder } from '../platform/folders.ts';
 import type { BuildOptions } from './options.ts';
 import { checkRejects } from './rejects.ts';
 

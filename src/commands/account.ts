@@ -2,10 +2,16 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
-import { pathsFrom } from './config-options.ts';
-import { accountJson, actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
-import { parsePositive } from './numbers.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import { pathsFrom } from './shared/config-options.ts';
+import {
+  accountJson,
+  actorOf,
+  type LedgerCommandOptions,
+  withLedger,
+  withLedgerOptions,
+} from './shared/ledger-options.ts';
+import { parsePositive, parseWhole } from './shared/numbers.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
 
 const AUDIT_LINES_MAX = 100_000;
 
@@ -13,6 +19,13 @@ interface SubscribeOptions extends LedgerCommandOptions {
   readonly plan: string;
   readonly reference: string;
   readonly limit?: number;
+}
+
+interface CorrectOptions extends LedgerCommandOptions {
+  readonly credit?: number;
+  readonly used?: number;
+  readonly cycle?: number;
+  readonly note: string;
 }
 
 export function registerAccount(program: Command): void {
@@ -116,13 +129,23 @@ function registerCare(add: Add): void {
     );
   add('check', 'read the whole ledger file and report damage', 'account check').action(
     async (options: LedgerCommandOptions) => {
-      const { checkLedger } = await import('../ledger/backup.ts');
+      const { checkLedger } = await import('../ledger/check.ts');
       const { ok, problems } = checkLedger((await pathsFrom(options)).ledgerFile);
       if (options.json) printJson({ ok, problems });
-      else for (const line of ok ? ['The ledger is sound.'] : problems) printLine(line);
+      else for (const line of ok ? ['The ledger is intact.'] : problems) printLine(line);
       if (!ok) process.exitCode = EXIT.corrupt;
     },
   );
+  add(
+    'correct <name>',
+    'give lookups back, or move a meter to another cycle: after damage, or for a lost host',
+    'account correct acme --credit 600 --note "host 3 lost"',
+  )
+    .requiredOption('--note <text>', 'why, for the audit')
+    .option('--credit <lookups>', 'lookups to give back in the present cycle', parsePositive)
+    .option('--used <lookups>', 'lookups that are used in the cycle', parseWhole)
+    .option('--cycle <number>', 'the cycle to move to; nothing is used in it unless --used says so', parseWhole)
+    .action((name: string, options: CorrectOptions) => withLedger(options, (ledger) => correct(ledger, name, options)));
   add('accept-clock', 'confirm a clock that is far ahead of the latest moment seen', 'account accept-clock').action(
     (options: LedgerCommandOptions) =>
       withLedger(options, (ledger) => {
@@ -133,8 +156,18 @@ function registerCare(add: Add): void {
   );
 }
 
+async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
+  const { applyCorrections } = await import('../ledger/correct.ts');
+  const { credit, used, cycle, note } = options;
+  const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
+  ledger.correct(name, wanted, note);
+  if (!(await applyCorrections(ledger, (await pathsFrom(options)).ledgerFile)))
+    throw new PagegateError('ledger_unavailable', 'The correction is noted; the server applies it once it can write.');
+  report(ledger, name, options);
+}
+
 async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {
-  const { restoreLedger } = await import('../ledger/backup.ts');
+  const { restoreLedger } = await import('../ledger/restore.ts');
   const report = restoreLedger({
     backup,
     file: (await pathsFrom(options)).ledgerFile,

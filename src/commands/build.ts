@@ -5,8 +5,8 @@ import { REJECTS_SUFFIX } from '../builder/options.ts';
 import type { BuildProgress } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
-import { parseThreads, parseWhole } from './numbers.ts';
-import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './output.ts';
+import { parseThreads, parseWhole } from './shared/numbers.ts';
+import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
 interface BuildFlags {
   readonly out: string;

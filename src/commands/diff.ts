@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 /** Changes that a JSON report lists; the counts are of all. */
 const LISTED_CHANGES = 1000;

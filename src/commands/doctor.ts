@@ -1,9 +1,9 @@
 /** `pagegate doctor`: looks at everything the program depends on, and says what to do. It changes nothing. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 import type { CheckResult, Status } from './doctor/check.ts';
-import { printJson, printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface DoctorFlags extends ConfigFlags {
   readonly json?: true;

@@ -1,7 +1,7 @@
 /** `pagegate drain`: a running server finishes what it has begun and stops. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
-import { printJson, printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 export function registerDrain(program: Command): void {
   const command = program.command('drain').description('make the running server answer what is open, then stop');

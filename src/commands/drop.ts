@@ -1,9 +1,8 @@
 /** `pagegate drop`: the vendor signs a finished drop; anybody checks one without building from it. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { readDropKeys } from './drop-keys.ts';
-import { readKeyFile } from './key-file.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { readDropKeys, readKeyFile } from './shared/key-file.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface VerifyFlags extends ConfigFlags {
   readonly unsigned?: true;

@@ -8,9 +8,9 @@ import type { Index } from '../index/reader.ts';
 import type { ExplainStep, Explanation } from '../policy/explain.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
-import { configFrom } from './config-options.ts';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { printable, printJson, printLine } from './output.ts';
+import { configFrom } from './shared/config-options.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { printable, printJson, printLine } from './shared/output.ts';
 
 interface ExplainFlags extends IndexFlags {
   readonly method: string;
@@ -46,7 +46,7 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const { parseTarget } = await import('../domain/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
-  const { HTTP_TOKEN } = await import('../server/query.ts');
+  const { HTTP_TOKEN } = await import('../server/request/query.ts');
   const target = parseTarget(input);
   if ('problem' in target)
     throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });

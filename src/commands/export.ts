@@ -1,9 +1,9 @@
 /** `pagegate export`: an index as the lines of a drop again. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { createProgress, withInterrupt } from './output.ts';
-import { writeOutBytes } from './streams.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { createProgress, withInterrupt } from './shared/output.ts';
+import { writeOutBytes } from './shared/streams.ts';
 
 const CHUNK_SIZE_BYTES = 1 << 20;
 const LINE_END = 0x0a;

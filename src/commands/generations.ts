@@ -1,7 +1,7 @@
 /** `pagegate generations`: what was built and what is served. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerGenerations(program: Command): void {
   const generations = program.command('generations').description('the index generations that are kept');

@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import type { Index } from '../index/reader.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { createProgress, printJson, printLine, printTable, withInterrupt } from './output.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
 const BAR_WIDTH = 40;
 

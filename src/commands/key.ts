@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { IssuedKey } from '../ledger/ledger.ts';
-import { type LedgerCommandOptions, withLedger, withLedgerOptions } from './ledger-room.ts';
-import { printJson, printLine } from './output.ts';
+import { type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 export function registerKey(program: Command): void {
   const key = program.command('key').description('show, rotate and revoke API keys');

@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { readKeyFile } from './key-file.ts';
-import { printable, printJson, printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { readKeyFile } from './shared/key-file.ts';
+import { printable, printJson, printLine } from './shared/output.ts';
 
 interface TrustOptions extends ConfigFlags {
   readonly json?: true;

@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { printJson, printLine } from './output.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface Found {
   readonly input: string;

@@ -1,8 +1,8 @@
 /** `pagegate plan`: the plan catalogue. */
 import type { Command } from 'commander';
-import { addConfigOptions, configFrom } from './config-options.ts';
-import { type LedgerCommandOptions, loadCatalogue } from './ledger-room.ts';
-import { printJson, printTable } from './output.ts';
+import { addConfigOptions, configFrom } from './shared/config-options.ts';
+import { type LedgerCommandOptions, loadCatalogue } from './shared/ledger-options.ts';
+import { printJson, printTable } from './shared/output.ts';
 
 export function registerPlan(program: Command): void {
   const plan = program.command('plan').description('the plan catalogue');

@@ -1,11 +1,11 @@
-/** `pagegate policy`: check a policy file, test it, compare two. */
+/** `pagegate policy`: check a policy file, test it, compare two, export it compiled. */
 import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { CaseResult, PolicyCase } from '../policy/cases.ts';
 import type { PolicyChange } from '../policy/diff.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Verdict } from '../policy/types.ts';
-import { printJson, printLine } from './output.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface PolicyFlags {
   readonly policy?: string;
@@ -41,6 +41,18 @@ export function registerPolicy(program: Command): void {
     .option('--json', 'print the changes as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate policy diff shipped /etc/pagegate/policy.json --cases cases.json')
     .action(diff);
+  policy
+    .command('export')
+    .description('print the compiled policy with its revision, for guards that judge on their own')
+    .argument('[file]', 'your own policy file (else the policy as shipped)')
+    .option('--profile <name>', 'strict, default or open')
+    .addHelpText('after', '\nExample:\n  $ pagegate policy export /etc/pagegate/policy.json > guard-policy.json')
+    .action(exportPolicy);
+}
+
+async function exportPolicy(file: string | undefined, flags: PolicyFlags): Promise<void> {
+  const { revision, document } = await load(file, flags.profile);
+  printJson({ format: 'pagegate-policy-export/1', revision, url_parser: process.versions['ada'], document });
 }
 
 async function load(file: string | undefined, profile?: string): Promise<Policy> {

@@ -1,8 +1,8 @@
 /** `pagegate prune`: removes old generations and what interrupted runs left behind. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive } from './numbers.ts';
-import { printJson, printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { parsePositive } from './shared/numbers.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface PruneFlags extends ConfigFlags {
   readonly keep?: number;

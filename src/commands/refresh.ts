@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive, parseThreads } from './numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { parsePositive, parseThreads } from './shared/numbers.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
   readonly keep?: number;
@@ -39,9 +39,9 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
   const { refresh } = await import('../refresh/refresh.ts');
-  const { createActivationSteps, describeNotice } = await import('./activation.ts');
-  const { readDropKeys } = await import('./drop-keys.ts');
-  const { createBuildStep } = await import('./build-step.ts');
+  const { createActivationSteps, describeNotice } = await import('./shared/refresh-steps.ts');
+  const { readDropKeys } = await import('./shared/key-file.ts');
+  const { createBuildStep } = await import('./shared/refresh-steps.ts');
   const progress = createProgress();
   const steps = {
     ...(await createActivationSteps(config, progress, options.workers)),

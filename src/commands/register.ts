@@ -1,7 +1,7 @@
 /** `pagegate register`: checks the inventory of agents. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { printJson, printLine } from './output.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 export function registerRegister(program: Command): void {
   const register = program.command('register').description('check files of the agent register');
@@ -18,7 +18,7 @@ async function validate(files: readonly string[], options: { readonly json?: tru
   const { readRegisterFile, RegisterValidator } = await import('../register/validate.ts');
   const validator = new RegisterValidator();
   for (const file of files) {
-    if (file === '-') validator.add('<stdin>', readRegisterFile('/dev/stdin'));
+    if (file === '-') validator.add('<stdin>', readRegisterFile('-'));
     else validator.add(file, readRegisterFile(file));
   }
   const report = validator.report();

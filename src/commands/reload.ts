@@ -1,9 +1,9 @@
 /** `pagegate reload`: a running server takes new index, policy and certificate into use. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ReloadReply } from '../server/health.ts';
-import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import type { ReloadReply } from '../server/admin/health.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerReload(program: Command): void {
   const command = program

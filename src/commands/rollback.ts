@@ -1,9 +1,9 @@
 /** `pagegate rollback`: serves an earlier generation again. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
-import { parsePositive } from './numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { parsePositive } from './shared/numbers.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface RollbackFlags extends ConfigFlags {
   readonly to?: number;
@@ -22,7 +22,7 @@ async function run(options: RollbackFlags): Promise<void> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
   const { rollback } = await import('../refresh/rollback.ts');
-  const { createActivationSteps, describeNotice } = await import('./activation.ts');
+  const { createActivationSteps, describeNotice } = await import('./shared/refresh-steps.ts');
   const progress = createProgress();
   const steps = await createActivationSteps(config, progress);
   const report = await withInterrupt((signal) =>

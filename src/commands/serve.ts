@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { RunningServer } from '../server/server.ts';
-import { addConfigOptions, type ConfigFlags } from './config-options.ts';
-import { printLine } from './output.ts';
+import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
+import { printLine } from './shared/output.ts';
 
 interface ServeFlags extends ConfigFlags {
   readonly host?: string;
@@ -16,7 +16,6 @@ interface ServeFlags extends ConfigFlags {
   readonly plainHttpAnywhere?: boolean;
   readonly tlsCertificate?: string;
   readonly tlsKey?: string;
-  readonly durability?: string;
   readonly profile?: string;
   readonly policy?: string;
   readonly decisionLog?: boolean;
@@ -42,7 +41,6 @@ export function registerServe(program: Command): void {
     .option('--tls-certificate <file>', 'certificate chain in PEM')
     .option('--tls-key <file>', 'its private key in PEM')
     .option('--plain-http-anywhere', 'serve without TLS beyond loopback: keys cross the network in clear')
-    .option('--durability <full|relaxed>', 'what a charge survives before its answer leaves')
     .option('--profile <strict|default|open>', 'verdict for reads of unclassified destinations')
     .option('--policy <file>', 'your own policy file')
     .option('--decision-log', 'write one line for each verdict')
@@ -68,7 +66,6 @@ function overrides(flags: ServeFlags): Record<string, unknown> {
     admin: { port: number(flags.adminPort) },
     burst: { exempt: flags.burstExempt, trusted_proxies: flags.trustedProxy },
     tls: { certificate_file: flags.tlsCertificate, key_file: flags.tlsKey },
-    ledger: { durability: flags.durability },
     policy: { profile: flags.profile, file: flags.policy },
     decision_log: { enabled: flags.decisionLog },
   };

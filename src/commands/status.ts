@@ -1,9 +1,9 @@
 /** `pagegate status`: what a running server serves, and how it is. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ServerStatus } from '../server/health.ts';
-import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
-import { printJson, printLine, printTable } from './output.ts';
+import type { ServerStatus } from '../server/admin/health.ts';
+import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerStatus(program: Command): void {
   const command = program.command('status').description('show what the running server serves, and its workers');

@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
-import { addIndexOptions, type IndexFlags, indexPathFrom } from './index-option.ts';
-import { parseThreads } from './numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './output.ts';
+import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
+import { parseThreads } from './shared/numbers.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 export function registerVerify(program: Command): void {
   addIndexOptions(program.command('verify').description('read every byte of an index and name what is damaged'))

@@ -6,8 +6,8 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
-import { parseNetwork } from './network.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
@@ -20,7 +20,6 @@ export interface Config {
   readonly index: {
     readonly path: string | null;
     readonly warm: boolean;
-    readonly poll_seconds: number;
     readonly subdomains: 'exact' | 'parent';
   };
   readonly server: {
@@ -29,6 +28,7 @@ export interface Config {
     readonly workers: number | 'auto';
     readonly plain_http_anywhere: boolean;
     readonly max_connections: number;
+    readonly poll_seconds: number;
     readonly drain_seconds: number;
   };
   readonly tls: {
@@ -43,7 +43,6 @@ export interface Config {
     readonly max_clients: number;
   };
   readonly policy: { readonly profile: 'strict' | 'default' | 'open' | null; readonly file: string | null };
-  readonly ledger: { readonly durability: 'full' | 'relaxed' };
   readonly license: { readonly trusted_keys: Readonly<Record<string, string>> };
   readonly refresh: {
     readonly trusted_keys: Readonly<Record<string, string>>;
@@ -114,12 +113,26 @@ function complete(tree: Tree, cwd: string): Config {
   return deepFreeze(config);
 }
 
+/** Settings of earlier versions, and what became of them. */
+const REMOVED: Readonly<Record<string, string>> = {
+  'ledger.durability':
+    'ledger.durability is gone: charges are durable before they are made, and no answer waits for the disk; remove the setting',
+  'index.poll_seconds': 'index.poll_seconds is now server.poll_seconds',
+};
+
+/** @throws PagegateError config_invalid for a setting that has gone */
+function refuseRemoved(tree: Tree, source: string): void {
+  const found = Object.entries(REMOVED).find(([name]) => valueAt(tree, name.split('.')) !== undefined);
+  if (found !== undefined) throw new PagegateError('config_invalid', `${source}: ${found[1]}.`, { source });
+}
+
 function readConfigFile(path: string): Tree {
-  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES, handedOver: true });
+  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES });
   const tree = parseDocument(bytes, 'config_invalid', path);
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
     throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });
   }
+  refuseRemoved(tree as Tree, path);
   return tree as Tree;
 }
 
@@ -132,6 +145,8 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith('PAGEGATE_') || text === undefined) continue;
     const setting = known.get(name);
+    const removed = Object.entries(REMOVED).find(([one]) => name === `PAGEGATE_${one.replace('.', '_').toUpperCase()}`);
+    if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
     if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
     else if (sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
@@ -144,20 +159,33 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   return tree;
 }
 
-/** Variables that are no settings: of the program, of the shell line for scripts, of the tests. */
-const OTHER_VARIABLES = new Set([
-  'PAGEGATE_CONFIG',
-  'PAGEGATE_SERVER',
-  'PAGEGATE_HEADER',
-  'PAGEGATE_CA',
-  'PAGEGATE_SEED',
-]);
+/** A variable of the environment that is not a setting: who reads it, and for what. */
+interface OtherVariable {
+  readonly reader: string;
+  readonly meaning: string;
+}
+
+/** Variables that are not settings. */
+export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
+  PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
+  PAGEGATE_SERVER: {
+    reader: '`pagegate-allows.sh`',
+    meaning: 'The URL of the server that the shell line asks: `https://127.0.0.1:8443`.',
+  },
+  PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
+  PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
+  PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  CREDENTIALS_DIRECTORY: {
+    reader: 'ledger',
+    meaning: 'Set by systemd: the folder that may hold the credential `pagegate-ledger-key`.',
+  },
+};
 
 /** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
   const known = new Set(settings.map((setting) => setting.env));
   return Object.keys(env)
-    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !OTHER_VARIABLES.has(name))
+    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !(name in OTHER_VARIABLES))
     .sort();
 }
 
@@ -251,17 +279,9 @@ const NETWORKS = ['exempt', 'trusted_proxies'] as const;
 
 /** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
 function networkProblems(tree: Tree): string[] {
-  const isNetwork = (text: string): boolean => {
-    try {
-      parseNetwork(text);
-      return true;
-    } catch {
-      return false;
-    }
-  };
   return NETWORKS.flatMap((name) =>
     ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
-      .filter((text) => !isNetwork(text))
+      .filter((text) => parseNetwork(text) === undefined)
       .map((text) => `burst.${name} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`),
   );
 }

@@ -1,39 +1,64 @@
-/** A JSON document that somebody else wrote, read strictly: what `JSON.parse` would take in silence is refused, with its place. */
+/** JSON that somebody else wrote, read strictly: what `JSON.parse` would take in silence is refused, with its place. */
+import { type JSONPath, printParseErrorCode, visit } from 'jsonc-parser';
 import { type ErrorCode, PagegateError } from '../errors.ts';
-import { DEPTH_MAX, fieldPath, readJson } from './reader.ts';
-import { hasRepeatedName } from './repeated.ts';
 
-/** Complaints that one message holds. */
+/** Deeper nesting is refused: no document here needs ten levels. */
+const DEPTH_MAX = 32;
+/** More values are refused where the line of each is kept. A register of ten thousand agents has about 400,000. */
+const VALUES_MAX = 1_000_000;
+/** More repetitions end the reading: each is kept with its path, which may be nearly as long as the document. */
+const REPEATED_MAX = 100;
+/** Problems that one message holds. */
 const PROBLEMS_MAX = 5;
-/** A complaint quotes names and numbers; a name may be as long as the document. */
+/** A problem quotes names; a name may be as long as the document. */
 const PROBLEM_MAX_LENGTH = 500;
+/** Characters of a token that a problem quotes. */
+const QUOTED_MAX_LENGTH = 40;
+
+/** What is wrong with a text that is not JSON, and where. */
+export interface JsonProblem {
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in UTF-16 code units. */
+  readonly column: number;
+  readonly message: string;
+}
+
+/** A parsed text with the places of its values. */
+export interface JsonSource {
+  readonly value: unknown;
+  /** JSON pointer (RFC 6901) → line from 1; for a member of an object, the line of its name. Empty unless asked for. */
+  readonly lines: ReadonlyMap<string, number>;
+  /** Names that an object has more than once: `JSON.parse` silently keeps the last. */
+  readonly repeated: readonly { readonly pointer: string; readonly line: number }[];
+}
+
+export interface ReadOptions {
+  /** The number of the text's first line in its file; 1 unless told otherwise. */
+  readonly firstLine?: number;
+  /** Keeps the line of each value. */
+  readonly places?: boolean;
+}
 
 /**
- * The value of a JSON document in UTF-8; a byte order mark before it does not count.
+ * The value of a JSON document in UTF-8, with or without a byte order mark.
  *
- * @param name what the message calls it.
- * @throws PagegateError with the given code for bytes that are not UTF-8, a text that is not JSON, a name that an object has twice, nesting
- * deeper than any document needs, and numbers that no double holds; `details.problems` has a line for each place.
+ * @param name what the message calls the document.
+ * @throws PagegateError the given code for bytes that are not UTF-8, text that is not JSON, a name that an object has twice, nesting deeper
+ * than any document needs, and numbers that no double holds. `details.problems` has a line for each place.
  */
 export function parseDocument(bytes: Uint8Array, code: ErrorCode, name: string): unknown {
-  const { value, problems: found } = read(bytes);
-  if (found.length === 0) return value;
-  const problems = found.map(shortened);
+  const found = read(bytes);
+  if ('value' in found) return found.value;
+  const problems = found.problems.map((problem) =>
+    problem.length > PROBLEM_MAX_LENGTH ? `${problem.slice(0, PROBLEM_MAX_LENGTH)}…` : problem,
+  );
   const more = problems.length > PROBLEMS_MAX ? ` (and ${problems.length - PROBLEMS_MAX} more)` : '';
-  const what = `${name} is no sound JSON: ${problems.slice(0, PROBLEMS_MAX).join('; ')}${more}.`;
+  const what = `${name} is not valid JSON: ${problems.slice(0, PROBLEMS_MAX).join('; ')}${more}.`;
   throw new PagegateError(code, what, { source: name, problems });
 }
 
-const shortened = (problem: string): string =>
-  problem.length > PROBLEM_MAX_LENGTH ? `${problem.slice(0, PROBLEM_MAX_LENGTH)}…` : problem;
-
-interface Reading {
-  readonly value?: unknown;
-  /** Empty where the value can be taken. */
-  readonly problems: readonly string[];
-}
-
-function read(bytes: Uint8Array): Reading {
+function read(bytes: Uint8Array): { readonly value: unknown } | { readonly problems: readonly string[] } {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -41,37 +66,128 @@ function read(bytes: Uint8Array): Reading {
     return { problems: ['it is not UTF-8 text'] };
   }
   if (text.trim() === '') return { problems: ['it is empty'] };
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { problems: problemsOf(text) };
-  }
-  const isContainer = typeof value === 'object' && value !== null;
-  const isSound = isPlain(value) && !(isContainer && hasRepeatedName(text, value as object));
-  return { value, problems: isSound ? [] : problemsOf(text) };
-}
-
-/** Whether it is nested no deeper than the reader goes, and its numbers are finite. */
-function isPlain(value: unknown): boolean {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > DEPTH_MAX || level.some((one) => one === Infinity || one === -Infinity)) return false;
-    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
-  }
-  return true;
-}
-
-/** What the reader, which takes its time, finds wrong with a text that is not sound. */
-function problemsOf(text: string): readonly string[] {
-  const source = readJson(text, { places: false });
+  const source = readJson(text);
   if ('problem' in source) {
     const { line, column, message } = source.problem;
-    return [`line ${line}, column ${column}: ${message}`];
+    return { problems: [`line ${line}, column ${column}: ${message}`] };
   }
-  // Both checks agree; if ever they did not, the text would be refused all the same.
-  if (source.repeated.length === 0) return ['it is not JSON'];
+  if (source.repeated.length === 0) return source;
   // Of a name that is there three times the last line counts.
   const repeated = new Map(source.repeated.map(({ pointer, line }) => [pointer, line]));
-  return [...repeated].map(([pointer, line]) => `${fieldPath(pointer)} is set more than once (line ${line})`);
+  return { problems: [...repeated].map(([at, line]) => `${fieldPath(at)} is set more than once (line ${line})`) };
+}
+
+/** By the library's name of the error. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  InvalidSymbol: 'unexpected text',
+  InvalidNumberFormat: 'the number is not valid',
+  PropertyNameExpected: 'expected a name in quotation marks',
+  ValueExpected: 'expected a value',
+  ColonExpected: 'expected ":"',
+  CommaExpected: 'expected ","',
+  CloseBraceExpected: 'expected "," or "}"',
+  CloseBracketExpected: 'expected "," or "]"',
+  EndOfFileExpected: 'unexpected text after the value',
+  InvalidCommentToken: 'comments are not JSON',
+  UnexpectedEndOfComment: 'comments are not JSON',
+  UnexpectedEndOfString: 'expected a string that ends with a quotation mark',
+  UnexpectedEndOfNumber: 'the number is not valid',
+  InvalidUnicode: 'a string with an invalid escape',
+  InvalidEscapeCharacter: 'a string with an invalid escape',
+  InvalidCharacter: 'a string with a raw control character',
+};
+
+/** Ends the reading at the first place that is wrong. */
+class Refused extends Error {
+  readonly problem: JsonProblem;
+
+  constructor(line: number, column: number, message: string) {
+    super(message);
+    this.problem = { line, column, message };
+  }
+}
+
+/** Reads one JSON document. */
+export function readJson(text: string, options: ReadOptions = {}): JsonSource | { readonly problem: JsonProblem } {
+  const { firstLine = 1, places = false } = options;
+  const lines = new Map<string, number>();
+  const repeated: { pointer: string; line: number }[] = [];
+  const names: Set<string>[] = [];
+  let depth = 0;
+  const refuse = (line: number, column: number, message: string): never => {
+    throw new Refused(line + firstLine, column + 1, message);
+  };
+  const note = (pointer: string, line: number, column: number): void => {
+    if (!lines.has(pointer)) lines.set(pointer, line + firstLine);
+    if (lines.size > VALUES_MAX) refuse(line, column, `more than ${VALUES_MAX} values; split the file`);
+  };
+  const open = (line: number, column: number, path: () => JSONPath): void => {
+    depth += 1;
+    if (depth > DEPTH_MAX + 1) refuse(line, column, `nested deeper than ${DEPTH_MAX} levels`);
+    if (places) note(pointerOf(path()), line, column);
+  };
+  try {
+    visit(
+      text,
+      {
+        onObjectBegin: (_at, _length, line, column, path) => {
+          open(line, column, path);
+          names.push(new Set());
+        },
+        onObjectProperty: (name, _at, _length, line, column, parent) => {
+          const known = names.at(-1)!;
+          if (known.has(name)) {
+            repeated.push({ pointer: pointerOf([...parent(), name]), line: line + firstLine });
+            if (repeated.length > REPEATED_MAX)
+              refuse(line, column, `names are repeated more than ${REPEATED_MAX} times`);
+          }
+          known.add(name);
+          if (places) lines.set(pointerOf([...parent(), name]), line + firstLine);
+        },
+        onObjectEnd: () => {
+          depth -= 1;
+          names.pop();
+        },
+        onArrayBegin: (_at, _length, line, column, path) => open(line, column, path),
+        onArrayEnd: () => {
+          depth -= 1;
+        },
+        onLiteralValue: (value, _at, _length, line, column, path) => {
+          if (value === Infinity || value === -Infinity)
+            refuse(line, column, 'the number is larger than any that can be kept');
+          if (places) note(pointerOf(path()), line, column);
+        },
+        onError: (error, at, length, line, column) => {
+          const got =
+            at < text.length ? JSON.stringify(text.slice(at, at + Math.min(length, QUOTED_MAX_LENGTH))) : 'the end';
+          refuse(line, column, `${MESSAGES[printParseErrorCode(error)] ?? 'unexpected text'}, got ${got}`);
+        },
+      },
+      { disallowComments: true },
+    );
+    return { value: JSON.parse(text), lines, repeated };
+  } catch (error) {
+    if (error instanceof Refused) return { problem: error.problem };
+    // The two parsers agree on what JSON is; where they did not, the stricter one would win.
+    if (error instanceof SyntaxError) return { problem: { line: firstLine, column: 1, message: error.message } };
+    throw error;
+  }
+}
+
+const pointerOf = (path: JSONPath): string => path.map((step) => `/${escapePointer(String(step))}`).join('');
+
+/** A name as one step of a JSON pointer (RFC 6901). */
+export function escapePointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** A JSON pointer as people write it: `/exceptions/0/expires` → `exceptions[0].expires`. */
+export function fieldPath(pointer: string): string {
+  let path = '';
+  for (const step of pointer.split('/').slice(1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (/^(?:0|[1-9][0-9]*)$/.test(name)) path += `[${name}]`;
+    else path += path === '' ? name : `.${name}`;
+  }
+  return path;
 }

@@ -1,24 +1,29 @@
 /** Administration of accounts: every change in one transaction together with its line in the audit table. */
 import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { createApiKey, hashApiKey } from './api-key.ts';
-import { clockProblem } from './clock.ts';
-import { awaitPublished, packWord, peekCounter, SLOT_COUNT, unpackWord } from './counters.ts';
-import { openDatabase } from './database.ts';
-import { type KeyVault, openKeyVault } from './key-vault.ts';
+import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
+import { type Counters, SLOT_COUNT } from './counters/counters.ts';
+import { readCounters } from './counters/location.ts';
+import { awaitPublished } from './counters/published.ts';
+import { cycleAt, dayOf } from './cycle.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
-import { refuseForeignLedger, refuseLostLedger, requireLedger } from './presence.ts';
 import {
   type Account,
   type AccountState,
-  currentMeterage,
-  type Meterage,
+  type CycleUsage,
+  currentUsage,
+  planIn,
   type QuotaView,
   quotaView,
-  settledIn,
+  withEffectivePlan,
 } from './quota.ts';
-import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader, writePlan } from './records.ts';
-import { asLedgerError, type Database } from './sqlite.ts';
+import { createApiKey, hashApiKey } from './store/api-key.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { refuseForeignLedger, refuseLostLedger, requireLedger } from './store/identity.ts';
+import { type KeyVault, openKeyVault } from './store/key-vault.ts';
+import { createMeterStore, knownUsage, type MeterStore } from './store/meters.ts';
+import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader, writePlan } from './store/records.ts';
+import { asLedgerError } from './store/sqlite.ts';
 
 export interface LedgerOptions {
   /** The SQLite file. */
@@ -67,6 +72,7 @@ export class Ledger {
   readonly #plans: readonly Plan[] | undefined;
   readonly #now: () => number;
   readonly #ledgerId: string;
+  readonly #meters: MeterStore;
   #vault: KeyVault | undefined;
 
   constructor(options: LedgerOptions) {
@@ -81,6 +87,7 @@ export class Ledger {
     try {
       this.read = createReader(this.database);
       this.#ledgerId = this.read.ledgerId();
+      this.#meters = createMeterStore(this.database);
       refuseForeignLedger(this.#file, this.#ledgerId);
     } catch (error) {
       this.database.close();
@@ -244,11 +251,47 @@ export class Ledger {
 
   /** An account with its quota and keys. @throws PagegateError account_not_found */
   view(name: string): AccountView {
-    return this.#guard(() => this.#view(this.#account(name)));
+    return this.#guard(() => this.#view(this.#account(name), this.#counters()));
   }
 
   list(): AccountView[] {
-    return this.#guard(() => this.read.allAccounts().map((account) => this.#view(account)));
+    const counters = this.#counters();
+    return this.#guard(() => this.read.allAccounts().map((account) => this.#view(account, counters)));
+  }
+
+  /**
+   * Asks the ledger writer to give lookups of the present cycle back, or to move the meter to another cycle: the only way back, for what
+   * damage or a lost host has charged without a lookup. {@link applyCorrections} carries it out.
+   *
+   * @param note why, for the audit.
+   * @throws PagegateError bad_correction, account_state, account_not_found
+   */
+  correct(name: string, wanted: { credit?: number; cycle?: number; used?: number }, note: string): void {
+    this.#change(
+      'account.correct',
+      name,
+      () => {
+        const account = this.#open(name);
+        if (account.anchor === null) throw new PagegateError('account_state', `"${name}" has no plan yet.`);
+        const { credit = 0, cycle = null, used = null } = wanted;
+        const latest = cycleAt(account.anchor, this.#seconds());
+        if (cycle !== null && cycle > latest)
+          throw new PagegateError(
+            'bad_correction',
+            `--cycle: expected 0 to ${latest}, the cycle of today, got ${cycle}.`,
+          );
+        const limit = planIn(account, cycle ?? latest)?.limit ?? 0;
+        if (used !== null && used > limit)
+          throw new PagegateError('bad_correction', `--used: expected 0 to ${limit}, the limit, got ${used}.`);
+        if (credit === 0 && cycle === null && used === null)
+          throw new PagegateError('bad_correction', 'Give --credit, --used or --cycle.');
+        this.database
+          .prepare('INSERT INTO corrections (account_id, cycle, used, credit) VALUES (?, ?, ?, ?)')
+          .run(account.id, cycle, used, credit);
+        return account;
+      },
+      `${JSON.stringify(wanted)} ${note}`,
+    );
   }
 
   /** Confirms a clock that is far ahead of the latest moment seen. */
@@ -262,22 +305,27 @@ export class Ledger {
         })
         .immediate(),
     );
-    awaitPublished(this.#file, this.read.revision(), true);
+    awaitPublished(this.#file, this.#ledgerId, this.read.revision(), { untilReady: true });
   }
 
-  #view(account: Account): AccountView {
-    const seen = this.#meterage(account.id);
-    const { cycle } = currentMeterage(account, seen, this.#seconds());
+  #view(account: Account, counters: Counters | undefined): AccountView {
+    const seen = this.#cycleUsage(account, counters);
+    const { cycle } = currentUsage(account, seen, this.#seconds());
     const quota = quotaView(account, seen, this.#seconds());
     const keys = this.read.apiKeysOf(account.id);
-    return { account: settledIn(account, cycle), cycle, quota, keys, latestSeconds: this.#latest() };
+    return { account: withEffectivePlan(account, cycle), cycle, quota, keys, latestSeconds: this.#latest() };
   }
 
-  /** The greater of what is in the file and what is in the shared counters, which may be ahead of it. */
-  #meterage(accountId: number): Meterage {
-    const saved = this.read.meterage(accountId);
-    const counter = peekCounter(this.#file, this.#ledgerId, accountId);
-    return counter !== undefined && counter.word > packWord(saved.cycle, saved.used) ? unpackWord(counter.word) : saved;
+  #counters(): Counters | undefined {
+    return readCounters(this.#file, this.#ledgerId);
+  }
+
+  /** By the rule of the ledger writer: the shared counters where they can be true, else all that is reserved. */
+  #cycleUsage({ id, anchor }: Account, counters = this.#counters()): CycleUsage {
+    const row = this.#meters.one(id);
+    if (row === undefined || anchor === null) return { cycle: 0, used: 0 };
+    const latestCycle = cycleAt(anchor, this.#latest() + CLOCK_LEAP_SECONDS);
+    return knownUsage(row, counters?.view(id), { today: dayOf(this.#seconds()), latestCycle });
   }
 
   #seconds(): number {
@@ -339,8 +387,8 @@ export class Ledger {
 
   /** The cycle that counts now, and the account as it stands in it. */
   #standing(account: Account): { cycle: number; settled: Account } {
-    const { cycle } = currentMeterage(account, this.#meterage(account.id), this.#seconds());
-    return { cycle, settled: settledIn(account, cycle) };
+    const { cycle } = currentUsage(account, this.#cycleUsage(account), this.#seconds());
+    return { cycle, settled: withEffectivePlan(account, cycle) };
   }
 
   #changePlan(account: Account, wanted: { plan: string; limit: number }): void {
@@ -381,7 +429,7 @@ export class Ledger {
         })
         .immediate(),
     );
-    awaitPublished(this.#file, this.read.revision());
+    awaitPublished(this.#file, this.#ledgerId, this.read.revision());
     return result;
   }
 

@@ -1,51 +1,34 @@
 /**
- * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one
- * compare-and-exchange in the shared counters; with durability `full` its answer waits for the keeper's next commit.
+ * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one step in the shared
+ * counters. Only where a burst has used up what the ledger writer reserved, a request waits for the next reservation.
  */
 import { PagegateError } from '../errors.ts';
-import { hashApiKey, isApiKeyShaped } from './api-key.ts';
-import { clockProblem } from './clock.ts';
-import { type Counters, openCounters, packWord, STATE, unpackWord } from './counters.ts';
-import { cycleAt, cycleEnd } from './cycle.ts';
-import { openDatabase } from './database.ts';
-import { connectToKeeper, type KeeperLink } from './keeper-link.ts';
-import { refuseForeignLedger } from './presence.ts';
-import { type Account, planIn, type QuotaView, quotaView } from './quota.ts';
-import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './records.ts';
-import { asLedgerError, type Database } from './sqlite.ts';
-
-/** An account as a worker holds it between authentication and charge. */
-export interface AccountRef extends Account {
-  /** Kept by the meter: between which counters the current cycle moves. */
-  window?: CycleWindow;
-}
+import { type Counters, REFUSED, STATE } from './counters/counters.ts';
+import { type OpenCounters, openCounters } from './counters/location.ts';
+import { type Account, type CycleUsage, type QuotaView, quotaView } from './quota.ts';
+import { hashApiKey, isApiKeyShaped } from './store/api-key.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { readIdentity, refuseForeignLedger } from './store/identity.ts';
+import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './store/records.ts';
+import { asLedgerError } from './store/sqlite.ts';
+import { connectToWriter, type WriterLink } from './writer/link.ts';
 
 export type AuthResult =
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'account'; readonly account: AccountRef; readonly activated: boolean; readonly quota: QuotaView };
+  | { readonly kind: 'account'; readonly account: Account; readonly activated: boolean; readonly quota: QuotaView };
 
-export type ChargeOutcome =
-  | { readonly charged: true; readonly remaining: number }
-  | {
-      readonly charged: false;
-      readonly error: 'unknown_key' | 'not_activated' | 'quota_exhausted' | 'ledger_unavailable';
-      readonly quota?: QuotaView;
-    };
-
-/** What a charge waits for: `full` the disk (survives loss of power), `relaxed` shared memory (survives any crash). */
-export type Durability = 'full' | 'relaxed';
+/** What is left after a charge, from 0 on; or why there was none. `wait` where more must be reserved first. */
+export type ChargeOutcome = number | 'not_activated' | 'quota_exhausted' | 'ledger_unavailable' | 'wait';
 
 export interface MeterOptions {
-  /** The SQLite file; the counters lie beside it. */
+  /** The SQLite file. */
   readonly file: string;
-  /** The same as the keeper's; `full` unless told otherwise. */
-  readonly durability?: Durability;
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
-  /** How long a charge waits for the disk before it is answered `ledger_unavailable`, in milliseconds. */
-  readonly patienceMs?: number;
-  /** How the keeper is asked; replaced in tests that have it in the same process. */
-  readonly connect?: (ledgerFile: string, onAnswer: () => void) => KeeperLink;
+  /** How long a request waits for a reservation before it is answered `ledger_unavailable`, in milliseconds. */
+  readonly timeoutMs?: number;
+  /** How the ledger writer is asked; replaced in tests that have it in the same process. */
+  readonly connect?: typeof connectToWriter;
 }
 
 /** What health and metrics tell of the ledger. */
@@ -53,76 +36,38 @@ export interface MeterHealth {
   readonly ready: boolean;
   /** Why not, in words; empty when ready. */
   readonly reason: string;
-  /** Commits since the counters were made. */
+  /** Commits of the ledger writer. */
   readonly commits: number;
+  /** How long the latest one took. */
+  readonly commitMs: number;
   readonly walBytes: number;
-  /** Charges that wait for the disk, in this worker. */
+  /** Requests that wait for a reservation, in this worker. */
   readonly waiting: number;
 }
 
-export interface Meter {
-  /** @throws PagegateError ledger_unavailable when the ledger cannot be asked; never answers `unknown` for that. */
-  authenticate(key: string): AuthResult;
-  /** What is left now, without charging. */
-  quotaLeft(account: AccountRef): QuotaView;
-  /**
-   * Charges one lookup. `done` is called once: at once when the outcome is certain already, otherwise when the charge is
-   * durable or certain to be refused.
-   */
-  charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void;
-  /**
-   * Blocks until every charge so far is durable or refused, or for a short while, and answers them before it returns. For a caller
-   * that has nothing else to do and must not answer later.
-   */
-  settle(): void;
-  health(): MeterHealth;
-  /** Resolves when every charge so far has been answered. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** A charge that waits for a commit. */
+/** A request that waits. */
 interface Waiting {
   readonly accountId: number;
-  readonly word: bigint;
-  readonly remaining: number;
-  /** The commit that carries it, or any later one. */
-  readonly commit: number;
-  readonly sinceMs: number;
-  readonly done: (outcome: ChargeOutcome) => void;
+  readonly untilMs: number;
+  readonly resume: (isReserved: boolean) => void;
 }
 
-/** The words between which a cycle's counter moves, and until when the clock agrees. */
-export interface CycleWindow {
-  readonly first: bigint;
-  readonly last: bigint;
-  /** The first word of the next cycle. */
-  readonly beyond: bigint;
-  readonly endsAt: number;
-}
-
-const UNAVAILABLE: ChargeOutcome = { charged: false, error: 'ledger_unavailable' };
+const STARTING = 'The ledger writer is starting.';
 const UNKNOWN: AuthResult = { kind: 'unknown' };
-const PATIENCE_MS = 5_000;
+const WAIT_TIMEOUT_MS = 5_000;
 const TICK_MS = 100;
-/** The longest that `settle` blocks; the disk takes a millisecond, a stalled keeper must not stall the worker. */
-const SETTLE_MS = 250;
-/** A look at the counters costs 10 µs: one every twentieth of a millisecond, later one every tenth of the time that was waited. */
-const SETTLE_STEP_MS = 0.05;
-const SETTLE_STEP_SHARE = 0.1;
-const SLEEP = new Int32Array(new SharedArrayBuffer(4));
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
 const MEMORY_MAX_KEYS = 10_000;
 
 /** A key's account; its quota is worked out only when somebody looks. */
 class KnownAccount {
   readonly kind = 'account';
-  readonly account: AccountRef;
+  readonly account: Account;
   readonly activated: boolean;
   readonly record: ApiKeyRecord;
   readonly #meter: Meter;
 
-  constructor(account: AccountRef, record: ApiKeyRecord, meter: Meter) {
+  constructor(account: Account, record: ApiKeyRecord, meter: Meter) {
     this.account = account;
     this.activated = account.state === 'active';
     this.record = record;
@@ -134,43 +79,44 @@ class KnownAccount {
   }
 }
 
-class WorkerMeter implements Meter {
+/** The meter of one worker. */
+export class Meter {
   readonly #file: string;
-  readonly #waits: boolean;
   readonly #now: () => number;
-  readonly #patienceMs: number;
-  readonly #counters: Counters;
-  readonly #link: KeeperLink;
+  readonly #timeoutMs: number;
+  readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
   readonly #known = new Map<string, KnownAccount>();
+  /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
+  readonly #asked = new Set<number>();
+  /** Undefined before the ledger writer has made them. */
+  #mapped: OpenCounters | undefined;
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
-  /** The commit that the keeper was last asked for. */
-  #asked = 0;
-  #isAsking = false;
-  /** The keeper has not answered in time: nothing is charged until it does. */
+  /** The ledger writer has not answered in time: nobody waits for it until it does. */
   #isStalled = false;
-  /** The second whose clock was last checked, and what came out. */
-  #checkedSecond = -1;
-  #clockReason: string | undefined;
   #idle: (() => void)[] = [];
 
+  /** The ledger writer must have been started. @throws PagegateError ledger_unavailable, mapping_failed */
   constructor(options: MeterOptions) {
     this.#file = options.file;
-    this.#waits = options.durability !== 'relaxed';
     this.#now = options.now ?? Date.now;
-    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
-    this.#counters = openCounters(options.file, { create: false });
-    this.#revision = this.#counters.revision;
-    this.#link = (options.connect ?? connectToKeeper)(options.file, () => this.#settle());
+    this.#timeoutMs = options.timeoutMs ?? WAIT_TIMEOUT_MS;
+    this.#map();
+    this.#link = (options.connect ?? connectToWriter)(options.file, {
+      onConnect: () => this.#reconnected(),
+      onAnswer: () => this.#answered(),
+    });
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#timer.unref();
   }
 
+  /** @throws PagegateError ledger_unavailable when the ledger cannot be asked; never answers `unknown` for that. */
   authenticate(key: string): AuthResult {
-    if (this.#revision !== this.#counters.revision) {
-      this.#revision = this.#counters.revision;
+    const { revision } = this.#counters;
+    if (this.#revision !== revision) {
+      this.#revision = revision;
       this.#known.clear();
     }
     const hash = hashApiKey(key);
@@ -184,64 +130,51 @@ class WorkerMeter implements Meter {
     return known;
   }
 
-  quotaLeft(account: AccountRef): QuotaView {
-    return quotaView(account, unpackWord(this.#counters.word(account.id)), this.#seconds());
+  /** What is left now, without charging. @throws PagegateError ledger_unavailable */
+  quotaLeft(account: Account): QuotaView {
+    const slot = this.#counters.view(account.id);
+    const used: CycleUsage =
+      slot === undefined
+        ? this.#openReading().read.cycleUsage(account.id)
+        : { cycle: slot.cycle, used: slot.reserved - slot.left };
+    return quotaView(account, used, this.#seconds());
   }
 
-  charge(account: AccountRef, done: (outcome: ChargeOutcome) => void): void {
-    const outcome = this.#chargeNow(account);
-    if (typeof outcome !== 'bigint') {
-      done(outcome);
-      return;
+  /** Charges one lookup. */
+  charge({ id, state, anchor }: Account): ChargeOutcome {
+    if (state !== 'active' || anchor === null) return 'not_activated';
+    const counters = this.#counters;
+    const left = counters.charge(id, anchor, this.#seconds());
+    if (left >= 0) {
+      if (counters.isLow) this.#ask(id);
+      return left;
     }
-    const remaining = Number(account.window!.last - outcome);
-    if (!this.#waits) {
-      done({ charged: true, remaining });
-      return;
-    }
-    const commit = this.#counters.started + 1;
-    this.#waiting.push({ accountId: account.id, word: outcome, remaining, commit, sinceMs: performance.now(), done });
-    if (commit > this.#asked && !this.#isAsking) {
-      this.#isAsking = true;
-      setImmediate(this.#ask);
-    }
+    if (left === REFUSED.exhausted) return 'quota_exhausted';
+    this.#ask(id);
+    return this.#isStalled || counters.state === STATE.failed ? 'ledger_unavailable' : 'wait';
   }
 
-  /** Charges in the shared counters: the new word, or why not. */
-  #chargeNow(account: AccountRef): bigint | ChargeOutcome {
-    const seconds = this.#seconds();
-    if (this.#counters.state !== STATE.ready || this.#isStalled || !this.#isClockGood(seconds)) return UNAVAILABLE;
-    const window = account.state === 'active' ? this.#window(account, seconds) : undefined;
-    if (window === undefined) return { charged: false, error: 'not_activated', quota: this.quotaLeft(account) };
-    const word = this.#counters.charge(account.id, window.first, window.last);
-    if (word === -1n) return { charged: false, error: 'quota_exhausted', quota: this.quotaLeft(account) };
-    return word;
+  /**
+   * Calls back when there may be something to charge again, with `false` when the time for it is over.
+   *
+   * @param sinceMs when the request began to wait, on the clock of `performance.now`.
+   */
+  wait({ id }: Account, sinceMs: number, resume: (isReserved: boolean) => void): void {
+    this.#waiting.push({ accountId: id, untilMs: sinceMs + this.#timeoutMs, resume });
   }
 
   health(): MeterHealth {
-    const { counters, waiting } = { counters: this.#counters, waiting: this.#waiting.length };
-    const { commits, walBytes } = counters;
-    let reason = '';
-    if (counters.state === STATE.starting) reason = 'The keeper of the ledger is starting.';
-    else if (counters.state === STATE.failed) reason = counters.reason;
-    else if (this.#isStalled) reason = `The keeper of the ledger has not answered for ${this.#patienceMs} ms.`;
-    else if (!this.#isClockGood(this.#seconds())) reason = this.#clockReason ?? '';
-    return { ready: reason === '', reason, commits, walBytes, waiting };
+    const waiting = this.#waiting.length;
+    const counters = this.#mapped?.counters;
+    if (counters === undefined || counters.state === STATE.starting)
+      return { ready: false, reason: STARTING, commits: 0, commitMs: 0, walBytes: 0, waiting };
+    const { commits, commitMs, walBytes } = counters.status;
+    const stalled = this.#isStalled ? `The ledger writer has not answered for ${this.#timeoutMs} ms.` : '';
+    const reason = counters.state === STATE.failed ? counters.reason : stalled;
+    return { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
   }
 
-  settle(): void {
-    const last = this.#waiting.at(-1);
-    if (last === undefined) return;
-    this.#ask();
-    const startMs = performance.now();
-    let spentMs = 0;
-    while (Math.max(this.#counters.done, this.#counters.failed) < last.commit && spentMs < SETTLE_MS) {
-      Atomics.wait(SLEEP, 0, 0, Math.max(SETTLE_STEP_MS, spentMs * SETTLE_STEP_SHARE));
-      spentMs = performance.now() - startMs;
-    }
-    this.#settle();
-  }
-
+  /** Resolves when nobody waits. */
   async flush(): Promise<void> {
     if (this.#waiting.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
@@ -250,39 +183,62 @@ class WorkerMeter implements Meter {
     await this.flush();
     clearInterval(this.#timer);
     this.#link.close();
-    this.#reading?.database.close();
-    this.#reading = undefined;
-    this.#counters.close();
+    this.#closeReading();
+    this.#mapped?.close();
   }
 
-  readonly #ask = (): void => {
-    this.#isAsking = false;
-    const last = this.#waiting.at(-1);
-    if (last === undefined || last.commit <= this.#asked) return;
-    this.#asked = last.commit;
-    this.#link.ask();
-  };
+  /** @throws PagegateError ledger_unavailable */
+  get #counters(): Counters {
+    if (this.#mapped === undefined) throw new PagegateError('ledger_unavailable', STARTING, { file: this.#file });
+    return this.#mapped.counters;
+  }
 
-  /** Answers what the keeper has made durable, and what it certainly could not. */
-  #settle(): void {
-    const { done, failed } = this.#counters;
-    const waiting = this.#waiting;
-    let count = 0;
-    while (count < waiting.length && waiting[count]!.commit <= Math.max(done, failed)) count += 1;
-    if (count === 0) return;
+  /** Maps the counters, or those that were made in their place; what lies there stays mapped until there are others. */
+  #map(): void {
+    if (this.#mapped?.isCurrent() === true) return;
+    const identity = readIdentity(this.#file);
+    const mapped = identity === undefined ? undefined : openCounters(this.#file, identity.ledgerId);
+    if (mapped === undefined) return;
+    this.#mapped?.close();
+    this.#mapped = mapped;
+    this.#known.clear();
+    this.#closeReading();
+  }
+
+  #ask(accountId: number): void {
+    if (this.#asked.has(accountId)) return;
+    this.#asked.add(accountId);
+    this.#link.ask([accountId]);
+  }
+
+  /** A ledger writer is there, perhaps another one. What the earlier one was asked, this one does not know. */
+  #reconnected(): void {
+    this.#map();
+    for (const { accountId } of this.#waiting) this.#asked.add(accountId);
+    this.#link.ask([...this.#asked]);
+  }
+
+  #answered(): void {
     this.#isStalled = false;
-    this.#waiting = waiting.slice(count);
-    for (let i = 0; i < count; i += 1) {
-      const { commit, done: answer, remaining } = waiting[i]!;
-      if (commit <= done) answer({ charged: true, remaining });
-      else this.#takeBack(waiting[i]!);
-    }
+    this.#asked.clear();
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { resume } of waiting) resume(true);
     this.#rest();
   }
 
-  #takeBack({ accountId, word, done }: Waiting): void {
-    this.#counters.uncharge(accountId, word);
-    done(UNAVAILABLE);
+  /** Ends what waits for too long. A question may have died with the ledger writer that it was put to: it is put again. */
+  #tick(): void {
+    if (this.#mapped === undefined) this.#map();
+    const nowMs = performance.now();
+    const late = this.#waiting.filter(({ untilMs }) => untilMs <= nowMs);
+    if (late.length > 0) {
+      this.#isStalled = true;
+      this.#waiting = this.#waiting.filter(({ untilMs }) => untilMs > nowMs);
+      for (const { resume } of late) resume(false);
+      this.#rest();
+    }
+    this.#link.ask([...this.#asked]);
   }
 
   #rest(): void {
@@ -292,28 +248,6 @@ class WorkerMeter implements Meter {
     for (const resolve of idle) resolve();
   }
 
-  #tick(): void {
-    this.#settle();
-    // The numbers begin anew when the counters had to be made anew.
-    this.#asked = Math.min(this.#asked, this.#counters.started + 1);
-    if (this.#isStalled) {
-      const { done, failed } = this.#counters;
-      this.#isStalled = Math.max(done, failed) < this.#asked;
-      if (this.#isStalled) this.#link.ask();
-      return;
-    }
-    const oldest = this.#waiting[0];
-    if (oldest === undefined) return;
-    // A question may have died with the keeper that it was put to.
-    this.#link.ask();
-    if (performance.now() - oldest.sinceMs < this.#patienceMs) return;
-    this.#isStalled = true;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const one of waiting) this.#takeBack(one);
-    this.#rest();
-  }
-
   #seconds(): number {
     return Math.floor(this.#now() / 1000);
   }
@@ -321,36 +255,6 @@ class WorkerMeter implements Meter {
   /** The latest second seen by anybody: a clock that was set back makes no key valid again. */
   #latest(): number {
     return Math.max(this.#seconds(), this.#counters.lastSeenSeconds);
-  }
-
-  #isClockGood(seconds: number): boolean {
-    // A clock that was refused is looked at each time: an operator may confirm it at any moment.
-    if (seconds !== this.#checkedSecond || this.#clockReason !== undefined) {
-      this.#checkedSecond = seconds;
-      this.#clockReason = clockProblem(this.#counters.lastSeenSeconds, seconds);
-    }
-    return this.#clockReason === undefined;
-  }
-
-  /** The cycle that counts now: the clock's, but never an earlier one than was charged in. */
-  #window(account: AccountRef, seconds: number): CycleWindow | undefined {
-    if (account.anchor === null) return undefined;
-    let { window } = account;
-    if (window === undefined || seconds >= window.endsAt || this.#counters.word(account.id) >= window.beyond) {
-      const seen = unpackWord(this.#counters.word(account.id));
-      const cycle = Math.max(seen.cycle, cycleAt(account.anchor, seconds));
-      const plan = planIn(account, cycle);
-      if (plan === null) return undefined;
-      const endsAt = cycleEnd(account.anchor, cycle);
-      window = {
-        first: packWord(cycle, 0),
-        last: packWord(cycle, plan.limit),
-        beyond: packWord(cycle + 1, 0),
-        endsAt,
-      };
-      account.window = window;
-    }
-    return window;
   }
 
   #lookUp(hash: string): KnownAccount | undefined {
@@ -365,33 +269,31 @@ class WorkerMeter implements Meter {
       this.#known.set(hash, known);
       return known;
     } catch (error) {
-      this.#reading?.database.close();
-      this.#reading = undefined;
+      this.#closeReading();
       throw asLedgerError(error, this.#file);
     }
   }
 
   #openReading(): { readonly read: Reader } {
-    const { epoch, state } = this.#counters;
-    if (state === STATE.starting)
-      throw new PagegateError('ledger_unavailable', 'The keeper of the ledger is starting.');
-    if (this.#reading !== undefined && this.#reading.epoch !== epoch) {
-      this.#reading.database.close();
-      this.#reading = undefined;
-    }
+    const { epoch } = this.#counters;
+    if (this.#reading !== undefined && this.#reading.epoch !== epoch) this.#closeReading();
     if (this.#reading === undefined) {
       const database = openDatabase(this.#file, { readonly: true, busyTimeoutMs: 200 });
       const read = createReader(database);
       this.#reading = { database, read, epoch };
-      // A ledger that the keeper does not keep knows none of our keys: that is no 401.
-      const { owner } = this.#counters;
-      if (owner !== undefined) refuseForeignLedger(this.#file, read.ledgerId(), owner);
+      // Another ledger knows none of our keys: that is no 401.
+      refuseForeignLedger(this.#file, read.ledgerId());
     }
     return this.#reading;
   }
+
+  #closeReading(): void {
+    this.#reading?.database.close();
+    this.#reading = undefined;
+  }
 }
 
-/** Opens the meter of a worker process; the keeper must have been started. @throws PagegateError mapping_failed */
+/** Opens the meter of a worker; the ledger writer must have been started. @throws PagegateError ledger_unavailable, mapping_failed */
 export async function openMeter(options: MeterOptions): Promise<Meter> {
-  return new WorkerMeter(options);
+  return new Meter(options);
 }

@@ -19,7 +19,7 @@ export interface Account {
 }
 
 /** The highest cycle seen, and the lookups charged in it. */
-export interface Meterage {
+export interface CycleUsage {
   readonly cycle: number;
   readonly used: number;
 }
@@ -36,7 +36,7 @@ export interface QuotaView {
 }
 
 /** The account with a downgrade whose boundary has passed by this cycle taken into the plan itself. */
-export function settledIn(account: Account, cycle: number): Account {
+export function withEffectivePlan(account: Account, cycle: number): Account {
   const { next } = account;
   if (next === null || cycle < next.fromCycle) return account;
   return { ...account, plan: next.plan, limit: next.limit, next: null };
@@ -44,21 +44,21 @@ export function settledIn(account: Account, cycle: number): Account {
 
 /** The plan and limit in force in a cycle: a waiting downgrade counts from its boundary on. */
 export function planIn(account: Account, cycle: number): { plan: string; limit: number } | null {
-  const { plan, limit } = settledIn(account, cycle);
+  const { plan, limit } = withEffectivePlan(account, cycle);
   return plan === null || limit === null ? null : { plan, limit };
 }
 
 /** The cycle that counts now: the clock's, but never an earlier one than was seen. */
-export function currentMeterage(account: Account, seen: Meterage, nowSeconds: number): Meterage {
+export function currentUsage(account: Account, seen: CycleUsage, nowSeconds: number): CycleUsage {
   if (account.anchor === null) return seen;
   const cycle = cycleAt(account.anchor, nowSeconds);
   return cycle > seen.cycle ? { cycle, used: 0 } : seen;
 }
 
 /** The quota fields of an account at a moment. */
-export function quotaView(account: Account, seen: Meterage, nowSeconds: number): QuotaView {
+export function quotaView(account: Account, seen: CycleUsage, nowSeconds: number): QuotaView {
   const activated = account.state === 'active';
-  const { cycle, used } = currentMeterage(account, seen, nowSeconds);
+  const { cycle, used } = currentUsage(account, seen, nowSeconds);
   const inForce = planIn(account, cycle);
   if (inForce === null || account.anchor === null) {
     return { plan: null, activated, quota_limit: null, quota_used: 0, quota_remaining: 0, quota_resets_at: null };

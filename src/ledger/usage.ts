@@ -1,8 +1,8 @@
 /** Usage by day (UTC), for the last 400 days. */
 import { PagegateError } from '../errors.ts';
-import { USAGE_DAYS } from './committer.ts';
 import { dayName, dayOf } from './cycle.ts';
 import type { Ledger } from './ledger.ts';
+import { USAGE_DAYS } from './store/meters.ts';
 
 export interface UsageDay {
   readonly account: string;

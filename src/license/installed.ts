@@ -1,16 +1,16 @@
 /** The license in the state directory: installed whole or not at all. */
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
 import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from './license.ts';
 
 const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LICENSE_MAX_BYTES } as const;
 
-/** Reads a file that claims to be a license; also one that was handed over open. @throws PagegateError license_unreadable, bad_license */
+/** The bytes of a license file; `-` is standard input. @throws PagegateError license_unreadable, bad_license */
 export function readLicenseFile(file: string): Buffer {
-  return readSmallFile(file, { ...FILE, handedOver: true });
+  return readSmallFile(file, { ...FILE, stdin: true });
 }
 
 /** The installed license, verified. @throws PagegateError license_missing, and what reading and verifying throw. */
@@ -25,7 +25,7 @@ export function installLicense(target: string, source: string, trusted: TrustedK
   const bytes = readLicenseFile(source);
   const license = verifyLicense(bytes, trusted);
   try {
-    mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
+    makeFolder(dirname(target), 0o750);
     replaceDurable(target, bytes, 0o644);
   } catch (error) {
     throw fromSystem('state_unavailable', target, error);

@@ -1,12 +1,13 @@
 /**
- * Small files that somebody else put there: configuration, keys, licenses, policies. One is read whole, or not at all: nothing is waited
- * for (a pipe that nobody writes to), and nothing takes more memory than its limit (a device, a file of many gigabytes).
+ * Small files that somebody else put there: configuration, keys, licenses, policies. A file is read whole or not at all. A pipe that nobody
+ * writes to, a device or a file of gigabytes is refused: no read waits, and none takes more memory than its limit.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { type ErrorCode, fromSystem, PagegateError } from '../errors.ts';
 
 const CHUNK_BYTES = 64 * 1024;
 const POLL_MS = 10;
+const STDIN = 0;
 
 export interface SmallFileOptions {
   /** The largest size that is read, in bytes. */
@@ -21,11 +22,8 @@ export interface SmallFileOptions {
   readonly name?: string;
   /** Reads no symbolic link at the path. */
   readonly noLink?: boolean;
-  /**
-   * Also reads a pipe, a socket or a terminal that the caller of this program handed over open, as `/dev/stdin` or, as shells do for
-   * `<(…)`, `/dev/fd/N`: the caller waits for it on purpose. For what is read once; a server reads its files again.
-   */
-  readonly handedOver?: boolean;
+  /** Takes the path `-` for standard input. For a command that reads the file once. */
+  readonly stdin?: boolean;
   /** Looks at the open file before it is read; what it throws is thrown. */
   readonly inspect?: (stats: Stats) => void;
 }
@@ -37,12 +35,12 @@ export interface SmallFileOptions {
  */
 export function readSmallFile(path: string, options: SmallFileOptions): Buffer {
   const { code, kindCode = code, name = path } = options;
-  const handedOver = options.handedOver === true ? descriptorOf(path) : undefined;
   try {
-    if (handedOver !== undefined) return readHandedOver(handedOver, path, options);
+    if (options.stdin === true && path === '-') return readWithin(STDIN, path, options);
     const opened = openRegular(path, options.noLink === true);
     if (typeof opened !== 'string') return readOpened(opened, path, options);
-    const what = `${name}: expected a regular file, got ${opened}; name the file itself.`;
+    const remedy = options.stdin === true ? 'name the file itself, or - for standard input' : 'name the file itself';
+    const what = `${name}: expected a regular file, got ${opened}; ${remedy}.`;
     throw new PagegateError(kindCode, what, { path, expected: 'a regular file', got: opened });
   } catch (error) {
     throw fromSystem(code, path, error, { name });
@@ -87,28 +85,10 @@ function readOpened({ descriptor, stats }: Opened, path: string, options: SmallF
   try {
     options.inspect?.(stats);
     if (stats.size > options.maxBytes) throw tooLarge(path, options, stats.size);
-    return readWithin(descriptor, path, options, false);
+    return readWithin(descriptor, path, options);
   } finally {
     closeSync(descriptor);
   }
-}
-
-/** The descriptor of this process that a path names; undefined for every other path. */
-function descriptorOf(path: string): number | undefined {
-  if (path === '/dev/stdin') return 0;
-  const number = /^\/(?:dev|proc\/self)\/fd\/([0-9]{1,6})$/.exec(path)?.[1];
-  return number === undefined ? undefined : Number(number);
-}
-
-/** What was read of each descriptor: it can be read only once, and a command may ask for its configuration again. */
-const handedOverBytes = new Map<number, Buffer>();
-
-/** Of the descriptor itself, not of its path: opening that anew may not be allowed to this user. */
-function readHandedOver(descriptor: number, path: string, options: SmallFileOptions): Buffer {
-  const bytes = handedOverBytes.get(descriptor) ?? readWithin(descriptor, path, options, true);
-  handedOverBytes.set(descriptor, bytes);
-  if (bytes.length > options.maxBytes) throw tooLarge(path, options, bytes.length);
-  return bytes;
 }
 
 function tooLarge(path: string, options: SmallFileOptions, got: number | string): PagegateError {
@@ -118,13 +98,13 @@ function tooLarge(path: string, options: SmallFileOptions, got: number | string)
 }
 
 /** Reads to the end, whatever size the file said it has: it may grow, and some of the kernel's own say none. */
-function readWithin(descriptor: number, path: string, options: SmallFileOptions, mayWait: boolean): Buffer {
+function readWithin(descriptor: number, path: string, options: SmallFileOptions): Buffer {
   const { maxBytes } = options;
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   for (;;) {
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, maxBytes + 1 - sizeBytes));
-    const got = readSome(descriptor, chunk, mayWait);
+    const got = readSome(descriptor, chunk);
     if (got === 0) return Buffer.concat(chunks, sizeBytes);
     sizeBytes += got;
     if (sizeBytes > maxBytes) throw tooLarge(path, options, 'more');
@@ -132,13 +112,13 @@ function readWithin(descriptor: number, path: string, options: SmallFileOptions,
   }
 }
 
-/** What was handed over may be set to fail where it would wait. */
-function readSome(descriptor: number, into: Buffer, mayWait: boolean): number {
+/** Standard input may be set to non-blocking by another process that shares it: then a read fails where it would wait. */
+function readSome(descriptor: number, into: Buffer): number {
   for (;;) {
     try {
       return readSync(descriptor, into);
     } catch (error) {
-      if (!mayWait || (error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      if (descriptor !== STDIN || (error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, POLL_MS);
     }
   }

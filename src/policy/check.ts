@@ -2,7 +2,7 @@
 
 import { parseUrl } from '../domain/canonical-url.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
-import { contains, parseRange, type Range } from './guards/addresses.ts';
+import { containsRange, type Range, readRange } from './guards/addresses.ts';
 import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-cover.ts';
 import { guardVerdict } from './layers/guards.ts';
 import type { Policy } from './policy.ts';
@@ -159,18 +159,18 @@ function idleExceptions(document: PolicyDocument): PolicyFinding[] {
   const ranges = (isExcusable: boolean): Range[] =>
     document.rules
       .filter((rule) => rule.check === 'address' && (rule.excusable === true) === isExcusable)
-      .flatMap((rule) => (rule.ranges ?? []).map(parseRange));
+      .flatMap((rule) => (rule.ranges ?? []).map(readRange));
   const excusable = ranges(true);
   const fixed = ranges(false);
   return document.addressExceptions.flatMap(({ cidr }) => {
-    const range = parseRange(cidr);
-    const base = { family: range.family, words: range.words };
+    const range = readRange(cidr);
     const nothing = (why: string): PolicyFinding[] => [
       { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
     ];
-    if (fixed.some((other) => contains(other, base)))
+    if (fixed.some((other) => containsRange(other, range)))
       return nothing('its addresses are denied by a rule that excuses nothing');
-    if (!excusable.some((other) => contains(other, base))) return nothing('no guard rule denies its addresses');
+    if (!excusable.some((other) => containsRange(other, range) || containsRange(range, other)))
+      return nothing('no guard rule denies its addresses');
     return [];
   });
 }

@@ -101,12 +101,12 @@ function readLookalikes(): LookalikeData {
 /**
  * Reads a JSON file and checks it against one of the policy's schemas.
  *
- * @param handedOver whether it may be something that the caller of this program handed over open, such as `<(…)` of a shell.
+ * @param stdin whether the path `-` is standard input.
  * @throws PagegateError policy_missing, policy_invalid
  */
-export function readDocument<T>(file: string | URL, schema: PolicySchema, handedOver = false): T {
+export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin = false): T {
   const name = file instanceof URL ? fileURLToPath(file) : file;
-  const bytes = readSmallFile(name, { code: 'policy_missing', maxBytes: FILE_MAX_BYTES, handedOver });
+  const bytes = readSmallFile(name, { code: 'policy_missing', maxBytes: FILE_MAX_BYTES, stdin });
   const value = parseDocument(bytes, 'policy_invalid', name);
   assertSchema(value, schema, name);
   return value as T;

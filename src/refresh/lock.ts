@@ -2,9 +2,10 @@
  * Keeps two processes from changing one index store at the same time: an advisory lock on `<store>/lock`. The kernel gives it
  * up when its holder ends, however it ends; the file stays and only tells who held it last.
  */
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { lockFile } from '../platform/libc.ts';
 
 /** A process's number, and its line end. */
@@ -15,7 +16,7 @@ export async function withStoreLock<T>(store: string, task: () => Promise<T>): P
   const path = join(store, 'lock');
   let handle: FileHandle;
   try {
-    await mkdir(store, { recursive: true, mode: 0o755 });
+    makeFolder(store, 0o755);
     handle = await open(path, 'a+', 0o644);
   } catch (error) {
     throw fromSystem('store_unavailable', store, error, { noSpaceCode: 'build_no_space' });

@@ -2,13 +2,14 @@
  * A refresh, a straight line: lock → drop checked → signature → entitlement → revision → build beside → verify → number → switch →
  * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST_FILE } from '../builder/drop-file.ts';
 import { assertFull } from '../builder/manifest.ts';
 import { INDEX_FILE } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { type CheckedDrop, checkDrop } from './drop-check.ts';
 import { withStoreLock } from './lock.ts';
 import { nextNumber, noteNumber } from './numbering.ts';
@@ -159,7 +160,7 @@ async function buildGeneration(
   const tempDir = join(directory, 'temp');
   const out = join(directory, INDEX_FILE);
   try {
-    await mkdir(tempDir, { recursive: true, mode: 0o755 });
+    makeFolder(tempDir, 0o755);
     steps.onStep?.('build');
     const rejectsFile = join(directory, REJECTS_FILE);
     const build = await steps.build({

@@ -10,12 +10,13 @@
  * begins with a dot, so a process that is killed at any moment leaves either nothing or litter that `prune` knows.
  */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
-import { mkdir, rm, symlink } from 'node:fs/promises';
+import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 export const SIGNATURE_FILE = 'manifest.json.sig';
@@ -157,7 +158,7 @@ export async function removeLitter(store: string): Promise<string[]> {
 
 /** Creates the store's folders where they are missing. */
 export async function createStore(store: string): Promise<void> {
-  await mkdir(join(store, GENERATIONS), { recursive: true, mode: 0o755 });
+  makeFolder(join(store, GENERATIONS), 0o755);
 }
 
 /** Gives a finished build its number; from this moment it exists. */

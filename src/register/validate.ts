@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/reader.ts';
+import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/document.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** Larger files are refused: a register of ten thousand agents is about 10 MB. */
@@ -48,9 +48,9 @@ interface Entry {
 
 type Report = (finding: Finding) => void;
 
-/** Reads a file within the size limit; also one that was handed over open, as `/dev/stdin` is. Throws register_unreadable. */
+/** The bytes of a register file within the size limit; `-` is standard input. @throws PagegateError register_unreadable */
 export function readRegisterFile(path: string): Uint8Array {
-  return readSmallFile(path, { code: 'register_unreadable', maxBytes: FILE_MAX_BYTES, handedOver: true });
+  return readSmallFile(path, { code: 'register_unreadable', maxBytes: FILE_MAX_BYTES, stdin: true });
 }
 
 /** Collects the findings of several files, because an agent_id should be unique over all of them. */
@@ -143,7 +143,7 @@ function* entriesOf(file: string, contents: Uint8Array, report: Report): Generat
     yield* entriesOfLines(file, text, report);
     return;
   }
-  const source = readJson(text);
+  const source = readJson(text, { places: true });
   if ('problem' in source) {
     const { line, column, message } = source.problem;
     report({ severity: 'error', file, line, field: '', message: `is not JSON: ${message} (column ${column})` });
@@ -167,7 +167,7 @@ function* entriesOfLines(file: string, text: string, report: Report): Generator<
   for (const [i, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     number += 1;
-    const source = readJson(line, { firstLine: i + 1 });
+    const source = readJson(line, { firstLine: i + 1, places: true });
     if ('problem' in source) {
       const message = `is not JSON: ${source.problem.message} (column ${source.problem.column})`;
       report({ severity: 'error', file, line: i + 1, entry: number, field: '', message });

@@ -2,10 +2,11 @@
  * The Unix socket for commands to a running server: reload, drain, status. One JSON object in one line each way. Who may open the
  * socket (mode 0660) may command the server; there is no other authentication.
  */
-import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { failureFields } from './log.ts';
 
 export type ControlCommand = 'reload' | 'drain' | 'status';
@@ -28,7 +29,7 @@ export async function listenControl(path: string, handlers: ControlHandlers): Pr
     });
   }
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    makeFolder(dirname(path), 0o750);
   } catch (error) {
     throw fromSystem('listen_failed', path, error);
   }
@@ -65,7 +66,7 @@ const serverRunning = (path: string): PagegateError =>
   new PagegateError('server_running', `It answers on ${path}.`, { path });
 
 /**
- * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger's keeper
+ * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger writer
  * waits for its end.
  */
 export async function refuseSecondServer(path: string): Promise<void> {

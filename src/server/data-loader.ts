@@ -25,9 +25,9 @@ export const GIVEN_INDEX_FD = 4;
  * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file that was
  * activated, unchanged. Throws what is wrong with it; nothing stays open then.
  */
-export function openGivenIndex(stamp: string): Index {
+export function openGivenIndex(identity: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
-  if (openFileStamp(GIVEN_INDEX_FD) !== stamp)
+  if (openFileIdentity(GIVEN_INDEX_FD) !== identity)
     throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
   return openChecked(path);
 }
@@ -86,15 +86,15 @@ export async function warm(index: Index, log: Log): Promise<void> {
 }
 
 /** What a file is now; changes when it is replaced, its link points elsewhere or its mode changes. `-` where there is none. */
-export function fileStamp(path: string | null): string {
+export function fileIdentity(path: string | null): string {
   if (path === null) return '-';
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined ? '-' : stampOf(stat);
+  return stat === undefined ? '-' : identityOf(stat);
 }
 
 /** The same of an open file. */
-export function openFileStamp(fd: number): string {
-  return stampOf(fstatSync(fd, { bigint: true }));
+export function openFileIdentity(fd: number): string {
+  return identityOf(fstatSync(fd, { bigint: true }));
 }
 
-const stampOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
+const identityOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;

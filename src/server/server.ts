@@ -1,5 +1,5 @@
-/** The server as a whole: checks, ledger keeper, workers, admin listener, control socket; started together, stopped together. */
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+/** The server as a whole: checks, ledger writer, workers, admin listener, control socket; started together, stopped together. */
+import { readdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -7,14 +7,11 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { startKeeper } from '../ledger/keeper.ts';
+import { startLedgerWriter } from '../ledger/writer.ts';
+import { isLoopback } from '../network/address.ts';
+import { makeFolder } from '../platform/folders.ts';
 import { mapShared } from '../platform/libc.ts';
-import { type Acceptance, AcceptedParts } from './accepted.ts';
-import { isLoopback } from './address.ts';
-import { listenAdmin } from './admin.ts';
-import { burstTableSizeBytes, initializeBurstTable } from './burst.ts';
-import { type Certificate, configuredCertificate } from './certificate.ts';
-import { listenControl, refuseSecondServer } from './control.ts';
+import { listenAdmin } from './admin/admin-listener.ts';
 import {
   addressOf,
   metricsText,
@@ -24,12 +21,16 @@ import {
   reloadAll,
   type ServerStatus,
   serverStatus,
-} from './health.ts';
+} from './admin/health.ts';
+import { type Certificate, configuredCertificate } from './certificate.ts';
+import { listenControl, refuseSecondServer } from './control.ts';
 import type { Log } from './log.ts';
-import { Supervisor } from './supervisor.ts';
+import { type KnownGoodPart, LastKnownGood } from './process/last-known-good.ts';
+import { Supervisor } from './process/supervisor.ts';
+import { Worker } from './process/worker.ts';
+import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
+import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
 import { loadUws } from './uws.ts';
-import { Worker } from './worker.ts';
-import { forkWorker, localLink, type WorkerLink } from './worker-link.ts';
 
 export interface ServerOptions {
   readonly log: Log;
@@ -37,7 +38,7 @@ export interface ServerOptions {
   readonly inProcess?: boolean;
 }
 
-/** The time that the ledger's keeper is given for its last commit when workers have taken all of the drain time, in milliseconds. */
+/** The time that the ledger writer is given for its last commit when workers have taken all of the drain time, in milliseconds. */
 const LAST_COMMIT_MS = 2_000;
 
 /** A server that answers. */
@@ -88,14 +89,14 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, supervisor, keeper, accepted, admin, control, log, burstFile } = this.#parts;
+    const { config, supervisor, ledgerWriter, lastKnownGood, admin, control, log, burstFile } = this.#parts;
     log('info', 'stopping');
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
-    accepted.close();
+    lastKnownGood.close();
     // Before the ledger is given up: the next server that waits for it must find the socket free.
     control?.close();
-    await keeper.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
+    await ledgerWriter.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
     admin?.server.close();
     admin?.server.closeAllConnections();
     if (burstFile !== undefined) rmSync(burstFile, { force: true });
@@ -113,12 +114,12 @@ interface Parts extends Observed {
 
 /** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
-  const accepted = new AcceptedParts(config, checkTransport(config));
+  const lastKnownGood = new LastKnownGood(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);
   createRunDir(statePaths(config).runDir);
   const held = await findPort(config.server.host, config.server.port);
   try {
-    return await startOn(held, config, accepted, options);
+    return await startOn(held, config, lastKnownGood, options);
   } finally {
     await held.release();
   }
@@ -127,26 +128,26 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 async function startOn(
   { port, release }: HeldPort,
   config: Config,
-  accepted: AcceptedParts,
+  lastKnownGood: LastKnownGood,
   options: ServerOptions,
 ): Promise<RunningServer> {
   const { log } = options;
-  const keeper = await startKeeper(
-    { file: statePaths(config).ledgerFile, durability: config.ledger.durability },
+  const ledgerWriter = await startLedgerWriter(
+    { file: statePaths(config).ledgerFile },
     {
       onHealth: (health) =>
         health.ready ? log('info', 'ledger_ready') : log('error', 'ledger_unavailable', { reason: health.reason }),
-      onKill: (pid, reason) => log('error', 'keeper_killed', { pid, reason }),
+      onKill: (pid, reason) => log('error', 'ledger_writer_killed', { pid, reason }),
     },
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
   let burstFile: string | undefined;
-  const onAccepted = (acceptance: Acceptance): void => accepted.take(acceptance);
+  const onKnownGood = (part: KnownGoodPart): void => lastKnownGood.retain(part);
   const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
-    if (burstFile === undefined) return startLocal(config, port, log, onAccepted);
+    if (burstFile === undefined) return startLocal(config, port, log, onKnownGood);
     return forkWorker(
-      { type: 'start', config, number, workers, port, burstFile, accepted: accepted.parts },
-      { signal, indexFd: accepted.indexFd, onAccepted },
+      { type: 'start', config, number, workers, port, burstFile, knownGood: lastKnownGood.parts },
+      { signal, indexFd: lastKnownGood.indexFd, onKnownGood },
     );
   };
   const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
@@ -162,28 +163,28 @@ async function startOn(
       port,
       startedAt: new Date(),
       supervisor,
-      keeper,
-      accepted,
+      ledgerWriter,
+      lastKnownGood,
       burstFile,
       admin: undefined,
       control: undefined,
     };
     server = new RunningServer(parts);
-    await openSideDoors(parts, server);
+    await startAdminEndpoints(parts, server);
     log('info', 'listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
     return server;
   } catch (error) {
     if (server !== undefined) await server.stop();
     else {
-      accepted.close();
-      await keeper.close();
+      lastKnownGood.close();
+      await ledgerWriter.close();
       if (burstFile !== undefined) rmSync(burstFile, { force: true });
     }
     throw error;
   }
 }
 
-async function openSideDoors(parts: Parts, server: RunningServer): Promise<void> {
+async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise<void> {
   const { config, log } = parts;
   parts.control = await listenControl(statePaths(config).socket, {
     reload: () => server.reload(),
@@ -255,7 +256,7 @@ function workerCount(config: Config): number {
 
 function createRunDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o750 });
+    makeFolder(path, 0o750);
   } catch (error) {
     throw fromSystem('state_unavailable', path, error);
   }
@@ -280,11 +281,11 @@ async function startLocal(
   config: Config,
   port: number,
   log: Log,
-  onAccepted: (acceptance: Acceptance) => void,
+  onKnownGood: (part: KnownGoodPart) => void,
 ): Promise<WorkerLink> {
   const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
   initializeBurstTable(burstMemory);
-  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log, onAccepted });
+  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log, onKnownGood });
   try {
     await worker.listen(port);
     return localLink(worker);

@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
-import { makeFolder } from '../../src/builder/folders.ts';
 import { removeLeftovers } from '../../src/builder/workspace.ts';
+import { makeFolder } from '../../src/platform/folders.ts';
 import { makeDrop } from './drop.ts';
 
 const CLEAN = '{"domain":"a.example"}\n';

@@ -5,7 +5,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { printable, printableLines, reportFailure } from '../../src/commands/output.ts';
+import { printable, printableLines, reportFailure } from '../../src/commands/shared/output.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';

@@ -18,7 +18,8 @@ import { CLI, pagegate } from '../support/program.ts';
 
 /** A license that is signed and verified with keys that lie in no file. */
 const SIGN =
-  'pagegate license verify <(echo "$1" | pagegate license issue --key - --key-name v --licensee A --dataset w --refreshes-until 2027-06-30) --trust v=<(echo "$2")';
+  'echo "$2" > v.pem; echo "$1" | pagegate license issue --key - --key-name v --licensee A --dataset w --refreshes-until 2027-06-30' +
+  ' | pagegate license verify - --trust v=v.pem';
 
 /** What waits for something that never comes is killed. */
 const UNHURRIED = { encoding: 'utf8', timeout: 300_000, killSignal: 'SIGKILL' } as const;
@@ -122,7 +123,7 @@ describe('a pipe that nobody writes to', () => {
   }
 });
 
-describe('a file that a shell hands over', () => {
+describe('standard input', () => {
   const shell = (line: string, ...words: string[]) =>
     spawnSync('bash', ['-c', `pagegate() { "${process.execPath}" "${CLI}" "$@"; }; ${line}`, 'bash', ...words], {
       ...UNHURRIED,
@@ -130,16 +131,10 @@ describe('a file that a shell hands over', () => {
     });
 
   it.each([
-    ['a policy', `pagegate policy check <(echo '{"format":"pagegate-policy/1"}')`, 'valid: '],
-    ['cases', `echo '[{"url":"a.com","expect":{"verdict":"flag"}}]' | pagegate policy test /dev/stdin`, '1 of 1 cases'],
-    ['a configuration', `pagegate plan list --config <(echo '{"state_dir":"state"}')`, 'Pro Plus'],
-    [
-      'a configuration that is asked for twice',
-      `pagegate explain https://example.com/ --config <(echo '{"policy":{"profile":"strict"}}')`,
-      'default/unclassified_read',
-    ],
+    ['a policy', `echo '{"format":"pagegate-policy/1"}' | pagegate policy check -`, 'valid: '],
+    ['cases', `echo '[{"url":"a.com","expect":{"verdict":"flag"}}]' | pagegate policy test -`, '1 of 1 cases'],
     ['a key, and the license it signs', SIGN, 'The signature is valid.'],
-  ])('is read where it is read once: %s', (_what, line, expected) => {
+  ])('is read where a command is given a dash: %s', (_what, line, expected) => {
     const { publicKey, privateKey } = createLicenseKey();
     const { stdout, stderr } = shell(line, privateKey, publicKey);
     expect(stdout + stderr).toContain(expected);
@@ -170,7 +165,7 @@ describe('the server', () => {
     expect(serve()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
-  it('ends, its keeper too, where it cannot make its own files', () => {
+  it('ends, its ledger writer too, where it cannot make its own files', () => {
     // What cannot be removed stands for a folder that belongs to another user.
     mkdirSync(at('state/run/burst-1/x'), { recursive: true });
     expect(serve()).toMatchObject({ status: 7, signal: null, code: 'state_unavailable' });

@@ -40,6 +40,7 @@ describe('the order of the sources', () => {
       workers: 1,
       plain_http_anywhere: false,
       max_connections: 10_000,
+      poll_seconds: 2,
       drain_seconds: 10,
     });
     expect(config.state_dir).toBe(join(dir, 'var'));
@@ -84,7 +85,7 @@ describe('environment variables', () => {
     ['PAGEGATE_BURST_EXEMPT', '10.0.0.0/8, ::1', ['burst', 'exempt'], ['10.0.0.0/8', '::1']],
     ['PAGEGATE_BURST_EXEMPT', '', ['burst', 'exempt'], []],
     ['PAGEGATE_ADMIN_ENABLED', 'false', ['admin', 'enabled'], false],
-    ['PAGEGATE_INDEX_POLL_SECONDS', '0.5', ['index', 'poll_seconds'], 0.5],
+    ['PAGEGATE_SERVER_POLL_SECONDS', '0.5', ['server', 'poll_seconds'], 0.5],
     ['PAGEGATE_POLICY_FILE', '', ['policy', 'file'], null],
     ['PAGEGATE_LICENSE_TRUSTED_KEYS', '{"a":"/k.pem"}', ['license', 'trusted_keys'], { a: '/k.pem' }],
   ])('%s=%s', (name, text, [section, setting], expected) => {
@@ -137,7 +138,7 @@ describe('what is refused, with its place', () => {
       '{"server":{"port":1,"p\\u006frt":2},"burst":{"exempt":[]},"server":{},"tls":{"key_file":"a:{\\"","ciphers":null}}',
       /server\.port is set more than once \(line 1\); server is set more than once \(line 1\)\.$/,
     ],
-    ['no JSON', '{', /is no sound JSON: line 1, column 2: expected a name/],
+    ['no JSON', '{', /is not valid JSON: line 1, column 2: expected "," or "}"/],
     ['a list', [], /is not a JSON object/],
   ])('%s', (_, content, expected) => {
     const error = failure(() => loadConfig({ file: file(content), env: {} }));
@@ -181,7 +182,7 @@ describe('what is refused, with its place', () => {
 
   it('a map of the environment that names something twice', () => {
     const error = failure(() => loadConfig({ env: { PAGEGATE_REFRESH_TRUSTED_KEYS: '{"v":"a.pem","v":"b.pem"}' } }));
-    expect(error.message).toMatch(/PAGEGATE_REFRESH_TRUSTED_KEYS is no sound JSON: v is set more than once/);
+    expect(error.message).toMatch(/PAGEGATE_REFRESH_TRUSTED_KEYS is not valid JSON: v is set more than once/);
   });
 
   it('a flag, named as coming from the command line', () => {

@@ -237,7 +237,10 @@ export function hostileForms(document: PolicyDocument): HostileForms {
     'addresses of inside networks, in every spelling': spelled,
     'names of inside networks': names,
     'names without a public suffix, and names that spell an address': unknown,
-    'an inside URL in a parameter or a path, plain, escaped, base64, hexadecimal': [...each(INTERNAL_URLS, WHOLE_URL), ...each([SCRIPT], RUN)],
+    'an inside URL in a parameter or a path, plain, escaped, base64, hexadecimal': [
+      ...each(INTERNAL_URLS, WHOLE_URL),
+      ...each([SCRIPT], RUN),
+    ],
     'an inside place without a scheme': PLACE_PARAMETERS.flatMap((name) =>
       INTERNAL_PLACES.map((place) => `https://example.org/?${name}=${encodeURIComponent(place)}`),
     ),

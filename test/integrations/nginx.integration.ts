@@ -85,6 +85,13 @@ test('the adapter denies a description that is missing or doubled', async () => 
   expect(judge.asked).toEqual([]);
 });
 
+test('a redirect is handed to the agent, whose next request is judged like any other', async () => {
+  const path = '/allowed-then-denied?to=http://denied.example/';
+  expect((await ask('GET', 'allowed.example', path)).status).toBe(200);
+  expect((await through(gateway, 'GET', 'http://denied.example/', { host: 'denied.example' })).status).toBe(403);
+  expect(world.reached).toEqual([`GET allowed.example ${path}`]);
+});
+
 test('without pagegate nothing passes, and with it again everything is as before', async () => {
   const { port } = judge;
   await judge.close();

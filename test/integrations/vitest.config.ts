@@ -1,11 +1,12 @@
-/** Runs what needs Debian's Squid and nginx; `make test-integrations` installs them, `make test` never comes here. */
+/** Runs what needs programs of Debian's, such as Squid, nginx and Chromium; `make test-integrations` installs them, `make test` never comes here. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/integrations/*.integration.ts'],
+    // The points that need no extra program are tried here once more, beside those that do.
+    include: ['test/integrations/*.integration.ts', 'test/guard/{hook,mcp,package}.test.ts'],
     fileParallelism: false,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
   },
 });

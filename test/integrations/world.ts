@@ -129,7 +129,12 @@ export async function createJudge(answer: (url: string, method: string) => Answe
     const given = answer(url, method);
     if (given === 'silence') return;
     if (given === 'hang up') request.socket.destroy();
-    else response.writeHead(given.status, { 'content-type': 'application/json' }).end(given.body);
+    else {
+      const body = given.body.replace('"domain":"x"', `"domain":"${new URL(url).hostname}"`);
+      // As pagegate does with what is to be asked again later.
+      const retry = given.status === 429 || given.status === 503 ? { 'retry-after': '30' } : {};
+      response.writeHead(given.status, { 'content-type': 'application/json', ...retry }).end(body);
+    }
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
@@ -143,7 +148,7 @@ export async function createJudge(answer: (url: string, method: string) => Answe
   };
 }
 
-/** An answer with a verdict. */
+/** An answer with a verdict; the domain is filled in when it is sent. */
 export const verdict = (value: string, id = 'test'): Answer => ({
   status: 200,
   body: JSON.stringify({

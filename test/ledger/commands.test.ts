@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Committer } from '../../src/ledger/committer.ts';
+import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { pagegate } from '../support/program.ts';
 
 let state: string;
@@ -65,18 +65,18 @@ describe('a number', () => {
   });
 });
 
-describe('where the ledger is lost and its counters remain', () => {
+describe('where the ledger is lost', () => {
   it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', (line) => {
     const file = join(state, 'ledger', 'ledger.sqlite');
     mkdirSync(join(state, 'ledger'));
-    const committer = new Committer({ file });
-    committer.open();
-    committer.close();
+    const reserver = new Reserver({ file });
+    reserver.open();
+    reserver.close();
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
     const { status, stderr } = run(line);
     expect(status).toBe(7);
-    expect(stderr).toMatch(/account restore BACKUP.*start over.*counters\.map/s);
-    expect(readdirSync(join(state, 'ledger'))).toEqual(['counters.map']);
+    expect(stderr).toMatch(/account restore BACKUP.*start over.*ledger\.id/s);
+    expect(readdirSync(join(state, 'ledger'))).toEqual(['ledger.id']);
   });
 
   it('an empty file is no ledger either', () => {
@@ -84,5 +84,40 @@ describe('where the ledger is lost and its counters remain', () => {
     writeFileSync(join(state, 'ledger', 'ledger.sqlite'), '');
     expect(run('account list').status).toBe(4);
     expect(run('account create acme').status).toBe(0);
+  });
+});
+
+describe('account correct', () => {
+  const used = (): unknown => JSON.parse(run('account show acme --json').stdout).quota_used;
+  beforeEach(() => {
+    run('account create acme');
+    run('account subscribe acme --plan custom --limit 100 --reference R-1');
+  });
+
+  it('sets a meter back, by the word of somebody who says why', () => {
+    expect(run('account correct acme --used 90 --note restored').status).toBe(0);
+    expect(used()).toBe(90);
+    const { status, stdout } = run('account correct acme --credit 15 --note lost --json');
+    expect([status, JSON.parse(stdout).quota_used]).toEqual([0, 75]);
+    const [latest] = JSON.parse(run('account audit acme --json').stdout);
+    expect(latest.action).toBe('account.correct {"credit":15} lost');
+    expect(run('account check').status).toBe(0);
+  });
+
+  it.each([
+    ['--note why', 3, 'bad_correction'],
+    ['--credit 1', 2, 'note'],
+    ['--used 101 --note why', 3, 'expected 0 to 100'],
+    ['--cycle 1 --note why', 3, 'expected 0 to 0'],
+    ['--credit 0 --note why', 2, 'whole number'],
+  ])('is refused with %s', (options, exit, expected) => {
+    const { status, stderr } = run(`account correct acme ${options}`);
+    expect([status, stderr]).toEqual([exit, expect.stringContaining(expected)]);
+    expect(used()).toBe(0);
+  });
+
+  it('of an account without a plan is refused', () => {
+    run('account create beta');
+    expect(run('account correct beta --credit 1 --note why').stderr).toContain('has no plan yet');
   });
 });

@@ -1,143 +1,210 @@
-/** The counters that workers and keeper share: what they hold, and whose they are. */
-import { copyFileSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+/** The counters that workers and ledger writer share: what they hold, what of it is believed, and what a changed bit does. */
 import {
-  countersFile,
+  closeSync,
+  copyFileSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { COUNTERS_SIZE_BYTES, Counters, REFUSED, SLOT_COUNT, STATE } from '../../src/ledger/counters/counters.ts';
+import {
+  countersFound,
+  countersPaths,
+  createCounters,
   openCounters,
-  packWord,
-  peekCounter,
-  readCountersOwner,
-  STATE,
-  unpackWord,
-} from '../../src/ledger/counters.ts';
-import { accountOf, chargeOnce, TestRoom } from './support.ts';
+  readCounters,
+} from '../../src/ledger/counters/location.ts';
+import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
+import { LedgerFolder } from './support.ts';
 
-let room: TestRoom;
-beforeEach(() => {
-  room = new TestRoom();
-  // Counters lie beside a ledger.
-  room.ledger();
+const ANCHOR = 1_000_000;
+const fresh = (): Counters => new Counters(new SharedArrayBuffer(COUNTERS_SIZE_BYTES));
+
+describe('a slot', () => {
+  it('is spent down to nothing, and says why it is not', () => {
+    const counters = fresh();
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.damaged);
+    counters.reset(1, { cycle: 0, limit: 3, reserved: 0, left: 0 });
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.empty);
+    expect(counters.publish(1, { cycle: 0, limit: 3, reserved: 2 }, 2)).toBe(true);
+    expect([counters.charge(1, ANCHOR, ANCHOR), counters.isLow]).toEqual([2, true]);
+    expect(counters.view(1)).toEqual({ cycle: 0, limit: 3, reserved: 2, left: 1 });
+    expect([1, 2].map(() => counters.charge(1, ANCHOR, ANCHOR))).toEqual([1, REFUSED.empty]);
+    expect(counters.publish(1, { cycle: 0, limit: 3, reserved: 3 }, 1)).toBe(true);
+    expect([counters.charge(1, ANCHOR, ANCHOR), counters.isLow]).toEqual([0, false]);
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.exhausted);
+  });
+
+  it('ends with its cycle, by the second', () => {
+    const counters = fresh();
+    counters.reset(1, { cycle: 2, limit: 9, reserved: 9, left: 9 });
+    const end = ANCHOR + 3 * CYCLE_SECONDS;
+    expect(counters.charge(1, ANCHOR, end - 1)).toBe(8);
+    expect(counters.charge(1, ANCHOR, end)).toBe(REFUSED.cycleOver);
+    expect(counters.charge(1, ANCHOR, ANCHOR - 1)).toBe(7);
+  });
+
+  it('gives back what is left, so that what was used is exact', () => {
+    const counters = fresh();
+    counters.reset(1, { cycle: 0, limit: 100, reserved: 50, left: 50 });
+    for (let i = 0; i < 7; i += 1) counters.charge(1, ANCHOR, ANCHOR);
+    expect(counters.take(1)).toEqual({ cycle: 0, limit: 100, reserved: 7, left: 0 });
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.empty);
+    expect(counters.take(2)).toBeUndefined();
+  });
+
+  it('never gives more than was published, however many epochs go by', () => {
+    const counters = fresh();
+    counters.reset(1, { cycle: 0, limit: 1_000_000, reserved: 0, left: 0 });
+    let charged = 0;
+    for (let epoch = 1; epoch < 1_000; epoch += 1) {
+      counters.publish(1, { cycle: 0, limit: 1_000_000, reserved: 3 * epoch }, 3);
+      while (counters.charge(1, ANCHOR, ANCHOR) >= 0) charged += 1;
+      expect(charged).toBe(3 * epoch);
+    }
+  });
+
+  it('is refused with any bit changed that would give more than its block; the other accounts notice nothing', () => {
+    const memory = new SharedArrayBuffer(COUNTERS_SIZE_BYTES);
+    const counters = new Counters(memory);
+    const bytes = new Uint8Array(memory);
+    const slotStart = 4096 + 64;
+    for (let bit = 0; bit < 64 * 8; bit += 1) {
+      for (const id of [1, 2]) counters.reset(id, { cycle: 0, limit: 1_000, reserved: 100, left: 10 });
+      counters.charge(1, ANCHOR, ANCHOR);
+      bytes[slotStart + (bit >> 3)]! ^= 1 << (bit & 7);
+      let charged = 0;
+      while (charged < 1_000 && counters.charge(1, ANCHOR, ANCHOR) >= 0) charged += 1;
+      expect(charged, `bit ${bit}`).toBeLessThanOrEqual(10);
+      expect(counters.charge(2, ANCHOR, ANCHOR)).toBe(909);
+    }
+  });
+
+  it('shows every change of one field of what is published', () => {
+    const memory = new SharedArrayBuffer(COUNTERS_SIZE_BYTES);
+    const counters = new Counters(memory);
+    const words = new Int32Array(memory, 4096 + 64, 16);
+    // The record in use, found by what changes when the slot is written anew.
+    counters.reset(1, { cycle: 3, limit: 1_000, reserved: 100, left: 10 });
+    const inUse = [...words.keys()].filter((at) => at > 0 && words[at] !== 0);
+    expect(inUse.length).toBeGreaterThanOrEqual(4);
+    fc.assert(
+      fc.property(fc.constantFrom(...inUse), fc.integer(), (at, value) => {
+        counters.reset(1, { cycle: 3, limit: 1_000, reserved: 100, left: 10 });
+        counters.reset(1, { cycle: 3, limit: 1_000, reserved: 100, left: 10 });
+        if (words[at] === value) return;
+        words[at] = value;
+        expect(counters.view(1)).toBeUndefined();
+        expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.damaged);
+        expect(counters.publish(1, { cycle: 3, limit: 1_000, reserved: 200 }, 100)).toBe(false);
+      }),
+    );
+  });
+
+  it('is there for every account', () => {
+    const counters = fresh();
+    for (const id of [1, SLOT_COUNT - 1]) {
+      counters.reset(id, { cycle: 0, limit: 1e12, reserved: 1e12, left: 2 ** 24 - 1 });
+      expect(counters.charge(id, ANCHOR, ANCHOR)).toBe(2 ** 24 - 2);
+    }
+  });
 });
-afterEach(() => room.remove());
 
-describe('the shared counters', () => {
-  it('pack a cycle and its use so that later is greater', () => {
-    expect(unpackWord(packWord(12, 345))).toEqual({ cycle: 12, used: 345 });
-    expect(packWord(1, 0) > packWord(0, 1_000_000_000_000)).toBe(true);
-    expect(packWord(3, 5) > packWord(3, 4)).toBe(true);
-  });
-
-  it('made anew hold nothing, and the numbers of commits go on unless they cannot be true', () => {
-    const id = room.ledger().read.ledgerId();
-    const counters = openCounters(room.file, { create: true });
-    const made = (started: number): unknown => {
-      counters.charge(1, packWord(0, 0), packWord(0, 5));
-      counters.done = started;
-      counters.reset(id);
-      return [counters.word(1), counters.total(1), counters.takeDirty(), counters.state, counters.done];
-    };
-    expect(made(7)).toEqual([0n, 0, [], STATE.starting, 7]);
-    expect(made(2 ** 51)).toEqual([0n, 0, [], STATE.starting, 0]);
-    expect(made(-1)).toEqual([0n, 0, [], STATE.starting, 0]);
-    counters.close();
-  });
-
-  it('keep as much of a long reason as there is room for', () => {
-    const counters = openCounters(room.file, { create: true });
+describe('the header', () => {
+  it('keeps as much of a long reason as there is space for', () => {
+    const counters = fresh();
     counters.reason = 'x'.repeat(5_000);
     expect(counters.reason).toBe('x'.repeat(1_022));
-    expect([counters.takeDirty(), counters.word(0)]).toEqual([[], 0n]);
-    counters.close();
+    expect(counters.view(0)).toBeUndefined();
+  });
+
+  it('keeps each of its numbers', () => {
+    const counters = fresh();
+    const status = { heartbeatMs: 1.5e12, commits: 8, commitMs: 0.5, walBytes: 9 };
+    Object.assign(counters, { state: STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000, status });
+    counters.nextEpoch();
+    expect(counters).toMatchObject({ state: STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000 });
+    expect(counters).toMatchObject({ epoch: 1, reason: '', status });
+  });
+});
+
+describe('the file', () => {
+  let folder: LedgerFolder;
+  let id: string;
+  beforeEach(() => {
+    folder = new LedgerFolder();
+    id = folder.ledger().read.ledgerId();
+    createCounters(folder.file, id).close();
+  });
+  afterEach(async () => {
+    for (const path of countersPaths(folder.file, id)) rmSync(path, { force: true });
+    await folder.remove();
+  });
+  const path = (): string => countersPaths(folder.file, id)[0]!;
+  const isBelieved = (): boolean => {
+    const opened = openCounters(folder.file, id);
+    opened?.close();
+    expect(readCounters(folder.file, id) !== undefined).toBe(opened !== undefined);
+    return opened !== undefined;
+  };
+
+  it('lies in memory, is nobody else’s, and is believed', () => {
+    expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+$/);
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
+    expect(countersFound(folder.file, id)).toEqual({ path: path(), isInMemory: true });
+    expect(isBelieved()).toBe(true);
   });
 
   it.each([
-    ['a cycle far ahead', 1, packWord(3, 0), 2, packWord(0, 1)],
-    ['more lookups than there can be', 1, packWord(0, 3), 2e9, packWord(0, 1)],
-    ['usage before the first plan', 2, packWord(0, 3), 3, 0n],
-    ['the next cycle', 1, packWord(1, 2), 3, packWord(1, 2)],
-  ])('with %s are believed only as far as somebody can have charged', async (_what, account, word, total, expected) => {
-    const { ledger, key, committer, meter } = await room.metered(5);
-    await chargeOnce(meter, accountOf(meter, key));
-    ledger.createAccount('unpaid');
-    committer.counters.replace(account, word, total);
-    expect(committer.open()).toBe(true);
-    expect(committer.counters.word(account)).toBe(expected);
-    const saved = ledger.read.meterage(account);
-    expect(packWord(saved.cycle, saved.used)).toBe(expected);
+    ['of another ledger', 8],
+    ['of another boot', 24],
+    ['of another device', 40],
+    ['of another file', 48],
+    ['of another layout', 4],
+    ['of another kind', 0],
+  ])('%s is not believed', (_what, offset) => {
+    const fd = openSync(path(), 'r+');
+    const byte = Buffer.alloc(1);
+    readSync(fd, byte, 0, 1, offset);
+    writeSync(fd, Buffer.from([byte[0]! ^ 1]), 0, 1, offset);
+    closeSync(fd);
+    expect(isBelieved()).toBe(false);
   });
 
-  it('of another layout, cut short or out of reach are not taken for usage', () => {
-    const id = room.ledger().read.ledgerId();
-    const path = countersFile(room.file);
-    expect(readCountersOwner(room.file)).toBeUndefined();
-    const counters = openCounters(room.file, { create: true });
-    counters.reset(id);
-    expect([counters.isFor(id), peekCounter(room.file, id, 1)]).toEqual([true, { word: 0n, total: 0 }]);
-    const bytes = readFileSync(path);
-    bytes.writeUInt32LE(2, 4);
-    writeFileSync(path, bytes);
-    expect([counters.isFor(id), peekCounter(room.file, id, 1)]).toEqual([false, undefined]);
-    counters.close();
-    bytes.writeUInt32LE(1, 4);
-    writeFileSync(path, bytes.subarray(0, 4096));
-    expect(peekCounter(room.file, id, 1)).toBeUndefined();
-    rmSync(path);
-    symlinkSync(path, path);
-    expect(readCountersOwner(room.file)).toBe('damaged');
-    rmSync(path);
+  it('that was copied, cut short, or is a link or a folder is not believed', () => {
+    const copy = join(folder.dir, 'copy');
+    copyFileSync(path(), copy);
+    const opened = openCounters(folder.file, id)!;
+    rmSync(path());
+    expect(opened.isCurrent()).toBe(false);
+    copyFileSync(copy, path());
+    expect([isBelieved(), opened.isCurrent()]).toEqual([false, false]);
+    opened.close();
+    rmSync(path());
+    const fd = openSync(path(), 'w');
+    writeSync(fd, readFileSync(copy).subarray(0, 4096));
+    closeSync(fd);
+    expect(isBelieved()).toBe(false);
+    rmSync(path());
+    symlinkSync(copy, path());
+    expect(isBelieved()).toBe(false);
+    rmSync(path());
+    symlinkSync(dirname(folder.file), path());
+    expect(isBelieved()).toBe(false);
   });
 
-  it('take a charge back in its own cycle only, and never below nothing', () => {
-    const counters = openCounters(room.file, { create: true });
-    const charged = counters.charge(1, packWord(0, 0), packWord(0, 5));
-    counters.charge(1, packWord(1, 0), packWord(1, 5));
-    counters.uncharge(1, charged);
-    expect([counters.word(1), counters.total(1)]).toEqual([packWord(1, 1), 1]);
-    for (let i = 0; i < 2; i += 1) counters.uncharge(1, packWord(1, 1));
-    expect(counters.word(1)).toBe(packWord(1, 0));
-    counters.close();
-  });
-
-  it('find what a killed worker charged without marking it', async () => {
-    const { ledger, key, committer, meter } = await room.metered(5);
-    await chargeOnce(meter, accountOf(meter, key));
-    const counters = openCounters(room.file, { create: false });
-    counters.charge(1, packWord(0, 0), packWord(0, 5));
-    counters.takeDirty();
-    counters.close();
-    committer.commit();
-    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(1);
-    committer.commit(true);
-    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(2);
-    committer.counters.charge(1, packWord(0, 0), packWord(0, 5));
-    committer.counters.takeDirty();
-    ledger.createAccount('beta');
-    committer.open();
-    expect(committer.counters.revision).toBe(ledger.read.revision());
-    expect(ledger.database.prepare('SELECT used FROM meters').pluck().get()).toBe(3);
-  });
-
-  it('of another ledger are neither believed nor forgotten', async () => {
-    const { key, meter } = await room.metered(5);
-    await chargeOnce(meter, accountOf(meter, key));
-    const other = new TestRoom();
-    try {
-      const second = other.ledger();
-      second.createAccount('acme');
-      second.subscribe('acme', 'custom', 'INV-1', 5);
-      second.close();
-      copyFileSync(countersFile(room.file), countersFile(other.file));
-      const its = other.committer();
-      expect(its.open()).toBe(false);
-      expect(its.counters.reason).toMatch(/is another ledger: expected .* got .* remove /);
-      expect(its.counters.word(1)).toBe(packWord(0, 1));
-      await other.close();
-      rmSync(countersFile(other.file));
-      const anew = other.committer();
-      expect(anew.open()).toBe(true);
-      expect(anew.counters.word(1)).toBe(0n);
-    } finally {
-      await other.remove();
-    }
+  it('of a copied folder is another one', () => {
+    const other = new LedgerFolder();
+    other.ledger();
+    copyFileSync(folder.file, other.file);
+    expect(countersPaths(other.file, id)[0]).not.toBe(path());
+    return other.remove();
   });
 });

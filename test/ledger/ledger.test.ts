@@ -16,24 +16,24 @@ import { basename, dirname, join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
-import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/api-key.ts';
 import { readAudit } from '../../src/ledger/audit.ts';
 import { clockProblem } from '../../src/ledger/clock.ts';
 import { CYCLE_SECONDS, cycleAt } from '../../src/ledger/cycle.ts';
-import { openKeyVault } from '../../src/ledger/key-vault.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { loadPlans, resolvePlan } from '../../src/ledger/plans.ts';
 import { quotaView } from '../../src/ledger/quota.ts';
+import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/store/api-key.ts';
+import { openKeyVault } from '../../src/ledger/store/key-vault.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
-import { DAY_MS, TestRoom } from './support.ts';
+import { DAY_MS, LedgerFolder } from './support.ts';
 
-let room: TestRoom;
+let folder: LedgerFolder;
 let ledger: Ledger;
 beforeEach(() => {
-  room = new TestRoom();
-  ledger = room.ledger();
+  folder = new LedgerFolder();
+  ledger = folder.ledger();
 });
-afterEach(() => room.remove());
+afterEach(() => folder.remove());
 
 const expectCode = (task: () => unknown, code: ErrorCode): void => {
   expect(task).toThrow(expect.objectContaining({ code }));
@@ -65,7 +65,7 @@ describe('accounts', () => {
   it('upgrade at once with the same anchor, downgrade at the boundary, and may change their mind', () => {
     ledger.createAccount('acme');
     ledger.subscribe('acme', 'pro', 'INV-1');
-    room.nowMs += 10 * DAY_MS;
+    folder.nowMs += 10 * DAY_MS;
     ledger.subscribe('acme', 'business', 'INV-2');
     expect(ledger.view('acme').quota).toMatchObject({
       quota_limit: 2_000_000,
@@ -73,11 +73,11 @@ describe('accounts', () => {
     });
     ledger.subscribe('acme', 'pro_plus', 'INV-3');
     expect(ledger.view('acme').quota).toMatchObject({ plan: 'business', quota_limit: 2_000_000 });
-    room.nowMs += 20 * DAY_MS;
+    folder.nowMs += 20 * DAY_MS;
     expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus', quota_limit: 225_000 });
     ledger.subscribe('acme', 'pro', 'INV-4');
     ledger.keepPlan('acme');
-    room.nowMs += 30 * DAY_MS;
+    folder.nowMs += 30 * DAY_MS;
     expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus' });
     expectCode(() => ledger.keepPlan('acme'), 'account_state');
   });
@@ -135,7 +135,7 @@ describe('accounts', () => {
   it('refuse a change under a clock that leapt ahead, until an operator confirms it', () => {
     ledger.createAccount('acme');
     ledger.acceptClock();
-    room.nowMs += 400 * DAY_MS;
+    folder.nowMs += 400 * DAY_MS;
     expectCode(() => ledger.subscribe('acme', 'pro', 'INV-1'), 'ledger_clock');
     ledger.acceptClock();
     ledger.subscribe('acme', 'pro', 'INV-1');
@@ -147,7 +147,7 @@ describe('accounts', () => {
     ledger.subscribe('acme', 'advanced', 'INV-1');
     ledger.subscribe('acme', 'pro', 'INV-2');
     expect(ledger.view('acme').account).toMatchObject({ plan: 'advanced', next: { plan: 'pro', fromCycle: 1 } });
-    room.nowMs += 30 * DAY_MS;
+    folder.nowMs += 30 * DAY_MS;
     expect(ledger.view('acme').account).toMatchObject({ plan: 'pro', limit: 90_000, next: null });
     expect(ledger.list()[0]!.account.next).toBeNull();
     expectCode(() => ledger.keepPlan('acme'), 'account_state');
@@ -178,7 +178,7 @@ describe('the audit table', () => {
   it('names who, what, before and after, and never a key or its hash', () => {
     ledger.createAccount('acme');
     const { issued } = ledger.subscribe('acme', 'pro', 'INV-1');
-    room.ledger('another').setActive('acme', false);
+    folder.ledger('another').setActive('acme', false);
     const [latest, subscribed, created] = readAudit(ledger, 'acme', 10);
     expect(latest).toMatchObject({ actor: 'another', action: 'account.suspend', account: 'acme' });
     expect(JSON.parse(latest!.before!)).toMatchObject({ state: 'active' });
@@ -241,13 +241,13 @@ describe('keys', () => {
     ledger.createAccount('acme');
     const { key } = ledger.issueKey('acme');
     ledger.close();
-    const bytes = readFileSync(room.file);
-    const wal = existsSync(`${room.file}-wal`) ? readFileSync(`${room.file}-wal`) : Buffer.alloc(0);
+    const bytes = readFileSync(folder.file);
+    const wal = existsSync(`${folder.file}-wal`) ? readFileSync(`${folder.file}-wal`) : Buffer.alloc(0);
     const all = Buffer.concat([bytes, wal]);
     expect(all.includes(key)).toBe(false);
     expect(all.includes(key.slice(3, 35))).toBe(false);
     expect(all.includes(hashApiKey(key))).toBe(true);
-    ledger = room.ledger();
+    ledger = folder.ledger();
     expect(ledger.showKey('acme').key).toBe(key);
   });
 
@@ -266,38 +266,38 @@ describe('keys', () => {
     ledger.createAccount('acme');
     ledger.issueKey('acme');
     ledger.close();
-    renameSync(room.keyFile, `${room.keyFile}.lost`);
-    ledger = room.ledger();
+    renameSync(folder.keyFile, `${folder.keyFile}.lost`);
+    ledger = folder.ledger();
     expectCode(() => ledger.showKey('acme'), 'key_not_readable');
     const { key } = ledger.rotateKey('acme');
     expect(ledger.showKey('acme').key).toBe(key);
   });
 
   it('keep their encryption key private, elsewhere, and unread when others could read it', () => {
-    const vault = openKeyVault(room.keyFile);
-    expect(openKeyVault(room.keyFile).id).toBe(vault.id);
+    const vault = openKeyVault(folder.keyFile);
+    expect(openKeyVault(folder.keyFile).id).toBe(vault.id);
     expect(vault.id).toMatch(/^[0-9a-f]{16}$/);
-    chmodSync(room.keyFile, 0o640);
-    expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
-    chmodSync(room.keyFile, 0o600);
+    chmodSync(folder.keyFile, 0o640);
+    expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
+    chmodSync(folder.keyFile, 0o600);
     for (const text of ['short', '', `\ufeff${'0a'.repeat(32)}`, `${'0a'.repeat(32)}\0`, ' '.repeat(1 << 20)]) {
-      writeFileSync(room.keyFile, text);
-      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      writeFileSync(folder.keyFile, text);
+      expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
     }
-    writeFileSync(room.keyFile, `${'0a'.repeat(32)}\r\n`);
-    expect(openKeyVault(room.keyFile).id).toMatch(/^[0-9a-f]{16}$/);
-    rmSync(room.keyFile);
-    execFileSync('mkfifo', ['-m', '600', room.keyFile]);
-    expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
-    const beside = new Ledger({ file: room.file, keyFile: join(room.dir, 'ledger', 'ledger.key') });
+    writeFileSync(folder.keyFile, `${'0a'.repeat(32)}\r\n`);
+    expect(openKeyVault(folder.keyFile).id).toMatch(/^[0-9a-f]{16}$/);
+    rmSync(folder.keyFile);
+    execFileSync('mkfifo', ['-m', '600', folder.keyFile]);
+    expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
+    const beside = new Ledger({ file: folder.file, keyFile: join(folder.dir, 'ledger', 'ledger.key') });
     beside.createAccount('acme');
     expectCode(() => beside.issueKey('acme'), 'bad_key_file');
     beside.close();
-    expect(existsSync(join(room.dir, 'ledger', 'ledger.key'))).toBe(false);
+    expect(existsSync(join(folder.dir, 'ledger', 'ledger.key'))).toBe(false);
   });
 
   it('are sealed each time anew, and open for their account and id alone', () => {
-    const vault = openKeyVault(room.keyFile);
+    const vault = openKeyVault(folder.keyFile);
     const sealed = vault.seal('secret', 1, 2);
     expect(Buffer.compare(sealed, vault.seal('secret', 1, 2))).not.toBe(0);
     expect(vault.open(sealed, 1, 2)).toBe('secret');
@@ -316,43 +316,43 @@ describe('keys', () => {
   });
 
   it('have an encryption key that is made once, for its owner alone, and is 64 hexadecimal digits', () => {
-    const { id } = openKeyVault(room.keyFile);
-    expect(statSync(room.keyFile).mode & 0o777).toBe(0o600);
-    expect(statSync(dirname(room.keyFile)).mode & 0o777).toBe(0o700);
-    expect(readdirSync(dirname(room.keyFile))).toEqual([basename(room.keyFile)]);
-    const digits = readFileSync(room.keyFile, 'latin1').trim();
+    const { id } = openKeyVault(folder.keyFile);
+    expect(statSync(folder.keyFile).mode & 0o777).toBe(0o600);
+    expect(statSync(dirname(folder.keyFile)).mode & 0o777).toBe(0o700);
+    expect(readdirSync(dirname(folder.keyFile))).toEqual([basename(folder.keyFile)]);
+    const digits = readFileSync(folder.keyFile, 'latin1').trim();
     for (const text of [digits.slice(1), `${digits}0`, digits.toUpperCase(), `${digits.slice(1)}g`, '']) {
-      writeFileSync(room.keyFile, text);
-      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      writeFileSync(folder.keyFile, text);
+      expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
     }
-    writeFileSync(room.keyFile, digits);
-    expect(openKeyVault(room.keyFile).id).toBe(id);
+    writeFileSync(folder.keyFile, digits);
+    expect(openKeyVault(folder.keyFile).id).toBe(id);
     for (const mode of [0o604, 0o620, 0o610]) {
-      chmodSync(room.keyFile, mode);
-      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      chmodSync(folder.keyFile, mode);
+      expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
     }
-    chmodSync(room.keyFile, 0o400);
-    expect(openKeyVault(room.keyFile).id).toBe(id);
+    chmodSync(folder.keyFile, 0o400);
+    expect(openKeyVault(folder.keyFile).id).toBe(id);
   });
 
   it('come from a systemd credential where there is one', () => {
-    const dir = join(room.dir, 'keys');
-    const { id } = openKeyVault(room.keyFile);
+    const dir = join(folder.dir, 'keys');
+    const { id } = openKeyVault(folder.keyFile);
     const credential = join(dir, 'pagegate-ledger-key');
-    renameSync(room.keyFile, credential);
+    renameSync(folder.keyFile, credential);
     process.env['CREDENTIALS_DIRECTORY'] = dir;
     try {
-      expect(openKeyVault(room.keyFile).id).toBe(id);
-      expect(existsSync(room.keyFile)).toBe(false);
+      expect(openKeyVault(folder.keyFile).id).toBe(id);
+      expect(existsSync(folder.keyFile)).toBe(false);
       writeFileSync(credential, 'short');
-      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
       rmSync(credential);
       // What cannot be read is no reason to make another one.
       mkdirSync(credential);
-      expectCode(() => openKeyVault(room.keyFile), 'bad_key_file');
+      expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
       rmdirSync(credential);
-      expect(openKeyVault(room.keyFile).id).not.toBe(id);
-      expect(existsSync(room.keyFile)).toBe(true);
+      expect(openKeyVault(folder.keyFile).id).not.toBe(id);
+      expect(existsSync(folder.keyFile)).toBe(true);
     } finally {
       delete process.env['CREDENTIALS_DIRECTORY'];
     }
@@ -363,12 +363,12 @@ describe('keys', () => {
     const first = ledger.issueKey('acme');
     expectCode(() => ledger.issueKey('acme'), 'account_state');
     ledger.rotateKey('acme', 3600);
-    room.nowMs += 1000;
+    folder.nowMs += 1000;
     const latest = ledger.rotateKey('acme', 86_400);
     expect([ledger.showKey('acme').key, ledger.showKey('acme', 1).key]).toEqual([latest.key, first.key]);
     const [one, two, three] = ledger.view('acme').keys;
-    expect(one!.expiresAt! * 1000).toBe(room.nowMs - 1000 + 3_600_000);
-    expect(two!.expiresAt! * 1000).toBe(room.nowMs + 86_400_000);
+    expect(one!.expiresAt! * 1000).toBe(folder.nowMs - 1000 + 3_600_000);
+    expect(two!.expiresAt! * 1000).toBe(folder.nowMs + 86_400_000);
     expect(three!.expiresAt).toBeNull();
     ledger.revokeKey('acme', first.record.id);
     expectCode(() => ledger.revokeKey('acme', first.record.id), 'account_state');
@@ -411,7 +411,7 @@ describe('the plan catalogue', () => {
     const plans = Array.from({ length: 100 }, (_, i) =>
       i === 0 ? largest : { id: `p${i}`, name: 'x', price_usd: null, lookups: i === 1 ? null : 1 },
     );
-    const file = join(room.dir, 'plans.json');
+    const file = join(folder.dir, 'plans.json');
     writeFileSync(file, JSON.stringify({ version: 1, plans }));
     const loaded = loadPlans(file);
     expect(loaded).toHaveLength(100);
@@ -457,7 +457,7 @@ describe('the plan catalogue', () => {
       `{"version":1,"plans":[${Array(2).fill('{"id":"pro","name":"x","price_usd":1,"lookups":1}').join()}]}`,
     ],
   ])('refuses a file with %s', (_what, text) => {
-    const file = join(room.dir, 'plans.json');
+    const file = join(folder.dir, 'plans.json');
     writeFileSync(file, text);
     expectCode(() => loadPlans(file), 'bad_plan_catalogue');
     rmSync(file);
@@ -466,8 +466,8 @@ describe('the plan catalogue', () => {
 
   const own = '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1}]}';
   const loaded = (bytes: Uint8Array) => {
-    writeFileSync(join(room.dir, 'plans.json'), bytes);
-    return loadPlans(join(room.dir, 'plans.json'));
+    writeFileSync(join(folder.dir, 'plans.json'), bytes);
+    return loadPlans(join(folder.dir, 'plans.json'));
   };
 
   it.each(HOSTILE_JSON)('refuses a file with $name', ({ spoil, expected }) => {

@@ -1,67 +1,92 @@
-/** A ledger file that is removed, emptied or replaced while its shared counters remain: 503, nothing lost, nothing made anew. */
-import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+/** A ledger that is removed, emptied, overwritten or replaced while it serves: 503, nothing lost, nothing made anew. */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { backupLedger, checkLedger, restoreLedger } from '../../src/ledger/backup.ts';
-import type { Committer } from '../../src/ledger/committer.ts';
-import { countersFile } from '../../src/ledger/counters.ts';
-import { type Keeper, startKeeper } from '../../src/ledger/keeper.ts';
+import { readAudit } from '../../src/ledger/audit.ts';
+import { backupLedger } from '../../src/ledger/backup.ts';
+import { checkLedger } from '../../src/ledger/check.ts';
 import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
-import { accountOf, chargeOnce, TestRoom } from './support.ts';
+import type { Account } from '../../src/ledger/quota.ts';
+import { restoreLedger } from '../../src/ledger/restore.ts';
+import { identityFile } from '../../src/ledger/store/identity.ts';
+import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
+import { accountOf, chargeOnce, LedgerFolder, type TestReserver } from './support.ts';
 
-const UNAVAILABLE = { charged: false, error: 'ledger_unavailable' };
+const UNAVAILABLE = 'ledger_unavailable';
 const unavailable = expect.objectContaining({ code: 'ledger_unavailable' });
 
-let room: TestRoom;
+let folder: LedgerFolder;
 let ledger: Ledger;
-let committer: Committer;
+let reserver: TestReserver;
 let meter: Meter;
 let key: string;
-const backup = (): string => join(room.dir, 'backup.sqlite');
+let account: Account;
+const backup = (): string => join(folder.dir, 'backup.sqlite');
 
 /** 10 lookups, a backup, 25 lookups. */
 beforeEach(async () => {
-  room = new TestRoom();
-  room.nowMs = Date.now();
-  ({ ledger, key, committer, meter } = await room.metered(1000));
+  folder = new LedgerFolder();
+  // A heartbeat of long ago: commands wait for nobody.
+  folder.nowMs = Date.now() - 60_000;
+  ({ ledger, key, reserver, meter } = await folder.metered(10_000));
   for (let i = 0; i < 10; i += 1) await chargeOnce(meter, accountOf(meter, key));
-  backupLedger(room.file, backup());
+  folder.nowMs += 1_000;
+  reserver.tick();
+  backupLedger(folder.file, backup());
   for (let i = 0; i < 25; i += 1) await chargeOnce(meter, accountOf(meter, key));
+  account = accountOf(meter, key);
 });
-afterEach(() => room.remove());
+afterEach(() => folder.remove());
 
 const removeLedger = (): void => {
-  for (const end of ['', '-wal', '-shm']) rmSync(`${room.file}${end}`, { force: true });
+  for (const end of ['', '-wal', '-shm']) rmSync(`${folder.file}${end}`, { force: true });
 };
 
 const emptyLedger = (): void => {
   removeLedger();
-  writeFileSync(room.file, '');
+  writeFileSync(folder.file, '');
 };
 
 /** A second worker, which has seen no key yet. */
-const freshMeter = (): Promise<Meter> => room.meter(committer);
+const freshMeter = (): Promise<Meter> => folder.meter(reserver);
 
-const restore = () => restoreLedger({ backup: backup(), file: room.file, actor: 'op', now: room.now });
+/** The files are looked at once a second. */
+const look = (): void => {
+  folder.nowMs += 1_000;
+  reserver.tick();
+};
+
+const restore = () => restoreLedger({ backup: backup(), file: folder.file, actor: 'op', now: folder.now });
 
 describe('a ledger that is removed while it serves', () => {
   const loss: [string, () => void][] = [
     ['removed', removeLedger],
-    ['removed with its log left behind', () => rmSync(room.file)],
+    ['removed with its log left behind', () => rmSync(folder.file)],
     ['emptied', emptyLedger],
-    ['removed with its directory', () => rmSync(dirname(room.file), { recursive: true })],
+    ['removed with its directory', () => rmSync(dirname(folder.file), { recursive: true })],
   ];
 
   it.each(loss)('%s: is not made anew, and nothing is charged or refused as unknown', async (_how, lose) => {
     lose();
     for (let i = 0; i < 5; i += 1) {
-      committer.tick();
-      expect(committer.commit()).toBe(false);
+      look();
+      expect(reserver.state.ready).toBe(false);
     }
-    expect(existsSync(room.file) ? readFileSync(room.file).length : 0).toBe(0);
+    expect(existsSync(folder.file) ? readFileSync(folder.file).length : 0).toBe(0);
     expect(await chargeOnce(meter, accountOf(meter, key))).toEqual(UNAVAILABLE);
-    expect(committer.counters.word(1)).toBe(35n);
+    expect(meter.quotaLeft(account).quota_used).toBe(35);
     expect(meter.health()).toMatchObject({ ready: false, reason: expect.stringContaining('account restore') });
     expect(meter.health().reason).toContain(ledger.read.ledgerId());
   });
@@ -69,7 +94,7 @@ describe('a ledger that is removed while it serves', () => {
   it.each(loss.slice(0, 3))('%s: a worker that must ask it says so', async (_how, lose) => {
     const second = ledger.rotateKey('acme', 3600).key;
     lose();
-    committer.tick();
+    look();
     expect(() => meter.authenticate(second)).toThrow(unavailable);
     const fresh = await freshMeter();
     expect(() => fresh.authenticate(key)).toThrow(unavailable);
@@ -77,79 +102,135 @@ describe('a ledger that is removed while it serves', () => {
 
   it('goes on by itself when the file is put back', async () => {
     ledger.close();
-    committer.commit(true);
+    look();
     for (const end of ['', '-wal', '-shm'])
-      if (existsSync(`${room.file}${end}`)) renameSync(`${room.file}${end}`, `${room.file}.away${end}`);
-    committer.tick();
+      if (existsSync(`${folder.file}${end}`)) renameSync(`${folder.file}${end}`, `${folder.file}.away${end}`);
+    look();
     expect(await chargeOnce(meter, accountOf(meter, key))).toEqual(UNAVAILABLE);
     for (const end of ['', '-wal', '-shm'])
-      if (existsSync(`${room.file}.away${end}`)) renameSync(`${room.file}.away${end}`, `${room.file}${end}`);
-    committer.tick();
-    committer.tick();
-    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 964 });
+      if (existsSync(`${folder.file}.away${end}`)) renameSync(`${folder.file}.away${end}`, `${folder.file}${end}`);
+    look();
+    look();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
   });
 
   it('is restored, and what was used since the backup stays used', async () => {
     removeLedger();
-    committer.tick();
-    await room.close();
+    look();
+    await folder.close();
     expect(restore()).toMatchObject({ raised: [{ account: 'acme', lookups: 25 }], knownFrom: ['counters'] });
-    committer = room.committer();
-    expect(committer.open()).toBe(true);
+    reserver = folder.reserver();
+    expect(reserver.open()).toBe(true);
     meter = await freshMeter();
-    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 964 });
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
   });
 });
 
 describe('a start without the ledger', () => {
-  it('is refused while the counters remain, until a restore or a start over', async () => {
-    await room.close();
+  it('is refused while something says which one belongs there, until a restore or a start over', async () => {
+    await folder.close();
     removeLedger();
-    committer = room.committer();
-    expect(committer.open()).toBe(false);
-    committer.tick();
-    expect(committer.counters.reason).toMatch(/expected ledger [0-9a-f]{32}.*To start over.*remove .*counters\.map/);
-    expect(committer.counters.word(1)).toBe(35n);
-    expect(existsSync(room.file)).toBe(false);
+    reserver = folder.reserver();
+    expect(reserver.open()).toBe(false);
+    look();
+    expect(reserver.state.reason).toMatch(/expected ledger [0-9a-f]{32}.*To start over.*remove .*ledger\.id/);
+    expect(existsSync(folder.file)).toBe(false);
     const fresh = await freshMeter();
     expect(() => fresh.authenticate(key)).toThrow(unavailable);
-    await room.close();
-    rmSync(countersFile(room.file));
-    expect(room.committer().open()).toBe(true);
-    expect(room.ledger().list()).toEqual([]);
+    expect(fresh.charge(account)).toBe(UNAVAILABLE);
+    expect(fresh.quotaLeft(account).quota_used).toBe(35);
+    await folder.close();
+    rmSync(identityFile(folder.file));
+    expect(folder.reserver().open()).toBe(true);
+    expect(folder.ledger().list()).toEqual([]);
   });
 
-  it('is refused even when the header of the counters is damaged', async () => {
-    await room.close();
+  it('is refused even when the file that says so is damaged', async () => {
+    await folder.close();
     removeLedger();
-    const counters = readFileSync(countersFile(room.file));
-    counters.fill(0x55, 0, 24);
-    writeFileSync(countersFile(room.file), counters);
-    expect(room.committer().open()).toBe(false);
-    expect(existsSync(room.file)).toBe(false);
+    writeFileSync(identityFile(folder.file), '\0'.repeat(40));
+    expect(folder.reserver().open()).toBe(false);
+    expect(existsSync(folder.file)).toBe(false);
   });
 
   it('is seen by the account commands, which make no second ledger', async () => {
-    await room.close();
+    await folder.close();
     removeLedger();
     for (const create of [true, false])
-      expect(() => openLedger({ file: room.file, keyFile: room.keyFile, create })).toThrow(unavailable);
-    expect(() => checkLedger(room.file)).toThrow(unavailable);
-    expect(() => backupLedger(room.file, join(room.dir, 'second'))).toThrow(unavailable);
-    expect(existsSync(room.file)).toBe(false);
+      expect(() => openLedger({ file: folder.file, keyFile: folder.keyFile, create })).toThrow(unavailable);
+    expect(() => checkLedger(folder.file)).toThrow(unavailable);
+    expect(() => backupLedger(folder.file, join(folder.dir, 'second'))).toThrow(unavailable);
+    expect(existsSync(folder.file)).toBe(false);
+  });
+});
+
+describe('a ledger whose files are harmed while it serves', () => {
+  it('its log removed: what it held comes into the file, and it goes on', async () => {
+    ledger.createAccount('later');
+    look();
+    rmSync(`${folder.file}-wal`);
+    look();
+    look();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
+    look();
+    expect(reserver.state.ready).toBe(true);
+    await folder.close();
+    expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
+    expect(folder.ledger().view('acme').quota.quota_used).toBe(36);
+    expect(folder.ledger().view('later').account.state).toBe('created');
+  });
+
+  it('its header overwritten: said within a second, and nothing is charged', async () => {
+    reserver.close();
+    await folder.close();
+    reserver = folder.reserver();
+    reserver.open();
+    meter = await freshMeter();
+    await chargeOnce(meter, accountOf(meter, key));
+    const fd = openSync(folder.file, 'r+');
+    writeSync(fd, Buffer.alloc(100, 0x55), 0, 100, 0);
+    closeSync(fd);
+    look();
+    expect(reserver.state.reason).toMatch(/SQLITE_NOTADB/);
+    expect(meter.charge(account)).toBe(UNAVAILABLE);
+    expect(meter.health().ready).toBe(false);
+    expect(meter.quotaLeft(account).quota_used).toBe(36);
+  });
+
+  it('its shared counters removed: they are made anew with exactly what was used', async () => {
+    folder.loseCounters();
+    look();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
+    expect(folder.ledger().view('acme').quota.quota_used).toBe(36);
+  });
+
+  it('its shared counters removed while no ledger writer runs: what was reserved counts as used', async () => {
+    const { reserved } = ledger.database.prepare('SELECT reserved FROM meters').get() as { reserved: number };
+    reserver.end();
+    folder.loseCounters();
+    expect(ledger.view('acme').quota.quota_used).toBe(reserved);
+    // A worker that still has the earlier ones may spend what was reserved for them, which is counted already.
+    expect(meter.charge(account)).toBe(9_964);
+    reserver = folder.reserver();
+    reserver.open();
+    meter = await freshMeter();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(10_000 - reserved - 1);
+    expect(ledger.read.accountByName('acme')?.id).toBe(1);
+    const audit = readAudit(ledger, 'acme', 1)[0];
+    expect(audit).toMatchObject({ actor: 'ledger writer', action: 'ledger.recover' });
   });
 });
 
 describe('a ledger that is replaced by another one', () => {
   /** Another ledger, whose account 1 has used nothing. */
   async function putOther(): Promise<string> {
-    const other = new TestRoom();
+    const other = new LedgerFolder();
     try {
       other.ledger().createAccount('beta');
       const its = other.ledger().subscribe('beta', 'custom', 'INV-2', 1000).issued!.key;
       await other.close();
       removeLedger();
-      copyFileSync(other.file, room.file);
+      copyFileSync(other.file, folder.file);
       return its;
     } finally {
       await other.remove();
@@ -159,10 +240,10 @@ describe('a ledger that is replaced by another one', () => {
   it('serves neither ledger, keeps the counters, and writes nothing into the other', async () => {
     const its = await putOther();
     for (let i = 0; i < 3; i += 1) {
-      committer.tick();
-      expect(committer.commit(true)).toBe(false);
+      look();
+      expect(reserver.state.ready).toBe(false);
     }
-    expect(committer.counters.word(1)).toBe(35n);
+    expect(meter.quotaLeft(account).quota_used).toBe(35);
     expect(meter.health().reason).toMatch(/is another ledger: expected [0-9a-f]{32}.* got [0-9a-f]{32}/);
     expect(await chargeOnce(meter, accountOf(meter, key))).toEqual(UNAVAILABLE);
     const fresh = await freshMeter();
@@ -171,42 +252,42 @@ describe('a ledger that is replaced by another one', () => {
       expect(() => fresh.authenticate(one)).toThrow(unavailable);
     }
     for (const create of [true, false])
-      expect(() => openLedger({ file: room.file, keyFile: room.keyFile, create })).toThrow(unavailable);
+      expect(() => openLedger({ file: folder.file, keyFile: folder.keyFile, create })).toThrow(unavailable);
   });
 
   it('is not mixed with the log that the earlier one left behind', async () => {
     for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
-    committer.tick();
-    const logs = ['-wal', '-shm'].map((end) => `${room.file}${end}`);
+    look();
+    const logs = ['-wal', '-shm'].map((end) => `${folder.file}${end}`);
     for (const log of logs) renameSync(log, `${log}.kept`);
     await putOther();
     for (const log of logs) renameSync(`${log}.kept`, log);
-    committer.tick();
-    committer.tick();
+    look();
+    look();
     expect(meter.health().reason).toMatch(/is another ledger: expected [0-9a-f]{32}.* got [0-9a-f]{32}/);
-    expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
-    expect(readdirSync(dirname(room.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
+    expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
+    expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
   });
 
   it('is accepted where it is a copy of the same one, with the usage since', async () => {
     for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
-    committer.tick();
-    copyFileSync(backup(), `${room.file}.new`);
-    renameSync(`${room.file}.new`, room.file);
-    committer.tick();
-    expect(await chargeOnce(meter, accountOf(meter, key))).toEqual({ charged: true, remaining: 964 });
-    await room.close();
-    expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
-    expect(room.ledger().list()).toHaveLength(1);
+    look();
+    copyFileSync(backup(), `${folder.file}.new`);
+    renameSync(`${folder.file}.new`, folder.file);
+    look();
+    expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
+    await folder.close();
+    expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
+    expect(folder.ledger().list()).toHaveLength(1);
   });
 
   it('is not restored over by a backup that forgets the counters', async () => {
     await putOther();
-    await room.close();
+    await folder.close();
     rmSync(backup());
-    backupLedger(room.file, backup());
+    backupLedger(folder.file, backup());
     expect(() => restore()).toThrow(expect.objectContaining({ code: 'restore_refused' }));
-    rmSync(room.file);
+    rmSync(folder.file);
     expect(() => restore()).toThrow(expect.objectContaining({ code: 'restore_refused' }));
   });
 });
@@ -214,44 +295,44 @@ describe('a ledger that is replaced by another one', () => {
 it('a log that a lost ledger left behind is not played into the restored one', async () => {
   ledger.createAccount('later');
   for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
-  copyFileSync(`${room.file}-wal`, join(room.dir, 'wal'));
-  await room.close();
+  copyFileSync(`${folder.file}-wal`, join(folder.dir, 'wal'));
+  await folder.close();
   removeLedger();
-  copyFileSync(join(room.dir, 'wal'), `${room.file}-wal`);
+  copyFileSync(join(folder.dir, 'wal'), `${folder.file}-wal`);
   expect(restore().replaced).toBe(null);
-  expect(checkLedger(room.file)).toEqual({ ok: true, problems: [] });
+  expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
   expect(
-    room
+    folder
       .ledger()
       .list()
       .map(({ account }) => account.name),
   ).toEqual(['acme']);
-  expect(readdirSync(dirname(room.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
+  expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
 });
 
-describe("the keeper's process", () => {
+describe("the ledger writer's process", () => {
   it('reports a removed ledger, again after its own death, and recovers with the file', async () => {
-    await room.close();
-    const keeper: Keeper = await startKeeper({ file: room.file });
+    await folder.close();
+    const ledgerWriter: LedgerWriter = await startLedgerWriter({ file: folder.file });
     try {
-      expect(keeper.health.ready).toBe(true);
-      renameSync(room.file, `${room.file}.away`);
-      await expect.poll(() => keeper.health.ready).toBe(false);
-      const { pid } = keeper;
+      expect(ledgerWriter.health.ready).toBe(true);
+      renameSync(folder.file, `${folder.file}.away`);
+      await expect.poll(() => ledgerWriter.health.ready).toBe(false);
+      const { pid } = ledgerWriter;
       process.kill(pid!, 'SIGKILL');
-      await expect.poll(() => keeper.pid !== pid && keeper.pid !== undefined).toBe(true);
+      await expect.poll(() => ledgerWriter.pid !== pid && ledgerWriter.pid !== undefined).toBe(true);
       await expect
-        .poll(() => keeper.health)
+        .poll(() => ledgerWriter.health)
         .toMatchObject({
           ready: false,
           reason: expect.stringContaining('is gone or empty'),
         });
-      expect(existsSync(room.file)).toBe(false);
-      renameSync(`${room.file}.away`, room.file);
-      await expect.poll(() => keeper.health.ready).toBe(true);
+      expect(existsSync(folder.file)).toBe(false);
+      renameSync(`${folder.file}.away`, folder.file);
+      await expect.poll(() => ledgerWriter.health.ready).toBe(true);
     } finally {
-      await keeper.close();
+      await ledgerWriter.close();
     }
-    expect(room.ledger().view('acme').quota.quota_used).toBe(35);
+    expect(folder.ledger().view('acme').quota.quota_used).toBe(35);
   });
 });

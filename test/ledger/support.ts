@@ -1,11 +1,14 @@
-/** A ledger in a temporary directory, with the keeper's work done in this process. */
-import { mkdtempSync, rmSync } from 'node:fs';
+/** A ledger in a temporary directory, with the ledger writer's work done in this process. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Committer } from '../../src/ledger/committer.ts';
-import type { KeeperLink } from '../../src/ledger/keeper-link.ts';
+import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { type AccountRef, type ChargeOutcome, type Durability, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { type ChargeOutcome, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import type { Account } from '../../src/ledger/quota.ts';
+import { readIdentity } from '../../src/ledger/store/identity.ts';
+import type { WriterEvents, WriterLink } from '../../src/ledger/writer/link.ts';
+import { Reserver } from '../../src/ledger/writer/reserver.ts';
 
 /** 2026-01-01T00:00:00Z, in milliseconds. */
 const START_MS = Date.UTC(2026, 0, 1);
@@ -14,17 +17,18 @@ export const DAY_MS = 86_400_000;
 export interface Metered {
   readonly ledger: Ledger;
   readonly key: string;
-  readonly committer: Committer;
+  readonly reserver: Reserver;
   readonly meter: Meter;
 }
 
-export class TestRoom {
+export class LedgerFolder {
   readonly dir = mkdtempSync(join(tmpdir(), 'pagegate-ledger-'));
   readonly file = join(this.dir, 'ledger', 'ledger.sqlite');
   readonly keyFile = join(this.dir, 'keys', 'ledger.key');
   nowMs = START_MS;
   readonly now = (): number => this.nowMs;
   #closers: (() => void | Promise<void>)[] = [];
+  readonly #counters = new Set<string>();
 
   ledger(actor = 'tester'): Ledger {
     const ledger = new Ledger({ file: this.file, keyFile: this.keyFile, actor, now: this.now });
@@ -32,23 +36,24 @@ export class TestRoom {
     return ledger;
   }
 
-  committer(durability: Durability = 'full'): Committer {
-    const committer = new Committer({ file: this.file, durability, now: this.now, busyTimeoutMs: 20 });
-    this.#closers.push(() => committer.close());
-    return committer;
+  reserver(): TestReserver {
+    const reserver = new TestReserver({
+      file: this.file,
+      now: this.now,
+      busyTimeoutMs: 20,
+      onNewCounters: () => reserver.reconnectAll(),
+    });
+    this.#closers.push(() => reserver.end());
+    return reserver;
   }
 
-  /** A meter whose questions are answered by this committer, later in the same process. */
-  async meter(
-    committer: Committer,
-    options: { durability?: Durability; patienceMs?: number; link?: TestLink } = {},
-  ): Promise<Meter> {
-    const link = options.link ?? new TestLink(committer);
+  /** A meter whose questions are answered by this reserver, later in the same process. */
+  async meter(reserver: TestReserver, options: { timeoutMs?: number; link?: TestLink } = {}): Promise<Meter> {
+    const link = options.link ?? new TestLink(reserver);
     const meter = await openMeter({
       file: this.file,
-      durability: options.durability ?? 'full',
       now: this.now,
-      patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
+      timeoutMs: options.timeoutMs ?? 10_000,
       connect: link.connect,
     });
     this.#closers.push(() => {
@@ -59,58 +64,122 @@ export class TestRoom {
   }
 
   /** An account `acme` with so many lookups, and a meter that charges it. */
-  async metered(limit: number, durability: Durability = 'full'): Promise<Metered> {
+  async metered(limit: number): Promise<Metered & { readonly reserver: TestReserver }> {
     const ledger = this.ledger();
     ledger.createAccount('acme');
     const { key } = ledger.subscribe('acme', 'custom', 'INV-1', limit).issued!;
-    const committer = this.committer(durability);
-    if (!committer.open()) throw new Error(committer.counters.reason);
-    return { ledger, key, committer, meter: await this.meter(committer, { durability }) };
+    const reserver = this.reserver();
+    if (!reserver.open()) throw new Error(reserver.state.reason);
+    return { ledger, key, reserver, meter: await this.meter(reserver) };
   }
 
-  /** Closes everything that was opened here. */
+  /** Where the shared counters lie; the first path, in memory. */
+  get countersFile(): string {
+    return countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0]!;
+  }
+
+  /** The shared counters are gone, as after a loss of power. */
+  loseCounters(): void {
+    rmSync(this.countersFile, { force: true });
+  }
+
+  /** Closes everything that was opened here, as processes do that die. */
   async close(): Promise<void> {
+    const identity = readIdentity(this.file);
+    if (identity !== undefined)
+      for (const path of countersPaths(this.file, identity.ledgerId)) this.#counters.add(path);
     for (const close of this.#closers.reverse()) await close();
     this.#closers = [];
   }
 
   async remove(): Promise<void> {
     await this.close();
+    for (const path of this.#counters) rmSync(path, { force: true });
     rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** Files beside the ledger. */
+  names(): string[] {
+    return readdirSync(join(this.dir, 'ledger'));
   }
 }
 
-/** The keeper's end, in this process; cut, it is a keeper that does not answer. */
+/** A reserver that can also end as a process dies: without giving back what it reserved. */
+export class TestReserver extends Reserver {
+  readonly links = new Set<TestLink>();
+  #isClosed = false;
+
+  /** The workers' connections end; they connect again. */
+  reconnectAll(): void {
+    for (const link of this.links) link.reconnect();
+  }
+
+  override close(): void {
+    this.#isClosed = true;
+    super.close();
+  }
+
+  end(): void {
+    if (!this.#isClosed) this.abandon();
+    this.#isClosed = true;
+  }
+}
+
+/** The ledger writer's end, in this process; cut, it is a ledger writer that does not answer. */
 export class TestLink {
   isCut = false;
   #isClosed = false;
-  readonly #committer: Committer;
+  #events: WriterEvents | undefined;
+  readonly #reserver: TestReserver;
 
-  constructor(committer: Committer) {
-    this.#committer = committer;
+  constructor(reserver: TestReserver) {
+    this.#reserver = reserver;
+    reserver.links.add(this);
   }
 
-  readonly connect = (_file: string, onAnswer: () => void): KeeperLink => ({
-    ask: () => {
-      setImmediate(() => {
-        if (this.isCut || this.#isClosed) return;
-        this.#committer.commit();
-        onAnswer();
-      });
-    },
-    close: () => {
-      this.#isClosed = true;
-    },
+  reconnect(): void {
+    setImmediate(() => {
+      if (!this.#isClosed) this.#events?.onConnect();
+    });
+  }
+
+  readonly connect = (_file: string, events: WriterEvents): WriterLink => {
+    this.#events = events;
+    this.reconnect();
+    return {
+      ask: (ids) => {
+        setImmediate(() => {
+          if (this.isCut || this.#isClosed) return;
+          this.#reserver.reserve(ids);
+          events.onAnswer();
+        });
+      },
+      close: () => {
+        this.#isClosed = true;
+        this.#reserver.links.delete(this);
+      },
+    };
+  };
+}
+
+/** What came of one lookup: what is left, or why it was refused. */
+export type Outcome = Exclude<ChargeOutcome, 'wait'>;
+
+/** Charges once, as a request does: it waits where more must be reserved first. */
+export function chargeOnce(meter: Meter, account: Account): Promise<Outcome> {
+  const sinceMs = performance.now();
+  return new Promise((resolve) => {
+    const attempt = (isReserved: boolean): void => {
+      const outcome = isReserved ? meter.charge(account) : 'ledger_unavailable';
+      if (outcome === 'wait') meter.wait(account, sinceMs, attempt);
+      else resolve(outcome);
+    };
+    attempt(true);
   });
 }
 
-/** Charges once and waits for the outcome. */
-export function chargeOnce(meter: Meter, account: AccountRef): Promise<ChargeOutcome> {
-  return new Promise((resolve) => meter.charge(account, resolve));
-}
-
 /** The account that a key opens. */
-export function accountOf(meter: Meter, key: string): AccountRef {
+export function accountOf(meter: Meter, key: string): Account {
   const found = meter.authenticate(key);
   if (found.kind === 'unknown') throw new Error('the key is unknown');
   return found.account;

@@ -280,7 +280,7 @@ describe('the ledger', () => {
   test('with an account is fine, closed to others, and without one is a warning', async () => {
     expect(await check('ledger', configOf())).toMatchObject({ status: 'warning' });
     makeLedger();
-    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 accounts, sound' });
+    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 accounts, intact' });
     expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
   });
 

@@ -7,37 +7,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createAsker, readDecision } from '../../tools/integrations/ask.ts';
+import { askerOf } from '../../tools/integrations/ask.ts';
 import { answerLine, parseLine, urlToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
 
-const matched = { layer: 'rules', id: 'login', note: 'n' };
-
-describe('only a whole answer 200 with the verdict allow allows', () => {
-  test('allow', () => {
-    expect(readDecision(200, JSON.stringify({ verdict: 'allow', matched }))).toEqual({
-      allowed: true,
-      verdict: 'allow',
-      reason: 'rules/login',
-      note: 'n',
-    });
-  });
-
-  test.each([
-    ['deny', 200, JSON.stringify({ verdict: 'deny', matched })],
-    ['flag', 200, JSON.stringify({ verdict: 'flag', matched })],
-    ['a verdict that is not known', 200, JSON.stringify({ verdict: 'ALLOW', matched })],
-    ['a verdict of another type', 200, JSON.stringify({ verdict: ['allow'], matched })],
-    ['no verdict', 200, '{}'],
-    ['an allow with another status', 503, JSON.stringify({ verdict: 'allow', matched })],
-    ['an allow with status 204', 204, JSON.stringify({ verdict: 'allow', matched })],
-    ['an array', 200, '[{"verdict":"allow"}]'],
-    ['null', 200, 'null'],
-    ['a cut answer', 200, '{"verdict":"allow"'],
-    ['nothing', 200, ''],
-  ])('%s does not', (_name, status, body) => {
-    expect(readDecision(status, body).allowed).toBe(false);
-  });
-});
+const allowOf = (url: string, note = 'n'): string =>
+  JSON.stringify({ domain: new URL(url).hostname, verdict: 'allow', matched: { layer: 'rules', id: 'news', note } });
 
 describe('the Squid helper', () => {
   test.each([
@@ -60,8 +34,7 @@ describe('the Squid helper', () => {
 
   test('writes one line whatever the note holds', () => {
     const note = 'a "quoted"\nline \\ ü\r\n1 OK';
-    const decision = readDecision(200, JSON.stringify({ verdict: 'deny', matched: { ...matched, note } }));
-    const line = answerLine('5', decision);
+    const line = answerLine('5', { allowed: false, verdict: 'deny', reason: 'rules/login', note });
     expect(line.split('\n')).toHaveLength(2);
     expect(line).toMatch(/^5 ERR tag=deny message="[^"\n]*" log="rules\/login"\n$/);
   });
@@ -81,11 +54,11 @@ describe('a helper and a server', () => {
       seen.push(`${request.url} ${String(request.headers['x-api-key'])}`);
       const url = new URL(request.url!, 'http://x').searchParams.get('url')!;
       if (url.includes('cut')) {
-        response.writeHead(200, { 'content-length': 100 }).write('{"verdict":"allow"}');
+        response.writeHead(200, { 'content-length': 1_000 }).write(allowOf(url));
         request.socket.destroySoon();
-      } else if (url.includes('large')) response.end(`{"verdict":"allow","x":"${'x'.repeat(1 << 21)}"}`);
+      } else if (url.includes('large')) response.end(allowOf(url, 'x'.repeat(1 << 21)));
       else if (url.includes('moved')) response.writeHead(302, { location: '/api/check?url=http://ok/' }).end();
-      else response.end(JSON.stringify({ verdict: 'allow', matched }));
+      else response.end(allowOf(url));
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -97,21 +70,29 @@ describe('a helper and a server', () => {
   });
 
   test('the URL is percent-encoded once, and the key goes into the header', async () => {
-    const asker = createAsker({ server: address, keyFile, timeoutMs: 60_000 });
+    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
     expect(await asker.ask('http://a.example/?x=1&y=%2F+', 'POST')).toMatchObject({ allowed: true });
     expect(seen.at(-1)).toBe('/api/check?url=http%3A%2F%2Fa.example%2F%3Fx%3D1%26y%3D%252F%2B&method=POST pg_test');
     asker.close();
   });
 
   test.each(['cut', 'large', 'moved'])('an answer that is %s allows nothing', async (kind) => {
-    const asker = createAsker({ server: address, keyFile, timeoutMs: 60_000 });
+    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
     expect(await asker.ask(`http://${kind}/`, 'GET')).toMatchObject({ allowed: false, verdict: 'error' });
     asker.close();
   });
 
+  test.each([
+    ['no key file', { 'key-file': undefined }],
+    ['a time that is no number', { 'timeout-ms': 'soon' }],
+    ['plain text over a network', { server: 'http://pagegate.example.net' }],
+  ])('is not started with %s', (_name, values) => {
+    expect(() => askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '1', ...values })).toThrow();
+  });
+
   test('a key that others may read is refused at the start', () => {
     chmodSync(keyFile, 0o644);
-    expect(() => createAsker({ server: address, keyFile, timeoutMs: 1 })).toThrow(/others may access/);
+    expect(() => askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '1' })).toThrow(/others may access/);
     chmodSync(keyFile, 0o600);
   });
 
@@ -156,7 +137,7 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('a server with TL
     expect(made.status).toBe(0);
     writeFileSync(join(folder, 'key'), 'pg_test\n', { mode: 0o600 });
     const pair = { key: readFileSync(join(folder, 'tls.key')), cert: readFileSync(join(folder, 'tls.pem')) };
-    server = createTlsServer(pair, (_request, response) => response.end(JSON.stringify({ verdict: 'allow', matched })));
+    server = createTlsServer(pair, (_request, response) => response.end(allowOf('https://a.example/')));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     port = (server.address() as AddressInfo).port;
   });
@@ -172,11 +153,11 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('a server with TL
     ['with a certificate for another name', 'localhost', true, false],
   ])('%s', async (_name, host, trusts, allowed) => {
     const caFile = trusts ? join(folder, 'tls.pem') : undefined;
-    const asker = createAsker({
+    const asker = askerOf({
       server: `https://${host}:${port}`,
-      keyFile: join(folder, 'key'),
-      caFile,
-      timeoutMs: 60_000,
+      'key-file': join(folder, 'key'),
+      'ca-file': caFile,
+      'timeout-ms': '60000',
     });
     expect((await asker.ask('https://a.example/', 'GET')).allowed).toBe(allowed);
     asker.close();

@@ -1,8 +1,8 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ServerStatus } from '../../src/server/admin/health.ts';
 import { askServer, listenControl } from '../../src/server/control.ts';
-import type { ServerStatus } from '../../src/server/health.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { parseAddress } from '../../src/server/address.ts';
-import { BurstGuard, burstTableSizeBytes, initializeBurstTable, monotonicMs } from '../../src/server/burst.ts';
+import { parseAddress } from '../../src/network/address.ts';
+import { BurstGuard, burstTableSizeBytes, initializeBurstTable, monotonicMs } from '../../src/server/request/burst.ts';
 
 const WINDOW_MS = 60_000;
 /** Times are kept in ticks of 16 ms, rounded so that a window is never too short; it may be up to two ticks too long. */
@@ -250,8 +250,8 @@ describe('the burst guard', () => {
         workerData: {
           memory,
           limits,
-          burst: new URL('../../src/server/burst.ts', import.meta.url).href,
-          address: new URL('../../src/server/address.ts', import.meta.url).href,
+          burst: new URL('../../src/server/request/burst.ts', import.meta.url).href,
+          address: new URL('../../src/network/address.ts', import.meta.url).href,
         },
       });
     const counts = await Promise.all(

@@ -6,7 +6,12 @@ import { parseUrl } from '../../src/domain/canonical-url.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
-import { type Decision, DecisionLog, type DecisionLogOptions, decisionLine } from '../../src/server/decision-log.ts';
+import {
+  type Decision,
+  DecisionLog,
+  type DecisionLogOptions,
+  decisionLine,
+} from '../../src/server/request/decision-log.ts';
 
 const policy = loadPolicy();
 
@@ -17,7 +22,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const decision = (url: string): Decision => ({
-  account: 7,
+  account: 'acme',
   method: 'GET',
   url: parseUrl(url)!,
   domain: 'example.com',
@@ -97,9 +102,9 @@ describe('a line', () => {
     expect(logged(`https://plain.com${path}`)).toMatchObject({ path: expected, matched: { id: 'secret_in_url' } });
   });
 
-  it('masks it as well where another layer came first', () => {
+  it('masks the credential as well where another layer came first', () => {
     const line = logged(`https://accounts.google.com/x/${KEY}`);
-    expect(line).toMatchObject({ path: '/***/***', matched: { layer: 'high_value_hosts' } });
+    expect(line).toMatchObject({ path: '/x/***', matched: { layer: 'high_value_hosts' } });
   });
 
   it('masks what a host carries, in both fields that name it', () => {
@@ -117,12 +122,15 @@ describe('a line', () => {
 });
 
 describe('the files', () => {
+  /** A path that is written as it is, another one for each number. */
+  const path = (number: number): string => `/${String.fromCharCode(97 + Math.floor(number / 26), 97 + (number % 26))}`;
+
   it('mode 0600, one line each, in order', async () => {
     const log = new DecisionLog(options());
-    for (let i = 0; i < 10; i++) log.record(decision(`https://example.com/${i}`));
+    for (let i = 0; i < 10; i++) log.record(decision(`https://example.com${path(i)}`));
     await log.close();
     expect(lines('decisions-0.ndjson').map((line) => line['path'])).toEqual(
-      Array.from({ length: 10 }, (_, i) => `/${i}`),
+      Array.from({ length: 10 }, (_, i) => path(i)),
     );
     expect(statSync(join(dir, 'decisions-0.ndjson')).mode & 0o777).toBe(0o600);
     expect(log.counts).toEqual({ written: 10, dropped: 0 });
@@ -140,7 +148,7 @@ describe('the files', () => {
   it('rotates by size and keeps so many', async () => {
     const log = new DecisionLog(options({ maxSizeBytes: 1_000 }));
     for (let i = 0; i < 40; i++) {
-      log.record(decision(`https://example.com/${i}`));
+      log.record(decision(`https://example.com${path(i)}`));
       await log.flush();
     }
     await log.close();
@@ -151,7 +159,7 @@ describe('the files', () => {
       expect(statSync(join(dir, name)).size).toBeLessThanOrEqual(1_000);
       expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
     }
-    expect(lines('decisions-0.ndjson').at(-1)!['path']).toBe('/39');
+    expect(lines('decisions-0.ndjson').at(-1)!['path']).toBe(path(39));
   });
 
   it('drops what does not fit the queue, and counts it', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { ConnectionCount, Listener } from '../../src/server/listener.ts';
+import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 
 const { tls } = loadConfig({ env: {}, flags: {} });

@@ -1,21 +1,13 @@
 /** What of a path, a host and a scheme may be written into a log. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { maskHost, maskPath, maskScheme } from '../../src/server/mask.ts';
+import { maskHost, maskPath, maskScheme, maskWholePath } from '../../src/server/request/mask.ts';
 
 describe('a path', () => {
-  it.each([
-    '/login',
-    '/docs/getting-started/part-2',
-    '/2024/06/a-long-title-of-an-article-with-many-words',
-    '/Special:ChangeCredentials/MediaWiki/Auth/PasswordAuthenticationRequest',
-    '/en/HowDoICloseMyUserAccount',
-    '/de/datenschutzerkl%C3%A4rung',
-    '/rechtsschutzversicherung/datenschutz',
-    '/hc/en-us/articles/360008146353-Delete-your-account',
-    '/Privacy%20policy/token-economics',
-    '/v1.20.3',
-    '/%7Ehome/100%25',
-  ])('keeps %s', (path) => expect(maskPath(path)).toBe(path));
+  it.each(['/', '/login', '/docs/getting-started/', '/blog/how-to-log-in', '/index.html', '/a//b'])(
+    'keeps %s',
+    (path) => expect(maskPath(path)).toBe(path),
+  );
 
   it.each([
     ['/reset/9f86d081884c7d659a2feaa0c55ad015', '/reset/***'],
@@ -25,78 +17,61 @@ describe('a path', () => {
     ['/user/alice@example.com', '/user/***'],
     ['/user/alice%40example.com', '/user/***'],
     ['/orders/4111111111111111', '/orders/***'],
-    ['/a;jsessionid=1234/b', '/a;***/b'],
-    ['/x/key=value', '/x/***'],
-    ['/AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIjKlMnOpQr', '/***'],
-    ['/%61%62%63%31%32%33%64%65%66%34%35%36', '/***'],
-    ['/%2561%2562%2563%2531%2532%2533%2564%2565%2566%2534%2535%2536', '/***'],
-    ['/%31%32%33%34%35%36%37%38%39', '/***'],
-    ['/1234%205678%209012%203456', '/***'],
-    ['/4111.1111.1111.1111', '/***'],
     ['/card-4111-1111-1111-1111', '/***'],
-    ['/%EF%BC%94%EF%BC%91%EF%BC%91%EF%BC%91%EF%BC%91%EF%BC%91%EF%BC%91%EF%BC%91', '/***'],
-    ['/invite/kQzWvTyBnMpLrXsD', '/invite/***'],
-    ['/invite/kqzwvtybnmplrxsd', '/invite/***'],
-    ['/redeem/AB1C-9XYZ-77QQ-K2LM', '/redeem/***'],
-    ['/deadbeefcafebabefeedface', '/***'],
-    ['/x,token-SECRETZ1', '/x,***'],
-    ['/x%2Ctoken-SECRETZ1', '/***'],
-    ['/x/token-SECRETZ1', '/x/***'],
-    ['/x/token-SECRETWORD', '/x/***'],
-    ['/invite/AbEfIjOpUvYx', '/invite/***'],
-    ['/rechtsschutzversicherungsgesellschaften', '/***'],
-    ['/ab_cd_ef_gh_ij_ab_cd_ef_gh_ij_ab_cd_ef_gh', '/***'],
-    ['/card-5500-0055-5555-5559', '/***'],
-    ['/a%2Falice%40example.com', '/***'],
-    ['/bob%253B1234', '/***'],
+    ['/a;jsessionid=1234/b', '/***/b'],
+    ['/x/key=value', '/x/***'],
+    ['/%61%62%63', '/***'],
+    ['/AB1C-9XYZ', '/***'],
+    ['/kqzwvtybnmplrxsd', '/***'],
+    ['/one-two-three-four-five', '/***'],
+    ['/2024/06', '/***/***'],
+    ['/\u{ff14}\u{ff11}', '/***'],
+    ['/a\nb', '/***'],
   ])('masks %s as %s', (path, expected) => expect(maskPath(path)).toBe(expected));
 
-  it.each(
-    'token secret password passwd passphrase pwd apikey api-key session sessid jwt bearer credential signature'.split(
-      ' ',
-    ),
-  )('masks what %s announces', (word) => {
-    expect(maskPath(`/${word}-hunter2/${word}-policies/x`)).toBe(`/***/${word}-policies/x`);
-  });
-
-  it('that is encoded more often than anybody needs is masked', () => {
-    let segment = 'abc';
-    for (let i = 0; i < 12; i++) segment = segment.replaceAll('%', '%25').replaceAll(/^a/g, '%61');
-    expect(maskPath(`/${segment}/x`)).toBe('/***/x');
-  });
-
-  it('with a segment that is too long for a name is masked there', () => {
-    expect(maskPath(`/a/${'two-'.repeat(400)}/b`)).toBe('/a/***/b');
+  it('lets through nothing but short words of lower-case letters, whatever it is made of', () => {
+    const segment = /^(?:\*\*\*|[a-z]{1,12}(?:-[a-z]{1,12}){0,3}(?:\.[a-z]{2,5})?)?$/;
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('login', 'a-b'))),
+        (parts) => {
+          const masked = maskPath(`/${parts.join('/')}`);
+          const whole = masked.endsWith('…') ? masked.slice(0, masked.lastIndexOf('/')) : masked;
+          expect(whole.split('/').every((one) => segment.test(one))).toBe(true);
+        },
+      ),
+    );
   });
 
   it('is bounded', () => {
     expect(maskPath('/ab'.repeat(4_000)).length).toBeLessThan(1_100);
+  });
+
+  it('is masked whole where its verdict was about a secret', () => {
+    expect(maskWholePath('/reset/plain/')).toBe('/***/***/');
   });
 });
 
 describe('a host', () => {
   const KEY = 'pg_0a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5pabcdef';
 
-  it.each([
-    ['docs.example.com'],
-    ['d1tl82f62uycur.cloudfront.net'],
-    ['ec2-54-12-33-44.compute-1.amazonaws.com'],
-    ['rechtsschutzversicherung.de'],
-    ['198.51.100.7'],
-    ['[2001:db8::1]'],
-    ['localhost'],
-  ])('keeps %s', (host) => expect(maskHost(host, '', false)).toBe(host));
+  it.each(['docs.example.com', 'web12.example.co.uk', '7eleven.com', 'localhost', '198.51.100.7', '[2001:db8::1]', ''])(
+    'keeps %s',
+    (host) => expect(maskHost(host, '', false)).toBe(host),
+  );
 
   it.each([
     [`${KEY}.plain.com`, '***.plain.com'],
     [`${KEY}.com`, '***.com'],
     ['f47ac10b-58cc-4372-a567-0e02b2c3d479.plain.com', '***.plain.com'],
     ['kqzwvtybnmplrxsd.plain.com', '***.plain.com'],
-    ['somenicewords7of9.plain.com', '***.plain.com'],
+    ['d1tl82f62uycur.cloudfront.net', '***.cloudfront.net'],
+    ['secretlabel123', '***'],
+    ['0a1b2c3d4e5f.com', '***.com'],
   ])('masks %s as %s', (host, expected) => expect(maskHost(host, '', false)).toBe(expected));
 
-  it('that is in the index stays, what stands before it does not', () => {
-    const known = '52uo5k3t73ypjije.example.com';
+  it('that is in the index is kept, what stands before it is not', () => {
+    const known = '52uo5k3t73ypjijevery-long-name.example.com';
     expect(maskHost(known, known, false)).toBe(known);
     expect(maskHost(`${KEY}.${known}`, known, false)).toBe(`***.${known}`);
   });
@@ -109,6 +84,5 @@ describe('a host', () => {
 it('a scheme that nobody uses is masked', () => {
   expect(maskScheme('https')).toBe('https');
   expect(maskScheme('chrome-extension')).toBe('chrome-extension');
-  expect(maskScheme('pg0a1b2c3d4e5f6g7')).toBe('***');
-  expect(maskScheme('any-name-that-is-long')).toBe('***');
+  expect(maskScheme('any-name-that-is-longer-than-all')).toBe('***');
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseQuery, VALUE_MAX_BYTES } from '../../src/server/query.ts';
+import { parseQuery, VALUE_MAX_BYTES } from '../../src/server/request/query.ts';
 
 describe('parseQuery', () => {
   it.each([

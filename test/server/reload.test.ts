@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
@@ -16,7 +16,7 @@ const entries = (generation: number) =>
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ entries: entries(1), config: { index: { poll_seconds: 3600 } } });
+  server = await startTestServer({ entries: entries(1), config: { server: { poll_seconds: 3600 } } });
 });
 afterAll(() => server.stop());
 
@@ -50,7 +50,8 @@ describe('hot swap', () => {
     await Promise.all(load);
     expect([...seen.keys()].sort()).toEqual(['1', '2']);
     const text = (await read(await fetch(`${server.adminUrl}/metrics`))).text;
-    expect(text).toMatch(/^pagegate_generations_mapped 1$/m);
+    const mapped = readFileSync('/proc/self/maps', 'utf8').match(/ \/.*\/index\.pgx/g) ?? [];
+    expect(new Set(mapped.filter((path) => path.includes(dirname(server.paths.indexDir)))).size).toBe(1);
     expect(text).toMatch(/^pagegate_swaps_total\{part="index",outcome="done"\} 61$/m);
   });
 
@@ -127,7 +128,7 @@ describe('hot swap', () => {
 
 describe('without being told', () => {
   it('a new generation is noticed, also where there was none', async () => {
-    const other = await startTestServer({ config: { index: { poll_seconds: 0.05 } } });
+    const other = await startTestServer({ config: { server: { poll_seconds: 0.05 } } });
     try {
       const none = await other.check('?domain=site-1.com');
       expect([none.status, none.body.error, none.headers.get('retry-after')]).toEqual([503, 'no_index', '5']);
@@ -147,7 +148,7 @@ describe('without being told', () => {
     writeFileSync(file, policy([]));
     const other = await startTestServer({
       entries: [{ domain: 'blocked.com' }],
-      config: { policy: { file }, index: { poll_seconds: 0.05 } },
+      config: { policy: { file }, server: { poll_seconds: 0.05 } },
     });
     const verdict = async () => (await other.check('?domain=blocked.com')).body.verdict;
     try {

@@ -27,7 +27,7 @@ const start = async (withTls: boolean): Promise<void> => {
     entries: [{ domain: 'blocked.com', language: 'de' }],
     workers: 2,
     config: {
-      index: { poll_seconds: 0.2 },
+      server: { poll_seconds: 0.2 },
       policy: { file: file('policy.json') },
       ...(withTls ? { tls: { certificate_file: file('cert.pem'), key_file: file('key.pem') } } : {}),
     },

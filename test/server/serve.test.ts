@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control.ts';
+import { forgetCounters } from '../../tools/forget-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { type Installed, install, read } from '../support/server.ts';
@@ -19,7 +20,7 @@ let output = '';
 
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), 'pagegate-serve-'));
-  installation = install(dir, { entries: [{ domain: 'example.com' }], config: { index: { poll_seconds: 3600 } } });
+  installation = install(dir, { entries: [{ domain: 'example.com' }], config: { server: { poll_seconds: 3600 } } });
   configFile = join(dir, 'pagegate.json');
   writeFileSync(
     configFile,
@@ -32,7 +33,10 @@ afterEach(async () => {
     await once(server, 'exit');
   }
 });
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => {
+  forgetCounters(installation.config.state_dir);
+  rmSync(dir, { recursive: true, force: true });
+});
 
 async function serve(...flags: string[]): Promise<string> {
   output = '';
@@ -71,7 +75,7 @@ const workerPids = async (): Promise<number[]> => {
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
   readFileSync(`/proc/${server!.pid}/task/${server!.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-const keeperPid = (): number => childPids().find((pid) => commandOf(pid).includes('keeper-main'))!;
+const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer/main'))!;
 
 describe('pagegate serve', () => {
   it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {
@@ -128,18 +132,18 @@ describe('pagegate serve', () => {
     const url = await serve();
     expect((await ask(url)).status).toBe(200);
     const pids = childPids();
-    process.kill(keeperPid(), 'SIGSTOP');
+    process.kill(writerPid(), 'SIGSTOP');
     server!.kill('SIGTERM');
     expect(await end(server!)).toEqual([0, null]);
     await expect.poll(() => pids.filter(isAlive)).toEqual([]);
-    expect(output).toMatch(/"keeper_killed".*did not end in time/);
+    expect(output).toMatch(/"ledger_writer_killed".*did not end in time/);
   });
 
   it('a second SIGTERM ends it at once, with every process of it, also those that hang', async () => {
     await serve();
     const pids = childPids();
     expect(pids.length).toBe(3);
-    process.kill(keeperPid(), 'SIGSTOP');
+    process.kill(writerPid(), 'SIGSTOP');
     process.kill((await workerPids())[0]!, 'SIGSTOP');
     server!.kill('SIGTERM');
     await expect.poll(() => output).toContain('"stopping"');
@@ -184,7 +188,7 @@ describe('pagegate serve', () => {
     ]);
     await expect.poll(workerPids).toEqual([expect.any(Number), pids[1]]);
     expect(isAlive(hanging!)).toBe(false);
-    expect(output).toMatch(/"worker_silent".*"worker":0/);
+    expect(output).toMatch(/"worker_hung".*"worker":0/);
     expect(output).not.toContain('could not start');
     await expect.poll(async () => (await fetch(`${admin}/readyz`)).status).toBe(200);
     expect((await read(await fetch(`${admin}/metrics`))).text).toMatch(/^pagegate_workers 2$/m);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Supervisor } from '../../src/server/supervisor.ts';
-import type { WorkerLink } from '../../src/server/worker-link.ts';
+import { Supervisor } from '../../src/server/process/supervisor.ts';
+import type { WorkerLink } from '../../src/server/process/worker-link.ts';
 
 /** A worker that ends when it is killed, and answers nothing. */
 function link(pid: number): WorkerLink {
@@ -74,7 +74,7 @@ describe('a worker that hangs', () => {
   let log: string[];
   let supervisor: Supervisor;
 
-  const startWith = async (patienceMs: number): Promise<void> => {
+  const startWith = async (timeoutMs: number): Promise<void> => {
     workers = [];
     log = [];
     supervisor = new Supervisor({
@@ -85,7 +85,7 @@ describe('a worker that hangs', () => {
         return worker;
       },
       drainMs: 0,
-      patienceMs,
+      timeoutMs,
       log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields)}`),
     });
     await supervisor.start();
@@ -99,7 +99,7 @@ describe('a worker that hangs', () => {
     workers[1]!.hangs = true;
     await expect.poll(() => supervisor.pids).toEqual([100, 102]);
     expect(log).toEqual([
-      expect.stringMatching(/^error worker_silent .*"worker":1,"pid":101,"silent_seconds":3/),
+      expect.stringMatching(/^error worker_hung .*"worker":1,"pid":101,"quiet_seconds":3/),
       expect.stringMatching(/^error worker_died .*"worker":1,"pid":101/),
       expect.stringMatching(/^info worker_replaced .*"worker":1,"pid":102/),
     ]);
@@ -115,8 +115,8 @@ describe('a worker that hangs', () => {
       workers.push = (worker) => push(Object.assign(worker, { hangs: true }));
       workers[1]!.hangs = true;
       await vi.advanceTimersByTimeAsync(600_000);
-      const silences = log.flatMap((line) => /worker_silent .*"silent_seconds":(\d+)/.exec(line)?.[1] ?? []);
-      expect(silences.slice(0, 6)).toEqual(['11', '21', '41', '81', '161', '161']);
+      const timeouts = log.flatMap((line) => /worker_hung .*"quiet_seconds":(\d+)/.exec(line)?.[1] ?? []);
+      expect(timeouts.slice(0, 6)).toEqual(['11', '21', '41', '81', '161', '161']);
     } finally {
       vi.useRealTimers();
     }

@@ -1,4 +1,4 @@
-/** What may have become of a sound JSON object on its way: the reader of any file must name what is wrong, or read it as it is meant. */
+/** What may have become of a valid JSON object on its way: the reader of any file must name what is wrong, or read it as it is meant. */
 
 interface Hostile {
   readonly name: string;
@@ -26,7 +26,7 @@ export const HOSTILE_JSON: readonly Hostile[] = [
   },
   {
     name: 'text after the end',
-    expected: /unexpected text after the value/,
+    expected: /unexpected text, got "\\u0000"/,
     spoil: (text) => Buffer.from(`${text}\0`),
   },
   {

@@ -1,7 +1,7 @@
 /** HTTP/1.1 over a bare socket: what is sent is exactly what the test says, and every byte of the answer is seen. */
 import { connect, type Socket } from 'node:net';
 
-const PATIENCE_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 60_000;
 
 /** One response, as it came. Header names in lower case; a header sent twice is joined by a line feed, which no value contains. */
 export interface RawResponse {
@@ -61,7 +61,10 @@ export async function exchange(
   let closed = false;
   const socket: Socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true });
   const finished = new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer in ${PATIENCE_MS} ms; got ${buffer}`)), PATIENCE_MS);
+    const timer = setTimeout(
+      () => reject(new Error(`no answer in ${ANSWER_TIMEOUT_MS} ms; got ${buffer}`)),
+      ANSWER_TIMEOUT_MS,
+    );
     const settle = (): void => {
       clearTimeout(timer);
       resolve();
@@ -102,7 +105,7 @@ export async function converse(port: number, texts: readonly string[], from: str
   const responses: RawResponse[] = [];
   let buffer: Buffer = Buffer.alloc(0);
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer in ${PATIENCE_MS} ms`)), PATIENCE_MS);
+    const timer = setTimeout(() => reject(new Error(`no answer in ${ANSWER_TIMEOUT_MS} ms`)), ANSWER_TIMEOUT_MS);
     const next = (): void => {
       const text = texts[responses.length];
       if (text !== undefined) socket.write(text);

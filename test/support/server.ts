@@ -8,8 +8,8 @@ import type { Metadata } from '../../src/index/writer.ts';
 import { openLedger } from '../../src/ledger/ledger.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { createLog } from '../../src/server/log.ts';
+import type { WorkerStatus } from '../../src/server/process/worker-status.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
-import type { WorkerStatus } from '../../src/server/worker-status.ts';
 import { type EntryInput, writeIndex } from './index-file.ts';
 
 export interface AccountInput {

@@ -6,8 +6,8 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
 import { commands } from '../../src/commands/all.ts';
-import { ERRORS, EXIT } from '../../src/errors.ts';
-import { PAGES, renewed } from '../../tools/reference/tables.ts';
+import { ERROR_TOPICS, ERRORS, EXIT } from '../../src/errors.ts';
+import { PAGES, renewed } from '../../tools/reference/pages.ts';
 import { filesUnder, ROOT, sourcesUnder, textOf } from './tree.ts';
 
 /** The text of a part of the sample drop. */
@@ -17,11 +17,17 @@ function readPart(path: string): string {
   return (path.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes).toString('utf8');
 }
 
-/** Cells of the rows of a page's table, without its heading. */
-function rowsOf(page: string, table: string): string[][] {
-  const place = textOf(page).split(`<!-- table ${table} -->`)[1]?.split('<!-- end -->')[0] ?? '';
-  const rows = place.split('\n').filter((line) => line.startsWith('| '));
-  return rows.slice(2).map((line) =>
+/** What is generated in a page under a name. */
+const placeOf = (page: string, name: string): string =>
+  textOf(page).split(`<!-- table ${name} -->`)[1]?.split('<!-- end -->')[0] ?? '';
+
+/** Cells of the rows of the tables of a place, without their headings. */
+function rowsOf(page: string, name: string): string[][] {
+  const lines = placeOf(page, name).split('\n');
+  const rows = lines.filter(
+    (line, i) => line.startsWith('| ') && !line.startsWith('| ---') && !lines[i + 1]?.startsWith('| ---'),
+  );
+  return rows.map((line) =>
     line
       .slice(2, -2)
       .split(' | ')
@@ -46,6 +52,12 @@ describe('docs/errors.md', () => {
     );
   });
 
+  it('has every code under one topic', () => {
+    const listed = Object.values(ERROR_TOPICS).flatMap((codes) => Object.keys(codes));
+    expect(listed.filter((code, i) => listed.indexOf(code) !== i)).toEqual([]);
+    expect(listed.length).toBe(Object.keys(ERRORS).length);
+  });
+
   it('has no row for a code that nothing throws', () => {
     const program = sourcesUnder('src').filter((path) => path !== 'src/errors.ts');
     const text = program.map(textOf).join('\n');
@@ -63,7 +75,7 @@ describe('docs/cli.md', () => {
   it('has a row for every command and a command for every row', async () => {
     const program = await createProgram();
     expect(program.commands.length).toBe(commands.length);
-    const named = new Set(rows.map((row) => row[0]?.split(' ')[1]));
+    const named = new Set(rows.map((row) => /^\[pagegate ([\w-]+)/.exec(row[0] ?? '')?.[1]));
     expect([...named].sort()).toEqual(program.commands.map((command) => command.name()).sort());
   });
 
@@ -83,6 +95,19 @@ describe('docs/cli.md', () => {
       return !help.includes(`\n  $ pagegate ${path}`);
     });
     expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);
+  });
+
+  it('has a section for every command of the overview, where its link leads', () => {
+    const sections = [...placeOf('docs/cli.md', 'options').matchAll(/^### (.+)$/gm)].map(([, name = '']) =>
+      name.replaceAll(' ', '-'),
+    );
+    expect(rows.map((row) => /\(#([\w-]+)\)/.exec(row[0] ?? '')?.[1])).toEqual(sections);
+  });
+
+  it('says of every option what it means', () => {
+    const options = [...rowsOf('docs/cli.md', 'options'), ...rowsOf('docs/cli.md', 'common-options')];
+    expect(options.length).toBeGreaterThan(60);
+    expect(options.filter(([, meaning]) => !/^\S.{3,}[.)]$/.test(meaning ?? ''))).toEqual([]);
   });
 
   it('has a row for every exit code', () => {

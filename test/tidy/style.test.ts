@@ -1,11 +1,8 @@
-/** Style that no linter checks: lengths, words, leftovers. */
+/** Style that no linter checks: length of functions, words, leftovers. */
 import { describe, expect, it } from 'vitest';
 import { filesUnder, sourcesUnder, textOf } from './tree.ts';
 
-const FILE_MAX_LINES = 400;
 const FUNCTION_MAX_LINES = 80;
-/** One table, kept in one place on purpose. */
-const TABLES = new Set(['src/errors.ts']);
 
 /** A line of formatted code that opens a function: `function …{`, `… => {`, or a method's `name(…) {` or `): Type {`. */
 const OPENS_FUNCTION =
@@ -38,13 +35,6 @@ describe('length', () => {
       expect(longFunctions('f.ts', `${opening}\n${body.slice(10)}}\n`)).toEqual([]);
     }
     expect(longFunctions('f.ts', `if (a) {\n${body}}\n`)).toEqual([]);
-  });
-
-  it(`of a file in src is at most ${FILE_MAX_LINES} lines`, () => {
-    const long = sources
-      .filter((path) => !TABLES.has(path))
-      .map((path) => `${path} has ${textOf(path).trimEnd().split('\n').length} lines`);
-    expect(long.filter((text) => Number(/(\d+) lines$/.exec(text)?.[1]) > FILE_MAX_LINES)).toEqual([]);
   });
 
   it(`of a function in src is at most ${FUNCTION_MAX_LINES} lines`, () => {

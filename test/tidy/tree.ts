@@ -57,7 +57,7 @@ export function packageOf(specifier: string): string {
     .join('/');
 }
 
-/** The room of a source file: its folder under src, or the name of a file that stands in no room (`errors`, `cli`). */
-export function roomOf(path: string): string | undefined {
+/** The module of a source file: its folder under src, or the name of a file at the top of src (`errors`, `cli`). */
+export function moduleOf(path: string): string | undefined {
   return /^src\/([^/]+?)(?:\/|\.ts$)/.exec(path)?.[1];
 }

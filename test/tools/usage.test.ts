@@ -42,7 +42,6 @@ describe('a value', () => {
     ['bench/all.ts', ['--records', 'many'], "--records must be a whole number, at least 1,000: 'many' is not. "],
     ['tools/chaos/metering.ts', ['--rounds', 'x'], '--rounds must be a whole number, at least 1: '],
     ['tools/chaos/metering.ts', ['--rounds', '-1'], "Option '--rounds' argument is ambiguous. "],
-    ['tools/chaos/metering.ts', ['--durability', 'none'], '--durability must be full or relaxed: '],
     ['tools/chaos/refresh.ts', ['--kills', '0'], '--kills must be a whole number, at least 1: '],
     ['tools/chaos/refresh.ts', ['5'], "Unexpected argument '5'. "],
     ['tools/chaos/soak.ts', ['--minutes', '0'], '--minutes must be a number above 0: '],

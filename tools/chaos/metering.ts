@@ -1,32 +1,49 @@
 /**
- * `make chaos`: processes of a real server are killed, stopped and starved at random moments under load. Afterwards every 200 that
- * a client has read must be charged, and what is charged beyond that may be at most the requests that were in flight.
+ * `make chaos`: processes of a real server are killed, stopped and starved at random moments under load, its disk is full or slow, and the
+ * power is lost. Afterwards every 200 that a client has read must be charged. What is charged beyond that is at most the requests that
+ * were in flight, and after a loss of power at most one block.
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readOptions, refuse, wholeNumber } from '../options.ts';
+import { openDatabase } from '../../src/ledger/store/database.ts';
+import { blockSize } from '../../src/ledger/writer/block-size.ts';
+import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
 import { Client } from './client.ts';
 import { commandOf } from './leftovers.ts';
+import { afterPowerLoss, takeSnapshot } from './power-loss.ts';
 import { ServedInstallation } from './served-installation.ts';
 
-const USAGE =
-  'Usage: node tools/chaos/metering.ts [--rounds 200] [--oversell 50] [--seed N] [--durability full|relaxed] [--json FILE]';
+const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N] [--json FILE]';
 
 /** What is done to the server in a round. */
-export const DEEDS = ['kill worker', 'kill keeper', 'kill primary', 'stop worker', 'stop keeper', 'fill disk'] as const;
+export const DEEDS = [
+  'kill worker',
+  'kill ledger writer',
+  'kill primary',
+  'kill all',
+  'stop worker',
+  'stop ledger writer',
+  'fill disk',
+  'slow disk',
+  'lose power',
+] as const;
 type Deed = (typeof DEEDS)[number];
 /** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
-const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary']);
+const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary', 'kill all']);
 
-/** A full disk is noticed by the next commit. */
+/** A full disk is noticed when what is reserved is spent. */
 const NOTICED_DEADLINE_MS = 30_000;
+/** Ways to lose the power that are tried at one moment. */
+const POWER_LOSSES = 4;
+const LIMIT = 1_000_000_000;
+/** No account is charged faster here, in lookups a second. */
+const RATE_MAX = 100_000;
 
 export interface ChaosOptions {
   readonly rounds: number;
   readonly seed: number;
-  readonly durability: 'full' | 'relaxed';
   readonly connections?: number;
   readonly onRound?: (line: string) => void;
 }
@@ -41,6 +58,9 @@ export interface ChaosReport {
   /** The most that one round charged without being read, and the bound it must keep. */
   readonly worstSurplus: number;
   readonly bound: number;
+  /** Losses of power, and the most that one has charged beyond what was read. */
+  readonly powerLosses: number;
+  readonly worstPowerSurplus: number;
   /** Answers 503, which charge nothing. */
   readonly unavailable: number;
   /** In words; empty when all is well. */
@@ -64,27 +84,36 @@ interface Scene {
   readonly random: Random;
   /** A key to ask with until the server is whole again. */
   readonly key: string;
+  /** The account that is asked for in this round. */
+  readonly account: string;
   /** Whether a client has been refused by now. */
   readonly isRefused: () => boolean;
+  /** Answers that clients have read by now. */
+  readonly read: () => number;
+  readonly onPowerLoss: (surplus: number) => void;
 }
 
 /** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
-async function act(deed: Deed, { installation, random, key, isRefused }: Scene): Promise<void> {
-  const { workers, keeper, primary } = installation;
+async function act(deed: Deed, scene: Scene): Promise<void> {
+  const { installation, random, key, isRefused } = scene;
+  const { workers, ledgerWriter, primary } = installation;
   const pid = deed.endsWith('worker')
     ? workers[random.below(workers.length)]
     : deed.endsWith('primary')
       ? primary
-      : keeper;
+      : ledgerWriter;
   // Signals to process 0 would go to ourselves and our parents.
   if (!pid) throw new Error(`There is no process to ${deed}.`);
-  if (deed === 'kill worker' || deed === 'kill keeper') await kill(pid);
-  else if (deed === 'kill primary') {
-    await kill(pid);
+  if (deed === 'kill worker' || deed === 'kill ledger writer') await kill(pid);
+  else if (deed === 'kill primary' || deed === 'kill all') {
+    const all = [primary, ledgerWriter, ...workers].sort(() => random.below(3) - 1);
+    for (const one of deed === 'kill all' ? all : [primary]) process.kill(one, 'SIGKILL');
     await installation.ended();
     await installation.start();
   } else if (deed === 'stop worker') await pause(pid, 100 + random.below(400));
-  else if (deed === 'stop keeper') await pause(pid, 100 + random.below(3_000));
+  else if (deed === 'stop ledger writer') await pause(pid, 100 + random.below(3_000));
+  else if (deed === 'slow disk') await slowDown(installation.ledgerFile, random);
+  else if (deed === 'lose power') await losePower(pid, scene);
   else {
     // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);
@@ -96,29 +125,76 @@ async function act(deed: Deed, { installation, random, key, isRefused }: Scene):
   await installation.recovered(key);
 }
 
+/** Each commit takes as long as somebody else holds the ledger's lock. */
+async function slowDown(file: string, random: Random): Promise<void> {
+  const other = openDatabase(file, { mustExist: true });
+  try {
+    for (let i = 0; i < 5; i += 1) {
+      other.exec('BEGIN IMMEDIATE');
+      await sleep(random.below(900));
+      other.exec('ROLLBACK');
+      await sleep(random.below(20));
+    }
+  } finally {
+    other.close();
+  }
+}
+
+/** Loses the power at one moment, in several ways, in copies of the ledger: the server itself goes on. */
+async function losePower(pid: number, { installation, random, account, read, onPowerLoss }: Scene): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await sleep(random.below(100));
+    const snapshot = takeSnapshot(installation.ledgerFile);
+    // What is spent while the ledger writer stands still was reserved before.
+    const answered = read();
+    const spent = installation.used(account);
+    for (let i = 0; i < POWER_LOSSES; i += 1) {
+      const used = afterPowerLoss(
+        snapshot,
+        installation.root,
+        random,
+        (ledger) => ledger.view(account).quota.quota_used,
+      );
+      if (used < answered) throw new Error(`${answered} read, only ${used} charged after a loss of power`);
+      const block = blockSize(RATE_MAX, LIMIT);
+      if (used > spent + block) throw new Error(`${spent} charged, ${used} after a loss of power: more than a block`);
+      onPowerLoss(used - answered);
+    }
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+}
+
 /** Rounds of load with one deed each. Every round is counted on its own account. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(options.seed);
   const connections = options.connections ?? 8;
-  const installation = await ServedInstallation.create({ workers: 2, durability: options.durability });
+  const installation = await ServedInstallation.create({ workers: 2 });
   const deeds: Record<string, number> = {};
   const failures: string[] = [];
-  const sum = { read: 0, charged: 0, unavailable: 0, worst: 0 };
+  const sum = { read: 0, charged: 0, unavailable: 0, worst: 0, powerLosses: 0, worstPower: 0 };
+  const onPowerLoss = (surplus: number): void => {
+    sum.powerLosses += 1;
+    sum.worstPower = Math.max(sum.worstPower, surplus);
+  };
   try {
-    const probe = installation.createAccount('probe', 1_000_000_000);
+    const probe = installation.createAccount('probe', LIMIT);
     await installation.start();
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
       // The first rounds do each deed once, so that a short run has seen them all.
       const deed = DEEDS[round < DEEDS.length ? round : random.below(DEEDS.length)]!;
       const name = `round-${round}`;
-      const key = installation.createAccount(name, 1_000_000_000);
+      const key = installation.createAccount(name, LIMIT);
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
       const running = clients.map((client) => client.run());
       try {
         await sleep(50 + random.below(250));
         const isRefused = (): boolean => clients.some((client) => client.count(503) > 0);
-        await act(deed, { installation, random, key: probe, isRefused });
+        const readSoFar = (): number => clients.reduce((total, client) => total + client.count(200), 0);
+        const scene = { installation, random, key: probe, account: name, isRefused, read: readSoFar, onPowerLoss };
+        await act(deed, scene);
         await sleep(20 + random.below(100));
       } catch (error) {
         failures.push(`round ${round}, ${deed}: ${(error as Error).message}`);
@@ -165,6 +241,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     unavailable: sum.unavailable,
     worstSurplus: sum.worst,
     bound: connections,
+    powerLosses: sum.powerLosses,
+    worstPowerSurplus: sum.worstPower,
     failures,
   };
 }
@@ -177,14 +255,13 @@ export interface OversellReport {
 /** More requests than units over eight connections and two workers: exactly the units are served, each once. */
 export async function runOversell(options: {
   readonly times: number;
-  readonly durability: 'full' | 'relaxed';
   readonly units?: number;
 }): Promise<OversellReport> {
   const units = options.units ?? 1_000;
-  const installation = await ServedInstallation.create({ workers: 2, durability: options.durability });
+  const installation = await ServedInstallation.create({ workers: 2 });
   const failures: string[] = [];
   try {
-    const probe = installation.createAccount('probe', 1_000_000_000);
+    const probe = installation.createAccount('probe', LIMIT);
     await installation.start();
     await installation.recovered(probe);
     for (let i = 0; i < options.times; i += 1) {
@@ -210,24 +287,15 @@ export async function runOversell(options: {
 }
 
 async function main(): Promise<void> {
-  const defaults = {
-    rounds: '200',
-    oversell: '50',
-    seed: String(Date.now() % 1_000_000),
-    durability: 'full',
-    json: '',
-  };
+  const defaults = { rounds: '1000', oversell: '1000', seed: String(Date.now() % 1_000_000), json: '' };
   const { values } = await readOptions(USAGE, defaults);
-  const { durability } = values;
-  if (durability !== 'full' && durability !== 'relaxed')
-    refuse(`--durability must be full or relaxed: '${durability}' is not.`);
   const rounds = wholeNumber(values, 'rounds', 1);
   const times = wholeNumber(values, 'oversell', 0);
   const seed = wholeNumber(values, 'seed', 0);
   const onRound = (line: string): void => void process.stdout.write(`${line}\n`);
-  const chaos = await runChaos({ rounds, seed, durability, onRound });
-  const oversell = await runOversell({ times, durability });
-  const report = { durability, chaos, oversell };
+  const chaos = await runChaos({ rounds, seed, onRound });
+  const oversell = await runOversell({ times });
+  const report = { chaos, oversell };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
   if (chaos.failures.length + oversell.failures.length > 0) process.exitCode = 1;

@@ -12,7 +12,6 @@ const PAGE_TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', '
 
 export interface ServedOptions {
   readonly workers: number;
-  readonly durability: 'full' | 'relaxed';
   /** Records of the index; one unless told otherwise. */
   readonly records?: number;
 }
@@ -27,8 +26,7 @@ export class ServedInstallation {
   private constructor(place: Installation, options: ServedOptions) {
     this.#place = place;
     this.#options = options;
-    const file = join(place.state, 'ledger/ledger.sqlite');
-    this.ledger = openLedger({ file, keyFile: join(place.state, 'keys/ledger.key'), actor: 'chaos' });
+    this.ledger = openLedger({ file: this.ledgerFile, keyFile: join(place.state, 'keys/ledger.key'), actor: 'chaos' });
   }
 
   /** An installation with an index and without accounts, which is not served yet. */
@@ -41,6 +39,15 @@ export class ServedInstallation {
       pages: (domain) => Object.fromEntries(PAGE_TYPES.map((type) => [type, `https://${domain}/${type}`])),
     });
     return new ServedInstallation(place, options);
+  }
+
+  /** Where the installation lies; a run may keep things beside it. */
+  get root(): string {
+    return this.#place.root;
+  }
+
+  get ledgerFile(): string {
+    return join(this.#place.state, 'ledger/ledger.sqlite');
   }
 
   get configFile(): string {
@@ -62,8 +69,8 @@ export class ServedInstallation {
     return this.#server?.pid ?? 0;
   }
 
-  get keeper(): number {
-    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('keeper-main')) ?? 0;
+  get ledgerWriter(): number {
+    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('writer/main')) ?? 0;
   }
 
   get workers(): number[] {
@@ -76,10 +83,10 @@ export class ServedInstallation {
    */
   async start(): Promise<void> {
     this.port = this.port === 0 ? await freePort() : this.port;
-    const { workers, durability } = this.#options;
+    const { workers } = this.#options;
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
-      this.#server = new ServerProcess(this.configFile, { port: this.port, workers }, ['--durability', durability]);
+      this.#server = new ServerProcess(this.configFile, { port: this.port, workers });
       try {
         return await this.#server.listening();
       } catch (error) {
@@ -88,11 +95,11 @@ export class ServedInstallation {
     }
   }
 
-  /** Waits until all workers and the keeper are there and charges are possible again. */
+  /** Waits until all workers and the ledger writer are there and charges are possible again. */
   async recovered(key: string): Promise<void> {
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
-      if (this.keeper !== 0 && this.workers.length === this.#options.workers) {
+      if (this.ledgerWriter !== 0 && this.workers.length === this.#options.workers) {
         const answers = await Promise.all(Array.from({ length: 4 }, () => askOnce(this.port, key).catch(() => 0)));
         if (answers.every((status) => status === 200)) return;
       }

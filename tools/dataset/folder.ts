@@ -1,7 +1,7 @@
 /** The folder that a generated drop goes into. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../../src/builder/folders.ts';
+import { makeFolder } from '../../src/platform/folders.ts';
 
 /** What the manifest of every generated drop says. */
 export const DATASET_ID = 'pagegate-made-up';

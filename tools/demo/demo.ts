@@ -7,6 +7,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { freePort } from '../free-port.ts';
+import { fetchesOf, showGuardedFetches, startSite } from './guarded.ts';
 import { QUESTIONS, type Question } from './questions.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -15,6 +16,7 @@ const CONFIG = join(STATE, 'pagegate.json');
 const VENDOR_KEY = join(STATE, 'vendor/demo-vendor');
 const DROP = join(STATE, 'drop');
 const SAMPLE = join(ROOT, 'data/sample');
+const GUARD_POLICY = join(STATE, 'guard-policy.json');
 const ACCOUNT = 'demo';
 const START_DEADLINE_MS = 15_000;
 const STOP_DEADLINE_MS = 15_000;
@@ -136,6 +138,27 @@ async function ask(origin: string, question: Question, accountKey: string): Prom
   return good;
 }
 
+/** The agent's side; returns how many fetches came out otherwise than expected. */
+async function showGuard(origin: string, key: string, sitePort: number): Promise<number> {
+  heading("5. The guard: an agent's own fetch, which asks first");
+  say(
+    '   The names are public; a resolver of the demo leads them to a site on loopback, and nothing outside is called.',
+  );
+  say(paint(36, 'const guardedFetch = createGuardedFetch(new Guard({ server, key }));'));
+  return showGuardedFetches(origin, key, fetchesOf(sitePort), (asked, line, isExpected) => {
+    const [title = '', code = ''] = asked.split('\n');
+    heading(title);
+    say(paint(36, code));
+    say(`  ${paint(isExpected ? 32 : 31, line)}`);
+  });
+}
+
+/** The demo's site cannot have port 80, so its port is allowed beside the two of the web. */
+function allowPort(port: number): void {
+  const policy = { format: 'pagegate-policy/1', override: { rules: { port: { allowed: [80, 443, port] } } } };
+  writeFileSync(GUARD_POLICY, `${JSON.stringify(policy, null, 2)}\n`);
+}
+
 function sayHowToGoOn(key: string): void {
   heading('How to go on');
   say('make serve                      serve this index and this account on http://127.0.0.1:8080 until Ctrl-C, then:');
@@ -154,7 +177,9 @@ async function main(): Promise<void> {
   heading('4. The server: real questions over HTTP');
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const args = withConfig('serve', '--port', String(port), '--admin-port', '0');
+  const site = await startSite();
+  allowPort(site.port);
+  const args = withConfig('serve', '--policy', GUARD_POLICY, '--port', String(port), '--admin-port', '0');
   say(paint(36, `$ npx pagegate ${args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg)).join(' ')}`));
   const server = spawn(join(ROOT, 'src/pagegate'), args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
@@ -165,13 +190,15 @@ async function main(): Promise<void> {
   try {
     await waitForServer(server, origin);
     for (const question of QUESTIONS) wrong += (await ask(origin, question, key)) ? 0 : 1;
+    wrong += await showGuard(origin, key, site.port);
   } catch (error) {
     say(log);
     throw error;
   } finally {
+    site.close();
     await stopServer(server);
   }
-  if (wrong > 0) throw new Error(`${wrong} of ${QUESTIONS.length} answers are not the ones expected`);
+  if (wrong > 0) throw new Error(`${wrong} answers are not the ones expected`);
   sayHowToGoOn(key);
 }
 

@@ -1,8 +1,7 @@
 /**
  * `make dist`: a tarball with the runtime, the dependencies and the program, that runs on an offline host after unpacking;
- * it is tried so at the end. The same checkout gives the same bytes. Needs GNU tar.
+ * it is tried so at the end; and the packages of the client side. The same checkout gives the same bytes. Needs GNU tar.
  */
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync } from 'node:fs';
 import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
@@ -11,7 +10,9 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { compatibleName, makeCompatible } from '../glibc/install.ts';
 import { readOptions } from '../options.ts';
+import { NPM_PACKAGES, packNpm } from './npm-package.ts';
 import { selectFiles } from './select.ts';
+import { pack } from './tarball.ts';
 import { tryTarball } from './try-dist.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -22,17 +23,6 @@ async function sha256(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');
-}
-
-/** Seconds since 1970 that every file of the tarball carries: those of the last commit, where there is one. */
-function sourceDate(): string {
-  const given = process.env['SOURCE_DATE_EPOCH'];
-  if (given !== undefined && /^[0-9]+$/.test(given)) return given;
-  try {
-    return execFileSync('git', ['-C', ROOT, 'log', '-1', '--format=%ct'], { encoding: 'utf8', stdio: 'pipe' }).trim();
-  } catch {
-    return '0';
-  }
 }
 
 async function copyTree(folder: string, files: readonly string[]): Promise<void> {
@@ -83,19 +73,6 @@ async function writeChecksums(folder: string, files: readonly string[]): Promise
   await writeFile(join(folder, 'SHA256SUMS'), lines.join(''), { mode: 0o644 });
 }
 
-/** Packs a folder of `parent` so that the same content gives the same bytes. */
-function pack(parent: string, name: string, tarball: string): void {
-  const fixed = [
-    '--sort=name',
-    `--mtime=@${sourceDate()}`,
-    '--owner=0',
-    '--group=0',
-    '--numeric-owner',
-    '--format=gnu',
-  ];
-  execFileSync('tar', ['-C', parent, ...fixed, '-I', 'gzip -n -6', '-cf', tarball, name], { stdio: 'inherit' });
-}
-
 async function main(): Promise<void> {
   const { values } = await readOptions('Usage: node tools/dist/make-dist.ts [--out DIR]', { out: join(ROOT, 'dist') });
   const cpu = process.arch;
@@ -116,6 +93,10 @@ async function main(): Promise<void> {
       `${tarball}: ${files.length} files, ${size.toLocaleString('en-US')} bytes, SHA-256 ${checksum}\n`,
     );
     tryTarball(tarball);
+    for (const spec of NPM_PACKAGES) {
+      const path = await packNpm(spec, values.out);
+      process.stdout.write(`${path}: ${(await stat(path)).size.toLocaleString('en-US')} bytes\n`);
+    }
   } finally {
     await rm(parent, { recursive: true, force: true });
   }

@@ -1,6 +1,6 @@
 /** `make eval`: what share of real pages the shipped rules judge as they should, by category, language and rule. */
 import { writeFileSync } from 'node:fs';
-import { printLine, printTable } from '../../src/commands/output.ts';
+import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { type Rows, readRows, SETS, type SetName } from './rows.ts';

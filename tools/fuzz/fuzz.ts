@@ -1,5 +1,5 @@
 /** `make fuzz`: the fuzzer of the verdict for as long as wanted, and what long hostile values cost by their length. */
-import { printLine, printTable } from '../../src/commands/output.ts';
+import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { fuzzAdditions } from './softer.ts';

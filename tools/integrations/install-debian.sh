@@ -4,6 +4,7 @@ set -eu
 missing=""
 [ -x /usr/sbin/squid ] || missing="$missing squid"
 [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
+[ -x /usr/bin/chromium ] || missing="$missing chromium"
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
   echo "these packages are missing, and only root can install them:$missing" >&2

@@ -1,7 +1,7 @@
 /** Writes the tables of the reference pages from the code: `node_modules/.bin/node tools/reference/write.ts`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PAGES, renewed } from './tables.ts';
+import { PAGES, renewed } from './pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

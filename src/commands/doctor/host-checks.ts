@@ -122,7 +122,7 @@ function existingParent(path: string): string {
 
 async function checkFileSystems(config: Config): Promise<Finding> {
   const { statePaths } = await import('../../config/paths.ts');
-  const { refuseNetworkFileSystem } = await import('../../ledger/database.ts');
+  const { refuseNetworkFileSystem } = await import('../../ledger/check.ts');
   const { ledgerFile, indexDir } = statePaths(config);
   refuseNetworkFileSystem(existingParent(dirname(ledgerFile)));
   const kind = FORGETFUL.get(statfsSync(existingParent(dirname(ledgerFile))).type >>> 0);

@@ -14,7 +14,7 @@ const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<Finding[]> {
-  const { isLoopback } = await import('../../server/address.ts');
+  const { isLoopback } = await import('../../network/address.ts');
   const { server, tls, admin } = config;
   const findings: Finding[] = [];
   if (tls.certificate_file === null && !isLoopback(server.host)) {
@@ -154,7 +154,7 @@ async function checkLicense(config: Config): Promise<Finding> {
 }
 
 async function checkDropKeys(config: Config): Promise<Finding> {
-  const { readDropKeys } = await import('../drop-keys.ts');
+  const { readDropKeys } = await import('../shared/key-file.ts');
   const keys = await readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
@@ -168,25 +168,22 @@ async function checkPolicy(config: Config): Promise<Finding> {
 }
 
 async function checkLedger(config: Config): Promise<Finding> {
-  const { openDatabase } = await import('../../ledger/database.ts');
-  const { clockProblem } = await import('../../ledger/clock.ts');
-  const { refuseLostLedger } = await import('../../ledger/presence.ts');
+  const { glanceAtLedger } = await import('../../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
-  refuseLostLedger(ledgerFile);
-  if (!existsSync(ledgerFile))
+  const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
+  if (found === undefined)
     return warning(`there is no ${ledgerFile}`, 'The first account makes it: pagegate account create NAME');
-  const database = openDatabase(ledgerFile, { readonly: true });
-  try {
-    const verdict = String(database.pragma('quick_check(1)', { simple: true }));
-    if (verdict !== 'ok') return problem(`quick_check: ${verdict}`, 'Restore a backup: see docs/operations.md.');
-    const { n } = database.prepare('SELECT count(*) AS n FROM accounts').get() as { n: number };
-    const seen = database.prepare('SELECT last_seen_at AS at FROM ledger').get() as { at: number } | undefined;
-    const clock = clockProblem(seen?.at ?? 0, Math.floor(Date.now() / 1000));
-    if (clock !== undefined) return problem(`${n} accounts`, clock);
-    return n > 0 ? ok(`${n} accounts, sound`) : warning('no account', 'Make one: pagegate account create NAME');
-  } finally {
-    database.close();
-  }
+  const { accounts, damage, clock, counters } = found;
+  if (damage !== undefined) return problem(`quick_check: ${damage}`, 'Restore a backup: see docs/operations.md.');
+  if (clock !== undefined) return problem(`${accounts} accounts`, clock);
+  if (counters?.isInMemory === false)
+    return warning(
+      `the shared counters are ${counters.path}`,
+      'A charge may wait for the disk: give /dev/shm 8 MB more.',
+    );
+  return accounts > 0
+    ? ok(`${accounts} accounts, intact`)
+    : warning('no account', 'Make one: pagegate account create NAME');
 }
 
 async function checkServer(config: Config): Promise<Finding> {

@@ -5,7 +5,7 @@ import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { SecretScanner } from '../secrets.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import { contains, isIsatap, parseRange, type Range } from './addresses.ts';
+import { contains, isIsatap, type Range, readRange } from './addresses.ts';
 import { LookalikeNames } from './lookalikes.ts';
 import { bySuffix, isInvalidIdn, isSpecialName, isTunnelName, spelledAddresses } from './names.ts';
 import { hasNestedInternal } from './targets.ts';
@@ -54,7 +54,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     return (subject) => hasParameter(subject, names);
   },
   address: (rule, context) => {
-    const ranges = (rule.ranges ?? []).map(parseRange);
+    const ranges = (rule.ranges ?? []).map(readRange);
     const { isatap = false, excusable = false } = rule;
     return ({ address }) => {
       if (address === undefined) return false;
@@ -74,7 +74,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       (isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject)));
   },
   spelled_address: (rule) => {
-    const ranges = (rule.ranges ?? []).map(parseRange);
+    const ranges = (rule.ranges ?? []).map(readRange);
     return ({ host, url, evidence }) => {
       // Three dots or hyphens at least; most hosts have fewer.
       if (url.hostKind !== 'domain' || host.length < 9 || evidence.found) return false;

@@ -1,6 +1,6 @@
 /** What a host name itself gives away: local names, look-alikes, data carried in labels. */
 import { domainToASCII, domainToUnicode } from 'node:url';
-import { type Address, parseAddress } from './addresses.ts';
+import { type HostAddress, readAddress } from './addresses.ts';
 
 /** Whether a host is a single label or ends in one of the suffixes. `suffixes` is by last label. */
 export function isSpecialName(
@@ -49,10 +49,10 @@ const SPELLED = /(?<![a-z0-9])(?=([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-
 const SPELLED_MAX = 16;
 
 /** The IPv4 addresses that the labels of a name spell (`10-0-0-1.example.org`). */
-export function spelledAddresses(host: string): Address[] {
-  const found: Address[] = [];
+export function spelledAddresses(host: string): HostAddress[] {
+  const found: HostAddress[] = [];
   for (const [, ...numbers] of host.matchAll(SPELLED)) {
-    const address = parseAddress(numbers.map(Number).join('.'));
+    const address = readAddress(numbers.map(Number).join('.'));
     if (address !== undefined) found.push(address);
     if (found.length === SPELLED_MAX) break;
   }

@@ -1,7 +1,7 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import type { ExcuseEntry, PolicyDocument, RuleEntry } from '../documents.ts';
-import { parseRange } from '../guards/addresses.ts';
+import { readRange } from '../guards/addresses.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guards/checks.ts';
 import { needsOf, traitsOf } from '../guards/traits.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
@@ -40,7 +40,7 @@ export function compileGuards(
     categories: document.categories,
     lookalikes: document.lookalikes,
     hosts: document.hosts,
-    exceptions: document.addressExceptions.map(({ cidr }) => parseRange(cidr)),
+    exceptions: document.addressExceptions.map(({ cidr }) => readRange(cidr)),
     isInternal,
   };
   const excuses = compileExcuses(document);

@@ -1,6 +1,6 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import { type Address, parseAddress } from '../guards/addresses.ts';
+import { type HostAddress, readAddress } from '../guards/addresses.ts';
 import { encodedTargets } from '../guards/encoded.ts';
 import type { Evidence, Request } from '../types.ts';
 import { fragmentQuery, queryInPath } from './hidden-parts.ts';
@@ -35,8 +35,8 @@ export class Subject implements Request {
   }
 
   /** The address of the host; undefined for a domain. */
-  get address(): Address | undefined {
-    return this.url.hostKind === 'domain' ? undefined : parseAddress(this.url.host);
+  get address(): HostAddress | undefined {
+    return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);
   }
 
   /** The folded forms of the path, see {@link foldedPaths}. */

@@ -1,0 +1,32 @@
+/** The options that say where the configuration and the state are, alike in every command that needs them. */
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import type { StatePaths } from '../../config/paths.ts';
+
+export interface ConfigFlags {
+  readonly config?: string;
+  readonly stateDir?: string;
+}
+
+/** Adds `--config` and `--state-dir`. */
+export function addConfigOptions(command: Command): Command {
+  return command
+    .option('--config <file>', 'configuration file (else PAGEGATE_CONFIG, else the defaults)')
+    .option('--state-dir <dir>', 'folder with index, ledger, keys and license (else the configured one)');
+}
+
+/** The configuration with these flags on top. */
+export async function configFrom(flags: ConfigFlags): Promise<Config> {
+  const { loadConfig } = await import('../../config/config.ts');
+  const { resolve } = await import('node:path');
+  return loadConfig({
+    file: flags.config,
+    flags: flags.stateDir === undefined ? {} : { state_dir: resolve(flags.stateDir) },
+  });
+}
+
+/** Where what the program keeps lies, for these flags. */
+export async function pathsFrom(flags: ConfigFlags): Promise<StatePaths> {
+  const { statePaths } = await import('../../config/paths.ts');
+  return statePaths(await configFrom(flags));
+}

@@ -1,0 +1,91 @@
+/** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
+import { lstatSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { rfc3339 } from '../../ledger/cycle.ts';
+import type { AccountView, Ledger } from '../../ledger/ledger.ts';
+import type { Plan } from '../../ledger/plans.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+
+export interface LedgerCommandOptions extends ConfigFlags {
+  readonly actor?: string;
+  readonly json?: true;
+}
+
+/** Adds the options that every command about accounts has. */
+export function withLedgerOptions(command: Command): Command {
+  return addConfigOptions(command)
+    .option('--actor <name>', 'who is named in the audit table (default: the user)')
+    .option('--json', 'print JSON');
+}
+
+/** The plan catalogue: plans.json in the state directory where there is one, otherwise the shipped one. */
+export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
+  const { loadPlans } = await import('../../ledger/plans.ts');
+  const own = join(config.state_dir, 'plans.json');
+  return isThere(own) ? loadPlans(own) : loadPlans();
+}
+
+/** Also where it cannot be looked at, or is a link to nothing: another catalogue than the operator's own must not take its place. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
+}
+
+/** Who is named in the audit table. */
+export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? userInfo().username;
+
+/**
+ * Opens the ledger for one task, and closes it whatever happens.
+ *
+ * @param create makes the ledger where there is none; any other command there is a mistake, often of the directory.
+ * @throws PagegateError no_ledger, ledger_unavailable.
+ */
+export async function withLedger<T>(
+  options: LedgerCommandOptions,
+  task: (ledger: Ledger) => T | Promise<T>,
+  create = false,
+): Promise<T> {
+  const config = await configFrom(options);
+  const { statePaths } = await import('../../config/paths.ts');
+  const { openLedger } = await import('../../ledger/ledger.ts');
+  const paths = statePaths(config);
+  const ledger = openLedger({
+    file: paths.ledgerFile,
+    keyFile: paths.ledgerKeyFile,
+    actor: actorOf(options),
+    plans: await loadCatalogue(config),
+    create,
+  });
+  try {
+    return await task(ledger);
+  } finally {
+    ledger.close();
+  }
+}
+
+const moment = (seconds: number | null): string | null => (seconds === null ? null : rfc3339(seconds));
+
+/** An account as JSON: the contract's quota fields beside its record and its keys' states; never a key. */
+export function accountJson({ account, quota, cycle, keys }: AccountView): Record<string, unknown> {
+  return {
+    name: account.name,
+    state: account.state,
+    created: moment(account.createdAt),
+    subscribed: moment(account.anchor),
+    cycle: account.anchor === null ? null : cycle,
+    ...quota,
+    next_plan: account.next,
+    keys: keys.map((key) => ({
+      id: key.id,
+      created: moment(key.createdAt),
+      expires: moment(key.expiresAt),
+      revoked: moment(key.revokedAt),
+    })),
+  };
+}

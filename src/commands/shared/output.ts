@@ -1,0 +1,107 @@
+/** What every command shares: how results, failures, progress and Ctrl-C look. */
+import { EXIT, PagegateError } from '../../errors.ts';
+import { OutputClosed, writeOut } from './streams.ts';
+
+/** What a terminal would act on instead of showing it: control characters but the tab, and marks that turn the order of the text. */
+const UNPRINTABLE = /[^\P{Cc}\t]|[\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Text from elsewhere as one line that is safe to show: `\x1b` for the escape character. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
+  });
+}
+
+/** The same with the line ends kept, for text of our own that quotes others. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n');
+}
+
+/** JSON escapes control characters but those from U+007F. */
+function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
+    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** Prints one JSON document on standard output. */
+export function printJson(value: unknown): void {
+  writeOut(`${jsonText(value, 2)}\n`);
+}
+
+/** Prints a line on standard output; what a terminal would act on is escaped. */
+export function printLine(line = ''): void {
+  writeOut(`${printableLines(line)}\n`);
+}
+
+/** Prints rows as aligned columns; the first row is the heading. Numbers are aligned right. */
+export function printTable(rows: readonly (readonly (string | number)[])[]): void {
+  const text = rows.map((row) =>
+    row.map((cell) => (typeof cell === 'number' ? cell.toLocaleString('en-US') : printable(cell))),
+  );
+  const columns = Math.max(0, ...text.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, i) => Math.max(...text.map((row) => row[i]?.length ?? 0)));
+  const isNumber = widths.map((_, i) => rows.slice(1).every((row) => typeof row[i] === 'number'));
+  for (const row of text) {
+    const cells = row.map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)));
+    printLine(cells.join('  ').trimEnd());
+  }
+}
+
+/** Reports a failure on standard error (as JSON where asked) and returns the exit code it stands for. */
+export function reportFailure(error: unknown, asJson: boolean): number {
+  if (error instanceof OutputClosed) return EXIT.ok;
+  if (!(error instanceof PagegateError)) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const line = asJson ? jsonText({ error: 'internal', message: text }) : `pagegate: ${printableLines(text)}`;
+    process.stderr.write(`${line}\n`);
+    return EXIT.unexpected;
+  }
+  if (asJson) {
+    process.stderr.write(`${jsonText({ error: error.code, message: error.message, ...error.details })}\n`);
+  } else {
+    process.stderr.write(`pagegate: ${printable(error.message)} [${error.code}]\n`);
+  }
+  return error.exitCode;
+}
+
+/** A progress line on a terminal; silent in a pipe. */
+export interface Progress {
+  update(text: string): void;
+  done(): void;
+}
+
+/** Rewrites one line on standard error, at most ten times a second. */
+export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+  if (!stream.isTTY) return { update: () => {}, done: () => {} };
+  let last = 0;
+  return {
+    update(text) {
+      const now = Date.now();
+      if (now - last < 100) return;
+      last = now;
+      stream.write(`\r\x1b[2K${printable(text).slice(0, (stream.columns ?? 80) - 1)}`);
+    },
+    done() {
+      stream.write('\r\x1b[2K');
+    },
+  };
+}
+
+const ABORTING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Runs a task that Ctrl-C, a termination signal or a terminal that goes away can abort; the second signal ends the process at once. */
+export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const onSignal = (): void => {
+    if (controller.signal.aborted) process.exit(EXIT.interrupted);
+    controller.abort(new PagegateError('interrupted'));
+  };
+  for (const name of ABORTING_SIGNALS) process.on(name, onSignal);
+  try {
+    return await task(controller.signal);
+  } finally {
+    for (const name of ABORTING_SIGNALS) process.off(name, onSignal);
+  }
+}

@@ -1,0 +1,41 @@
+/** Verdicts that were given lately, by method and URL: a bounded number, for a bounded time. */
+import type { Judgment } from './answer.ts';
+
+/** What belongs to a longer URL is not kept. */
+const URL_MAX_LENGTH = 2_048;
+
+interface Kept {
+  readonly judgment: Judgment;
+  readonly untilMs: number;
+}
+
+export class VerdictCache {
+  readonly #lifetimeMs: number;
+  readonly #entriesMax: number;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(lifetimeMs: number, entriesMax: number) {
+    this.#lifetimeMs = lifetimeMs;
+    this.#entriesMax = entriesMax;
+  }
+
+  find(key: string): Judgment | undefined {
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return undefined;
+    if (kept.untilMs > performance.now()) return kept.judgment;
+    this.#kept.delete(key);
+    return undefined;
+  }
+
+  clear(): void {
+    this.#kept.clear();
+  }
+
+  keep(key: string, judgment: Judgment): void {
+    if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > URL_MAX_LENGTH) return;
+    this.#kept.delete(key);
+    // The oldest goes first: a map keeps the order of insertion.
+    if (this.#kept.size >= this.#entriesMax) this.#kept.delete(this.#kept.keys().next().value!);
+    this.#kept.set(key, { judgment, untilMs: performance.now() + this.#lifetimeMs });
+  }
+}

@@ -1,0 +1,88 @@
+/** Connects only to addresses that the guard permits: checked before the first packet, and again on the socket there is. */
+import { lookup as systemLookup } from 'node:dns';
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import type { Guard } from './guard.ts';
+import type { RefusedError } from './refusal.ts';
+
+export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
+  /** Resolves names in the place of the system; what it finds is checked all the same. */
+  readonly lookup?: LookupFunction;
+}
+
+/** A name led to an address that is not permitted. */
+class InsideError extends Error {
+  readonly address: string;
+
+  constructor(address: string) {
+    super(address);
+    this.address = address;
+  }
+}
+
+/** A lookup that fails where one of the addresses found is not permitted: a name that leads inside and outside is not to be trusted. */
+function checkedLookup(guard: Guard, lookup: LookupFunction = systemLookup as LookupFunction): LookupFunction {
+  return (name, wanted, found) => {
+    lookup(name, { ...wanted, all: true }, (error, result, family) => {
+      if (error) return found(error, '', 0);
+      const all = Array.isArray(result) ? result : [{ address: result, family: family ?? isIP(result) }];
+      const inside = all.find(({ address }) => !guard.addresses.permits(name, address));
+      if (inside !== undefined) return found(new InsideError(inside.address), '', 0);
+      return wanted.all ? found(null, all) : found(null, all[0]?.address ?? '', all[0]?.family);
+    });
+  };
+}
+
+type Callback = (error: Error | null, socket: Socket | null) => void;
+
+/** Runs `open` for a host, and hands on the socket only if its address is permitted. */
+function connectChecked(guard: Guard, url: string, host: string, open: (done: Callback) => void, done: Callback): void {
+  const refuse = (address: string): void => done(refusalOf(guard, url, host, address), null);
+  // A host that is an address is never looked up.
+  if (isIP(host) !== 0 && !guard.addresses.permits(host, host)) refuse(host);
+  else {
+    open((error, socket) => {
+      const address = socket?.remoteAddress ?? 'unknown';
+      if (error instanceof InsideError) refuse(error.address);
+      else if (error !== null || guard.addresses.permits(host, address)) done(error, socket);
+      else {
+        socket?.destroy();
+        refuse(address);
+      }
+    });
+  }
+}
+
+function refusalOf(guard: Guard, url: string, host: string, address: string): RefusedError {
+  return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
+}
+
+/** undici's connector, within the guard's limits. */
+export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOptions): buildConnector.connector {
+  const open = buildConnector({ ...options, lookup: checkedLookup(guard, lookup) } as buildConnector.BuildOptions);
+  return (request, callback) => {
+    const url = `${request.protocol}//${request.host ?? request.hostname}/`;
+    const host = request.hostname.replace(/^\[|\]$/g, '');
+    connectChecked(guard, url, host, (done) => open(request, done as buildConnector.Callback), callback as Callback);
+  };
+}
+
+/**
+ * A TCP connection to the host and port of a URL.
+ *
+ * @throws RefusedError where its address is not permitted
+ */
+export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction): Promise<Socket> {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  return new Promise((resolve, reject) => {
+    const open = (done: Callback): void => {
+      const socket = connect({ host, port, lookup: checkedLookup(guard, lookup) });
+      socket.once('error', (error) => done(error, null)).once('connect', () => done(null, socket));
+    };
+    connectChecked(guard, url.href, host, open, (error, socket) => {
+      if (socket === null) reject(error);
+      else resolve(socket);
+    });
+  });
+}

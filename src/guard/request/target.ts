@@ -1,0 +1,50 @@
+/** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
+import type { Dispatcher } from 'undici';
+import { methodsOf } from '../methods.ts';
+
+export interface Target {
+  readonly url: URL;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly methods: readonly string[];
+}
+
+/**
+ * Reads the options of a dispatch; a word says what is wrong with them. The query is worked into the URL, and the URL made canonical,
+ * so that one text is judged and sent.
+ */
+export function readTarget(options: Dispatcher.DispatchOptions): Target | 'request_target' | 'host_header' {
+  const url = urlOf(options);
+  if (url === undefined) return 'request_target';
+  for (const [name, value] of Object.entries(options.query ?? {})) {
+    for (const item of [value].flat()) url.searchParams.append(name, `${item}`);
+  }
+  const headers = headersOf(options.headers);
+  if (headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() !== url.host)) {
+    return 'host_header';
+  }
+  return { url, headers, methods: methodsOf(options.method, headers) };
+}
+
+function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {
+  // A number sign would be sent, but judged as the begin of a fragment.
+  if (!path.startsWith('/') || path.includes('#')) return undefined;
+  try {
+    const base = new URL(origin ?? '');
+    if (base.protocol !== 'https:' && base.protocol !== 'http:') return undefined;
+    return new URL(base.origin + path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The headers, in whichever of undici's forms they come. */
+function headersOf(headers: Dispatcher.DispatchOptions['headers']): [string, string][] {
+  if (headers === null || headers === undefined) return [];
+  if (Array.isArray(headers)) {
+    return Array.from({ length: headers.length / 2 }, (_, at) => [`${headers[2 * at]}`, `${headers[2 * at + 1]}`]);
+  }
+  const pairs = Symbol.iterator in headers ? [...(headers as Iterable<[string, unknown]>)] : Object.entries(headers);
+  return pairs.flatMap(([name, value]) =>
+    value === undefined || value === null ? [] : [value].flat().map((item): [string, string] => [name, `${item}`]),
+  );
+}

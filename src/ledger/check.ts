@@ -1,0 +1,67 @@
+/** Whether a ledger is what it should be: every byte of it, or at a glance. */
+import { dirname } from 'node:path';
+import { clockProblem } from './clock.ts';
+import { countersFound } from './counters/location.ts';
+import { openDatabase, refuseNetworkFileSystem } from './store/database.ts';
+import { isMissingOrEmpty, refuseLostLedger, requireLedger } from './store/identity.ts';
+import { createReader } from './store/records.ts';
+import { asLedgerError } from './store/sqlite.ts';
+
+export { refuseNetworkFileSystem };
+
+/** What a full look at a ledger file found. */
+export interface LedgerCheck {
+  readonly ok: boolean;
+  /** In SQLite's words; empty when all is well. */
+  readonly problems: readonly string[];
+}
+
+/** Reads the whole file: structure, foreign keys. @throws PagegateError no_ledger, ledger_unavailable when it cannot be opened at all. */
+export function checkLedger(file: string): LedgerCheck {
+  requireLedger(file);
+  const database = openDatabase(file, { readonly: true });
+  try {
+    const lines = database.prepare<[], string>('PRAGMA integrity_check(20)').pluck().all();
+    const dangling = database.prepare<[], { table: string; rowid: number }>('PRAGMA foreign_key_check').all();
+    const problems = [
+      ...lines.filter((line) => line !== 'ok'),
+      ...dangling.slice(0, 20).map(({ table, rowid }) => `${table}, row ${rowid}: its account is missing`),
+    ];
+    return { ok: problems.length === 0, problems };
+  } catch (error) {
+    throw asLedgerError(error, file);
+  } finally {
+    database.close();
+  }
+}
+
+/** What a glance at a ledger tells. */
+export interface LedgerGlance {
+  readonly accounts: number;
+  /** In words; undefined when all is well. */
+  readonly damage: string | undefined;
+  /** Why the clock is refused, in words. */
+  readonly clock: string | undefined;
+  /** Where the shared counters lie; undefined while no server runs. */
+  readonly counters: { readonly path: string; readonly isInMemory: boolean } | undefined;
+}
+
+/** Looks at a ledger without reading all of it; undefined where there never was one. @throws PagegateError ledger_unavailable */
+export function glanceAtLedger(file: string, nowSeconds: number): LedgerGlance | undefined {
+  refuseLostLedger(file);
+  if (isMissingOrEmpty(file)) return undefined;
+  refuseNetworkFileSystem(dirname(file));
+  const database = openDatabase(file, { readonly: true });
+  try {
+    const read = createReader(database);
+    const verdict = String(database.pragma('quick_check(1)', { simple: true }));
+    return {
+      accounts: Number(database.prepare('SELECT count(*) FROM accounts').pluck().get()),
+      damage: verdict === 'ok' ? undefined : verdict,
+      clock: clockProblem(read.lastSeenSeconds(), nowSeconds),
+      counters: countersFound(file, read.ledgerId()),
+    };
+  } finally {
+    database.close();
+  }
+}

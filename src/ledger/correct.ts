@@ -1,0 +1,33 @@
+/** Carries out the corrections of meters that operators have asked for. */
+import { closeSync } from 'node:fs';
+import { lockFile } from '../platform/libc.ts';
+import type { Ledger } from './ledger.ts';
+import { openWriterLock } from './store/identity.ts';
+import { Reserver } from './writer/reserver.ts';
+
+const TIMEOUT_MS = 5_000;
+const STEP_MS = 20;
+
+/**
+ * Waits until a running ledger writer has applied what {@link Ledger.correct} has asked for, or applies it here where none runs.
+ *
+ * @returns false where the ledger writer could not do it yet; it goes on trying.
+ */
+export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
+  const pending = ledger.database.prepare('SELECT 1 FROM corrections');
+  const lock = openWriterLock(file);
+  try {
+    if (lockFile(lock, 'exclusive')) {
+      const reserver = new Reserver({ file });
+      if (reserver.open()) reserver.tick();
+      reserver.close();
+    }
+  } finally {
+    closeSync(lock);
+  }
+  for (let waitedMs = 0; pending.get() !== undefined; waitedMs += STEP_MS) {
+    if (waitedMs >= TIMEOUT_MS) return false;
+    await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+  }
+  return true;
+}

@@ -1,0 +1,267 @@
+/** A restore that never gives back what was used since the backup. */
+import { closeSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fromSystem, PagegateError } from '../errors.ts';
+import { renameDurable, syncPath } from '../platform/durable.ts';
+import { makeFolder } from '../platform/folders.ts';
+import { lockFile } from '../platform/libc.ts';
+import { CLOCK_LEAP_SECONDS } from './clock.ts';
+import { type Counters, SLOT_COUNT } from './counters/counters.ts';
+import { readCounters, removeCounters } from './counters/location.ts';
+import { cycleAt, dayOf } from './cycle.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { asideName, identityFile, noteIdentity, openWriterLock, readIdentity } from './store/identity.ts';
+import { createMeterStore, knownUsage, METER_COLUMNS, type MeterRow } from './store/meters.ts';
+import { createReader } from './store/records.ts';
+import { asLedgerError } from './store/sqlite.ts';
+
+export interface RestoreOptions {
+  readonly backup: string;
+  readonly file: string;
+  readonly actor: string;
+  /** Goes on when nothing is left that says what was used since the backup. */
+  readonly acceptUnknownUsage?: boolean;
+  readonly now?: () => number;
+}
+
+/** What a restore did, account by account. */
+export interface RestoreReport {
+  /** Accounts of the backup. */
+  readonly accounts: number;
+  /** Meters that were raised to what was used since, in lookups. */
+  readonly raised: readonly { readonly account: string; readonly lookups: number }[];
+  /** Keys that were issued since the backup and go on. */
+  readonly keptKeys: number;
+  /** Keys that stay revoked or rotated, and accounts that stay closed or suspended, although the backup is from before. */
+  readonly keptStricter: number;
+  /** Accounts that the backup does not know. */
+  readonly missing: readonly string[];
+  /** What was used since the backup is known from here. */
+  readonly knownFrom: readonly ('ledger' | 'counters')[];
+  /** Where the replaced file lies now; null where there was none. */
+  readonly replaced: string | null;
+}
+
+/**
+ * Puts a backup in the ledger's place. What was used, revoked or closed since is taken from the replaced ledger as far as it can
+ * be read, and from the shared counters: a restore never refunds. The replaced file is kept beside it.
+ *
+ * @throws PagegateError ledger_in_use, restore_refused, ledger_unavailable.
+ */
+export function restoreLedger(options: RestoreOptions): RestoreReport {
+  const { file } = options;
+  const lock = createWriterLock(file);
+  const temporary = `${file}.restore.tmp`;
+  try {
+    if (!lockFile(lock, 'exclusive'))
+      throw new PagegateError('ledger_in_use', 'Stop it, restore, and start it again.', { file });
+    if (statSync(options.backup, { throwIfNoEntry: false })?.isFile() !== true) {
+      throw new PagegateError('restore_refused', `${options.backup} is not a file.`);
+    }
+    rmSync(temporary, { force: true });
+    copyFileSync(options.backup, temporary);
+    const report = fill(temporary, options);
+    syncPath(temporary);
+    const replaced = putAside(file, options.now?.() ?? Date.now());
+    renameDurable(temporary, file);
+    removeCounters(file, report.ledgerId);
+    noteIdentity(file, report.ledgerId);
+    const { ledgerId: _, ...told } = report;
+    return { ...told, replaced };
+  } catch (error) {
+    throw fromSystem('ledger_unavailable', file, asLedgerError(error, file));
+  } finally {
+    for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
+    closeSync(lock);
+  }
+}
+
+/** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
+function createWriterLock(file: string): number {
+  try {
+    makeFolder(dirname(file), 0o750);
+    return openWriterLock(file);
+  } catch (error) {
+    throw fromSystem('ledger_unavailable', file, error);
+  }
+}
+
+/** A ledger that belongs here is never lost by restoring another one in its place. */
+function refuseAnotherLedger(file: string, ledgerId: string): void {
+  const expected = readIdentity(file)?.ledgerId;
+  if (expected === undefined || !/^[0-9a-f]{32}$/.test(expected) || expected === ledgerId) return;
+  throw new PagegateError(
+    'restore_refused',
+    `The backup is of another ledger: expected ${expected}, as ${identityFile(file)} says, got ${ledgerId}. ` +
+      `Restore a backup of that one; to go on with this one and forget the other, move ${identityFile(file)} away first.`,
+    { file, expected, got: ledgerId },
+  );
+}
+
+/** Looks whether anything can be read from the ledger that is being replaced; brings it to this version. */
+function isReadable(file: string, ledgerId: string): boolean {
+  if (!existsSync(file)) return false;
+  try {
+    const old = openDatabase(file, { mustExist: true, isLocked: true });
+    try {
+      if (createReader(old).ledgerId() !== ledgerId)
+        throw new PagegateError('restore_refused', 'The backup is of another ledger; move the present one away first.');
+      old.prepare('SELECT count(*), sum(used) FROM meters').get();
+      return true;
+    } finally {
+      old.close();
+    }
+  } catch (error) {
+    const known = asLedgerError(error, file);
+    if (known instanceof PagegateError && known.code !== 'ledger_unavailable') throw error;
+    return false;
+  }
+}
+
+/** Opens the copy of a backup and reads it through. @throws PagegateError restore_refused where it is not a valid ledger, ledger_version. */
+function openBackup(temporary: string, backup: string): Database {
+  const refuse = (why: string): never => {
+    throw new PagegateError('restore_refused', `${backup} is not a valid backup of a ledger: ${why}.`, { backup });
+  };
+  let fresh: Database | undefined;
+  try {
+    fresh = openDatabase(temporary, { mustExist: true, isLocked: true });
+    const verdict = String(fresh.pragma('quick_check(1)', { simple: true }));
+    return verdict === 'ok' ? fresh : refuse(verdict);
+  } catch (error) {
+    fresh?.close();
+    const known = asLedgerError(error, temporary);
+    if (!(known instanceof PagegateError) || known.code !== 'ledger_unavailable') throw known;
+    const { code } = (known.cause ?? {}) as { code?: string };
+    // A full disk says nothing about the backup.
+    if (code === undefined) return refuse('it is empty, or of another program');
+    if (code.startsWith('SQLITE_NOTADB')) return refuse('it is not a SQLite file');
+    if (code.startsWith('SQLITE_CORRUPT')) return refuse('it is damaged');
+    throw known;
+  }
+}
+
+function fill(
+  temporary: string,
+  { backup, file, actor, acceptUnknownUsage, now = Date.now }: RestoreOptions,
+): Omit<RestoreReport, 'replaced'> & { readonly ledgerId: string } {
+  const fresh = openBackup(temporary, backup);
+  try {
+    const ledgerId = createReader(fresh).ledgerId();
+    refuseAnotherLedger(file, ledgerId);
+    const hasOld = isReadable(file, ledgerId);
+    const counters = readCounters(file, ledgerId);
+    const knownFrom = [
+      ...(hasOld ? (['ledger'] as const) : []),
+      ...(counters === undefined ? [] : (['counters'] as const)),
+    ];
+    if (knownFrom.length === 0 && acceptUnknownUsage !== true) {
+      throw new PagegateError(
+        'restore_refused',
+        'Neither the replaced ledger nor its counters can be read, so what was used since the backup is not known; ' +
+          'to go on and give it away, say --accept-unknown-usage.',
+      );
+    }
+    // Without a ledger to learn from, the backup itself is as good: nothing in it is later.
+    fresh.prepare('ATTACH ? AS old').run(hasOld ? file : backup);
+    const seconds = Math.floor(now() / 1000);
+    const result = fresh
+      .transaction(() => {
+        const raised = raiseMeters(fresh, counters, seconds);
+        keepNumbers(fresh, counters);
+        const keptKeys = fresh.prepare(NEW_KEYS).run().changes;
+        const keptStricter = fresh.prepare(STRICTER_KEYS).run().changes + fresh.prepare(STRICTER_STATES).run().changes;
+        fresh.exec(LATER_USAGE);
+        const missing = fresh.prepare<[], string>(MISSING).pluck().all();
+        const accounts = Number(fresh.prepare('SELECT count(*) FROM main.accounts').pluck().get());
+        const summary = JSON.stringify({ raised, keptKeys, keptStricter, missing, knownFrom });
+        fresh
+          .prepare("INSERT INTO audit (at, actor, action, after) VALUES (?, ?, 'ledger.restore', ?)")
+          .run(seconds, actor.slice(0, 64), summary);
+        return { accounts, raised, keptKeys, keptStricter, missing, knownFrom, ledgerId };
+      })
+      .immediate();
+    fresh.exec('DETACH old');
+    fresh.pragma('wal_checkpoint(TRUNCATE)');
+    fresh.pragma('journal_mode = DELETE');
+    return result;
+  } finally {
+    fresh.close();
+  }
+}
+
+/** Accounts that are the same in both files: an account may also have only the number of another one. */
+const ofSameAccount = (id: string): string =>
+  `JOIN old.accounts o ON o.id = ${id} JOIN main.accounts a ON a.id = o.id AND a.name = o.name`;
+
+/** Keys issued after the backup go on; the ids, to which they are sealed, are the same in both files. */
+const NEW_KEYS = `INSERT OR IGNORE INTO main.api_keys SELECT k.* FROM old.api_keys k ${ofSameAccount('k.account_id')}`;
+
+/** Revocations and rotations made after the backup stay in force … */
+const STRICTER_KEYS = `
+  UPDATE main.api_keys SET
+    revoked_at = coalesce(api_keys.revoked_at, k.revoked_at),
+    expires_at = coalesce(min(api_keys.expires_at, k.expires_at), api_keys.expires_at, k.expires_at)
+  FROM old.api_keys k WHERE k.hash = api_keys.hash AND (
+    (api_keys.revoked_at IS NULL AND k.revoked_at IS NOT NULL) OR
+    (k.expires_at IS NOT NULL AND (api_keys.expires_at IS NULL OR k.expires_at < api_keys.expires_at)))`;
+
+/** … and so do closures and suspensions. */
+const STRICTER_STATES = `
+  UPDATE main.accounts SET state = o.state FROM old.accounts o
+  WHERE o.id = accounts.id AND o.name = accounts.name AND o.state IN ('suspended', 'closed')
+    AND accounts.state NOT IN (o.state, 'closed')`;
+
+/** What has expired since stays expired, whatever the clock says by then; the usage by day since is kept. */
+const LATER_USAGE = `
+  UPDATE main.ledger SET last_seen_at = max(last_seen_at, (SELECT last_seen_at FROM old.ledger));
+  INSERT INTO main.usage_days SELECT d.* FROM old.usage_days d ${ofSameAccount('d.account_id')} WHERE true
+    ON CONFLICT DO UPDATE SET lookups = max(lookups, excluded.lookups);`;
+
+const MISSING = 'SELECT name FROM old.accounts EXCEPT SELECT name FROM main.accounts ORDER BY name';
+
+/** Brings the backup's meters to what is known to be used since; where nothing is known, to what was reserved by then. */
+function raiseMeters(fresh: Database, counters: Counters | undefined, nowSeconds: number): RestoreReport['raised'] {
+  const raised: { account: string; lookups: number }[] = [];
+  const store = createMeterStore(fresh);
+  const lastSeen = Number(fresh.prepare('SELECT last_seen_at FROM old.ledger').pluck().get() ?? 0);
+  const oldMeter = fresh.prepare<[number], MeterRow>(
+    `SELECT ${METER_COLUMNS} FROM old.meters ${ofSameAccount('account_id')} WHERE account_id = ?`,
+  );
+  const latest = Math.max(nowSeconds, lastSeen) + CLOCK_LEAP_SECONDS;
+  for (const { id, name, anchor } of createReader(fresh).allAccounts()) {
+    const row = store.one(id);
+    if (row === undefined) continue;
+    const moment = { today: dayOf(nowSeconds), latestCycle: anchor === null ? 0 : cycleAt(anchor, latest) };
+    const known = knownUsage(oldMeter.get(id) ?? row, counters?.view(id), moment);
+    const isLater = known.cycle > row.cycle || (known.cycle === row.cycle && known.used >= row.used);
+    const after: MeterRow = isLater ? known : { ...row, used: row.reserved };
+    const total = Math.max(row.total, after.total);
+    if (after.used !== row.used || after.cycle !== row.cycle)
+      raised.push({ account: name, lookups: Math.max(0, total - row.total) });
+    store.save(id, row, { ...after, reserved: after.used, total });
+  }
+  return raised;
+}
+
+/**
+ * Numbers that were given out since are not given out again: an account's usage lies in the counters under its number, so a new one
+ * would begin with what another has used.
+ */
+function keepNumbers(fresh: Database, counters: Counters | undefined): void {
+  let highest = SLOT_COUNT - 1;
+  while (highest > 0 && counters?.view(highest) === undefined) highest -= 1;
+  const given = fresh.prepare<[], { name: string; seq: number }>('SELECT name, seq FROM old.sqlite_sequence').all();
+  const raise = fresh.prepare('UPDATE main.sqlite_sequence SET seq = max(seq, @seq) WHERE name = @name');
+  const add = fresh.prepare('INSERT INTO main.sqlite_sequence VALUES (@name, @seq)');
+  for (const one of [...given, { name: 'accounts', seq: highest }]) if (raise.run(one).changes === 0) add.run(one);
+}
+
+/** Moves the replaced file and its log away, whole: a log that stayed would be played into the restored file. */
+function putAside(file: string, nowMs: number): string | null {
+  const aside = asideName(file, nowMs);
+  const wasThere = existsSync(file);
+  for (const end of ['', '-wal']) if (existsSync(`${file}${end}`)) renameSync(`${file}${end}`, `${aside}${end}`);
+  rmSync(`${file}-shm`, { force: true });
+  return wasThere ? aside : null;
+}

@@ -1,0 +1,116 @@
+/** The ledger's SQLite file: how it is opened. */
+import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { PagegateError } from '../../errors.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { migrate } from './migrations.ts';
+import { asLedgerError, type Database, Sqlite } from './sqlite.ts';
+
+export type { Database } from './sqlite.ts';
+
+export interface DatabaseOptions {
+  /** Opens without writing or migrating; the file must exist. */
+  readonly readonly?: boolean;
+  /** Opens for writing, but neither makes the file nor takes an empty one for a new ledger. */
+  readonly mustExist?: boolean;
+  /** Says that the caller holds the ledger writer's lock already. */
+  readonly isLocked?: boolean;
+  /** Milliseconds to wait for another writer. */
+  readonly busyTimeoutMs?: number;
+}
+
+/** `pgLG`, so that `file` and we ourselves can tell this file from any other SQLite file. */
+export const APPLICATION_ID = 0x70674c47;
+
+/** Pages of the write-ahead log after which a commit copies them into the file: 1,000 · 4 KiB bound its size near 4 MiB. */
+const WAL_PAGES = 1_000;
+/** What the log is cut back to once it has been copied, in bytes. */
+const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
+
+const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB2'],
+  [0x01021997, '9P'],
+  [0x65735546, 'FUSE'],
+  [0x00c36400, 'Ceph'],
+  [0x5346414f, 'AFS'],
+  [0x6b414653, 'AFS'],
+  [0x73757245, 'Coda'],
+  [0x564c, 'NCP'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x7461636f, 'OCFS2'],
+  [0x01161970, 'GFS2'],
+  [0x47504653, 'GPFS'],
+  [0x19830326, 'BeeGFS'],
+]);
+
+/**
+ * Refuses a directory on a network file system: locks and shared memory do not hold there, so two hosts could both charge.
+ *
+ * @param typeOf the file system's magic number; replaced in tests.
+ * @throws PagegateError ledger_on_network
+ */
+export function refuseNetworkFileSystem(directory: string, typeOf = (path: string) => statfsSync(path).type): void {
+  const name = NETWORK_FILE_SYSTEMS.get(typeOf(directory) >>> 0);
+  if (name !== undefined) {
+    throw new PagegateError('ledger_on_network', `${directory} is on ${name}; put state_dir on a local disk.`, {
+      directory,
+    });
+  }
+}
+
+/** Refuses a pipe, which SQLite would wait for, a folder and a device. */
+function refuseOtherKinds(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== false) return;
+  throw new PagegateError('ledger_unavailable', `${file} is not a regular file.`, { file });
+}
+
+/**
+ * Opens (and creates or migrates) the file.
+ *
+ * @throws PagegateError ledger_unavailable with the reason, ledger_on_network, ledger_version.
+ */
+export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
+  let database: Database | undefined;
+  const mayCreate = options.readonly !== true && options.mustExist !== true;
+  try {
+    if (mayCreate) makeFolder(dirname(file), 0o750);
+    refuseNetworkFileSystem(dirname(file));
+    refuseOtherKinds(file);
+    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    if (mayCreate) closeSync(openSync(file, 'a', 0o640));
+    database = new Sqlite(file, {
+      timeout: options.busyTimeoutMs ?? 5_000,
+      readonly: options.readonly === true,
+      fileMustExist: !mayCreate,
+    });
+    const id = database.pragma('application_id', { simple: true });
+    const isEmpty = database.prepare('SELECT count(*) AS n FROM sqlite_schema').pluck().get() === 0;
+    if (id !== APPLICATION_ID && !isEmpty) {
+      throw new PagegateError('ledger_unavailable', `${file} is a SQLite file of another program.`, { file });
+    }
+    if (isEmpty && !mayCreate) {
+      throw new PagegateError('ledger_unavailable', `${file} is empty.`, { file });
+    }
+    if (options.readonly !== true) {
+      database.pragma('journal_mode = WAL');
+      if (id !== APPLICATION_ID) database.pragma(`application_id = ${APPLICATION_ID}`);
+      database.pragma('synchronous = FULL');
+      database.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
+      database.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+    }
+    database.pragma('foreign_keys = ON');
+    database.pragma('trusted_schema = OFF');
+    migrate(database, file, options);
+    return database;
+  } catch (error) {
+    database?.close();
+    if (error instanceof Error && 'syscall' in error) {
+      const reason = `${(error as NodeJS.ErrnoException).code}: ${error.message}`;
+      throw new PagegateError('ledger_unavailable', `${file}: ${reason}.`, { file, reason }, { cause: error });
+    }
+    throw asLedgerError(error, file);
+  }
+}

@@ -1,0 +1,98 @@
+/** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { linkSync, rmSync, type Stats } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fromSystem, PagegateError } from '../../errors.ts';
+import { syncPath, writeDurable } from '../../platform/durable.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { readSmallFileIfAny } from '../../platform/small-file.ts';
+
+const NONCE_SIZE_BYTES = 12;
+const TAG_SIZE_BYTES = 16;
+const CREDENTIAL_NAME = 'pagegate-ledger-key';
+/** 64 digits, and room for what an editor leaves around them. */
+const KEY_FILE_MAX_BYTES = 4096;
+
+/** Seals and opens API keys. `id` names the encryption key without giving it away. */
+export interface KeyVault {
+  readonly id: string;
+  seal(key: string, accountId: number, keyId: number): Uint8Array;
+  /** @throws PagegateError key_not_readable when another encryption key sealed it, or it was altered or moved. */
+  open(sealed: Uint8Array, accountId: number, keyId: number): string;
+}
+
+const boundTo = (accountId: number, keyId: number): Buffer => Buffer.from(`pagegate-api-key/1:${accountId}:${keyId}`);
+
+function createVault(secret: Uint8Array): KeyVault {
+  return {
+    id: createHash('sha256').update('pagegate-vault-id').update(secret).digest('hex').slice(0, 16),
+    seal(key, accountId, keyId) {
+      const nonce = randomBytes(NONCE_SIZE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(boundTo(accountId, keyId));
+      return Buffer.concat([nonce, cipher.update(key, 'latin1'), cipher.final(), cipher.getAuthTag()]);
+    },
+    open(sealed, accountId, keyId) {
+      try {
+        const tagAt = sealed.length - TAG_SIZE_BYTES;
+        const cipher = createDecipheriv('aes-256-gcm', secret, sealed.subarray(0, NONCE_SIZE_BYTES), {
+          authTagLength: 16,
+        });
+        cipher.setAAD(boundTo(accountId, keyId)).setAuthTag(sealed.subarray(tagAt));
+        return cipher.update(sealed.subarray(NONCE_SIZE_BYTES, tagAt), undefined, 'latin1') + cipher.final('latin1');
+      } catch (cause) {
+        throw new PagegateError('key_not_readable', '', { key_id: keyId }, { cause });
+      }
+    },
+  };
+}
+
+/** The secret in a file; undefined where there is none. */
+function readSecret(file: string, inspect: (stats: Stats) => void = () => {}): Uint8Array | undefined {
+  const bytes = readSmallFileIfAny(file, { code: 'bad_key_file', maxBytes: KEY_FILE_MAX_BYTES, inspect });
+  if (bytes === undefined) return undefined;
+  const text = bytes.toString('latin1').trim();
+  if (!/^[0-9a-f]{64}$/.test(text)) {
+    throw new PagegateError('bad_key_file', `${file}: expected 64 hexadecimal digits and nothing else.`);
+  }
+  return Buffer.from(text, 'hex');
+}
+
+function readKeyFile(file: string): Uint8Array | undefined {
+  return readSecret(file, ({ mode }) => {
+    if ((mode & 0o077) === 0) return;
+    const got = (mode & 0o777).toString(8).padStart(4, '0');
+    throw new PagegateError('bad_key_file', `${file}: expected mode 0600 or stricter, got ${got}; run chmod 600.`);
+  });
+}
+
+/** Writes a new secret under a temporary name and links it into place, so that two first runs agree on one. */
+function createSecretFile(file: string): void {
+  const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  try {
+    makeFolder(dirname(file), 0o700);
+    writeDurable(temporary, `${randomBytes(32).toString('hex')}\n`, 0o600);
+    linkSync(temporary, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fromSystem('bad_key_file', file, error);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  // What it seals is on the disk soon; after a power failure its name must be there, too.
+  syncPath(dirname(file));
+}
+
+/**
+ * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
+ *
+ * @throws PagegateError bad_key_file when the file is readable by others, holds something else, or cannot be made.
+ */
+export function openKeyVault(keyFile: string): KeyVault {
+  const credentials = process.env['CREDENTIALS_DIRECTORY'];
+  const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
+  const secret = credential ?? readKeyFile(keyFile);
+  if (secret !== undefined) return createVault(secret);
+  createSecretFile(keyFile);
+  const made = readKeyFile(keyFile);
+  if (made !== undefined) return createVault(made);
+  throw new PagegateError('bad_key_file', `${keyFile} cannot be made: it is a link to nothing.`, { path: keyFile });
+}

@@ -1,0 +1,228 @@
+/** The ledger's tables, version by version. A released step never changes; a new version is a new step at the end. */
+import { closeSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { PagegateError } from '../../errors.ts';
+import { syncPath } from '../../platform/durable.ts';
+import { lockFile } from '../../platform/libc.ts';
+import { readSmallFileIfAny } from '../../platform/small-file.ts';
+import { openWriterLock } from './identity.ts';
+import type { Database } from './sqlite.ts';
+
+const ACCOUNTS = `
+CREATE TABLE ledger (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  ledger_id TEXT NOT NULL,
+  -- Grows with every change of an account or a key; servers drop what they remember when it moves.
+  revision INTEGER NOT NULL
+) STRICT;
+CREATE TABLE accounts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  state TEXT NOT NULL CHECK (state IN ('created', 'active', 'suspended', 'closed')),
+  created_at INTEGER NOT NULL,
+  plan TEXT,
+  quota_limit INTEGER CHECK (quota_limit >= 1),
+  -- The second in which the first subscription began; cycles count from it.
+  cycle_anchor INTEGER,
+  -- A downgrade that waits for its boundary.
+  next_plan TEXT,
+  next_limit INTEGER CHECK (next_limit >= 1),
+  next_from_cycle INTEGER,
+  CHECK ((plan IS NULL) = (quota_limit IS NULL) AND (plan IS NULL) = (cycle_anchor IS NULL)),
+  CHECK ((next_plan IS NULL) = (next_limit IS NULL) AND (next_plan IS NULL) = (next_from_cycle IS NULL))
+) STRICT;
+CREATE TABLE api_keys (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id INTEGER NOT NULL REFERENCES accounts (id),
+  hash TEXT NOT NULL UNIQUE,
+  -- AES-256-GCM: nonce, ciphertext, tag; vault_id names the encryption key.
+  sealed BLOB,
+  vault_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  -- The second from which a rotated key is refused; null while it is current.
+  expires_at INTEGER,
+  revoked_at INTEGER
+) STRICT;
+CREATE INDEX api_keys_by_account ON api_keys (account_id);
+CREATE TABLE payments (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id INTEGER NOT NULL REFERENCES accounts (id),
+  at INTEGER NOT NULL,
+  plan TEXT NOT NULL,
+  quota_limit INTEGER NOT NULL,
+  reference TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE meters (
+  account_id INTEGER PRIMARY KEY REFERENCES accounts (id),
+  -- The highest cycle seen, and the lookups charged in it. Neither ever goes back.
+  cycle INTEGER NOT NULL DEFAULT 0,
+  used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
+) STRICT;
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  actor TEXT NOT NULL,
+  action TEXT NOT NULL,
+  account_id INTEGER REFERENCES accounts (id),
+  before TEXT,
+  after TEXT
+) STRICT;
+CREATE INDEX audit_by_account ON audit (account_id);
+CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER meters_never_go_back BEFORE UPDATE ON meters
+  WHEN NEW.cycle < OLD.cycle OR (NEW.cycle = OLD.cycle AND NEW.used < OLD.used)
+  BEGIN SELECT RAISE(ABORT, 'a meter never goes back'); END;
+INSERT INTO ledger VALUES (1, lower(hex(randomblob(16))), 1);
+`;
+
+const USAGE = `
+ALTER TABLE meters ADD COLUMN total INTEGER NOT NULL DEFAULT 0;
+-- The day (since 1970-01-01) of the last charge and its lookups; older days are moved to usage_days.
+ALTER TABLE meters ADD COLUMN day INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meters ADD COLUMN day_used INTEGER NOT NULL DEFAULT 0;
+UPDATE meters SET total = used;
+CREATE TABLE usage_days (
+  account_id INTEGER NOT NULL REFERENCES accounts (id),
+  day INTEGER NOT NULL,
+  lookups INTEGER NOT NULL,
+  PRIMARY KEY (account_id, day)
+) STRICT, WITHOUT ROWID;
+`;
+
+const CLOCK = `
+-- The latest second the ledger has seen; a clock far ahead of it is refused until an operator confirms it.
+ALTER TABLE ledger ADD COLUMN last_seen_at INTEGER NOT NULL DEFAULT 0;
+`;
+
+const RESERVATIONS = `
+-- Lookups of the cycle that may be spent without asking this file: durable before anybody spends them. What is beyond \`used\` counts as
+-- used wherever it is not known better.
+ALTER TABLE meters ADD COLUMN reserved INTEGER NOT NULL DEFAULT 0;
+-- Grows with each correction by an operator, the only way back.
+ALTER TABLE meters ADD COLUMN corrections INTEGER NOT NULL DEFAULT 0;
+UPDATE meters SET reserved = used;
+DROP TRIGGER meters_never_go_back;
+CREATE TRIGGER meters_never_go_back BEFORE UPDATE ON meters
+  WHEN NEW.corrections = OLD.corrections AND (NEW.cycle < OLD.cycle OR (NEW.cycle = OLD.cycle AND NEW.used < OLD.used))
+  BEGIN SELECT RAISE(ABORT, 'a meter never goes back'); END;
+CREATE TRIGGER meters_use_what_is_reserved BEFORE UPDATE ON meters WHEN NEW.used > NEW.reserved
+  BEGIN SELECT RAISE(ABORT, 'used is more than reserved'); END;
+-- Number of the latest commit of the ledger writer.
+ALTER TABLE ledger ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+-- Corrections that the ledger writer has not applied yet.
+CREATE TABLE corrections (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id INTEGER NOT NULL REFERENCES accounts (id),
+  cycle INTEGER,
+  used INTEGER CHECK (used >= 0),
+  credit INTEGER NOT NULL DEFAULT 0 CHECK (credit >= 0)
+) STRICT;
+`;
+
+interface Migration {
+  readonly sql: string;
+  /** What a step needs beside its statements; in the same transaction. */
+  readonly run?: (database: Database, file: string) => void;
+}
+
+/** Step i brings a file from version i to i + 1. */
+export const MIGRATIONS: readonly Migration[] = [
+  { sql: ACCOUNTS },
+  { sql: USAGE },
+  { sql: CLOCK },
+  { sql: RESERVATIONS, run: takeEarlierCounters },
+];
+
+/** The version that this program writes. */
+export const LEDGER_VERSION: number = MIGRATIONS.length;
+
+export interface MigrateOptions {
+  readonly readonly?: boolean;
+  /** The caller holds the ledger writer's lock. */
+  readonly isLocked?: boolean;
+  /** Replaced in tests. */
+  readonly target?: number;
+}
+
+/**
+ * Brings a file to the current version, each step in a transaction of its own with its version number. A file with content is copied
+ * before, beside itself.
+ *
+ * @throws PagegateError ledger_version when a newer program wrote the file, or when it is older and opened for reading only; ledger_in_use
+ * when it is older and a server uses it.
+ */
+export function migrate(database: Database, file: string, options: MigrateOptions = {}): void {
+  const { readonly = false, isLocked = false, target = LEDGER_VERSION } = options;
+  const versionOf = (): number => Number(database.pragma('user_version', { simple: true }));
+  const found = versionOf();
+  if (found === target) return;
+  if (found > target || readonly) {
+    throw new PagegateError('ledger_version', `${file}: expected version ${target}, got ${found}.`, {
+      file,
+      version: found,
+    });
+  }
+  const lock = isLocked || found === 0 ? undefined : openWriterLock(file);
+  try {
+    if (lock !== undefined && !lockFile(lock, 'exclusive')) {
+      const what = `${file} is of version ${found}, and a server of that version runs. Stop it, then run this again.`;
+      throw new PagegateError('ledger_in_use', what, { file, version: found });
+    }
+    if (found > 0) keepEarlier(database, file, found);
+    for (let version = found; version < target; version += 1) {
+      const { sql, run } = MIGRATIONS[version]!;
+      database
+        .transaction(() => {
+          // Another process may have migrated between the look above and this lock.
+          if (versionOf() !== version) return;
+          database.exec(sql);
+          run?.(database, file);
+          database.pragma(`user_version = ${version + 1}`);
+        })
+        .immediate();
+    }
+    rmSync(earlierCounters(file), { force: true });
+  } finally {
+    if (lock !== undefined) closeSync(lock);
+  }
+}
+
+/** Copies the file as it is, so that the earlier program can be gone back to. */
+function keepEarlier(database: Database, file: string, version: number): void {
+  const copy = `${file}.version-${version}`;
+  rmSync(copy, { force: true });
+  database.prepare('VACUUM INTO ?').run(copy);
+  syncPath(copy);
+  syncPath(dirname(copy));
+}
+
+/** Where versions before 4 kept what was charged and not committed yet. */
+const earlierCounters = (file: string): string => join(dirname(file), 'counters.map');
+
+/** Its layout: a header with the ledger's id, a list of marks, then slots with the words cycle · 2^40 + used, and total. */
+const EARLIER = { idOffset: 8, idSize: 16, slotsOffset: 12_288, slotSize: 64, usedBits: 40n } as const;
+
+/** Charges that a server of an earlier version had not committed when it died. */
+function takeEarlierCounters(database: Database, file: string): void {
+  const options = { code: 'ledger_unavailable', maxBytes: 8 * 2 ** 20 } as const;
+  const bytes = readSmallFileIfAny(earlierCounters(file), options);
+  const ledgerId = database.prepare('SELECT ledger_id FROM ledger').pluck().get();
+  const { idOffset, idSize, slotsOffset, slotSize, usedBits } = EARLIER;
+  if (bytes === undefined || bytes.toString('hex', idOffset, idOffset + idSize) !== ledgerId) return;
+  const raise = database.prepare(
+    `UPDATE meters SET cycle = @cycle, used = @used, reserved = @used, total = max(total, @total)
+     WHERE account_id = @id AND (cycle < @cycle OR (cycle = @cycle AND used < @used)) AND @used <=
+       (SELECT max(quota_limit, coalesce(next_limit, 0)) FROM accounts WHERE id = @id)`,
+  );
+  for (let id = 1; slotsOffset + (id + 1) * slotSize <= bytes.length; id += 1) {
+    const word = bytes.readBigUInt64LE(slotsOffset + id * slotSize);
+    const total = Number(bytes.readBigUInt64LE(slotsOffset + id * slotSize + 8));
+    const [cycle, used] = [Number(word >> usedBits), Number(word & ((1n << usedBits) - 1n))];
+    // A cycle that no clock has reached is damage, as that version could leave it.
+    if (word > 0n && cycle < CYCLE_MAX && total <= Number.MAX_SAFE_INTEGER) raise.run({ id, cycle, used, total });
+  }
+}
+
+/** Cycles in three hundred years. */
+const CYCLE_MAX = 4_000;

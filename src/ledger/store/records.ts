@@ -1,0 +1,130 @@
+/** The rows of the ledger and their meaning in the program: read and written in one place. */
+
+import type { Account, AccountState, CycleUsage } from '../quota.ts';
+import type { Database } from './sqlite.ts';
+
+interface AccountRow {
+  readonly id: number;
+  readonly name: string;
+  readonly state: AccountState;
+  readonly created_at: number;
+  readonly plan: string | null;
+  readonly quota_limit: number | null;
+  readonly cycle_anchor: number | null;
+  readonly next_plan: string | null;
+  readonly next_limit: number | null;
+  readonly next_from_cycle: number | null;
+}
+
+/** What of a key may be told without the key: never the key, never its hash. */
+export interface ApiKeyRecord {
+  readonly id: number;
+  readonly accountId: number;
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+  /** From this second on the key is refused; null while it is current. */
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+}
+
+interface ApiKeyRow {
+  readonly id: number;
+  readonly account_id: number;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+const toAccount = (row: AccountRow): Account => ({
+  id: row.id,
+  name: row.name,
+  state: row.state,
+  createdAt: row.created_at,
+  plan: row.plan,
+  limit: row.quota_limit,
+  anchor: row.cycle_anchor,
+  next:
+    row.next_plan === null || row.next_limit === null || row.next_from_cycle === null
+      ? null
+      : { plan: row.next_plan, limit: row.next_limit, fromCycle: row.next_from_cycle },
+});
+
+const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
+  id: row.id,
+  accountId: row.account_id,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+});
+
+const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
+
+/** Reads accounts, keys and meters; the statements are prepared once for each connection. */
+export function createReader(database: Database) {
+  const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
+  const accountByName = database.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE name = ?');
+  const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
+  const meter = database.prepare<[number], CycleUsage>(
+    'SELECT cycle, reserved AS used FROM meters WHERE account_id = ?',
+  );
+  const keyByHash = database.prepare<[string], ApiKeyRow>(`SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`);
+  const keysOf = database.prepare<[number], ApiKeyRow>(
+    `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
+  );
+  const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
+  const lastSeen = database.prepare<[], number>('SELECT last_seen_at FROM ledger').pluck();
+  const lastAudit = database.prepare<[], number>('SELECT max(id) FROM audit').pluck();
+  const changedAccounts = database.prepare<[number], AccountRow>(
+    'SELECT * FROM accounts WHERE id IN (SELECT account_id FROM audit WHERE id > ?)',
+  );
+  const ledgerId = database.prepare<[], string>('SELECT ledger_id FROM ledger').pluck();
+  return {
+    accountById: (id: number): Account | undefined => {
+      const row = accountById.get(id);
+      return row && toAccount(row);
+    },
+    accountByName: (name: string): Account | undefined => {
+      const row = accountByName.get(name);
+      return row && toAccount(row);
+    },
+    allAccounts: (): Account[] => allAccounts.all().map(toAccount),
+    /** What counts as used where the shared counters do not know it better: all that is reserved. */
+    cycleUsage: (accountId: number): CycleUsage => meter.get(accountId) ?? { cycle: 0, used: 0 },
+    apiKeyByHash: (hash: string): ApiKeyRecord | undefined => {
+      const row = keyByHash.get(hash);
+      return row && toApiKey(row);
+    },
+    apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
+    lastAudit: (): number => lastAudit.get() ?? 0,
+    /** The accounts that changed after a line of the audit. */
+    accountsSince: (line: number): { readonly accounts: Account[]; readonly lastAudit: number } => ({
+      lastAudit: lastAudit.get() ?? 0,
+      accounts: changedAccounts.all(line).map(toAccount),
+    }),
+    revision: (): number => revision.get() ?? 0,
+    /** The latest second that the ledger writer wrote down; 0 before the first. */
+    lastSeenSeconds: (): number => lastSeen.get() ?? 0,
+    /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
+    ledgerId: (): string => ledgerId.get() ?? '',
+  };
+}
+
+export type Reader = ReturnType<typeof createReader>;
+
+/** Writes an account's plan, and the one that waits. */
+export function writePlan(database: Database, { id, plan, limit, next }: Account): void {
+  database
+    .prepare(
+      'UPDATE accounts SET plan = ?, quota_limit = ?, next_plan = ?, next_limit = ?, next_from_cycle = ? WHERE id = ?',
+    )
+    .run(plan, limit, next?.plan ?? null, next?.limit ?? null, next?.fromCycle ?? null, id);
+}
+
+/**
+ * Whether a key still opens its account.
+ *
+ * @param latestSeconds the latest moment ever seen, not the clock's: what has expired stays so when the clock is set back.
+ */
+export function isKeyCurrent(key: ApiKeyRecord, latestSeconds: number): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || latestSeconds < key.expiresAt);
+}

@@ -1,0 +1,206 @@
+/**
+ * The ledger writer: one process for each host, started by the server's primary process before its workers. It alone writes meters: it
+ * reserves lookups ahead of the workers, away from their event loops.
+ *
+ * The parent watches it. A ledger writer that died is started again; one that sends no heartbeat is killed first. Neither loses a charge:
+ * what it had not committed stands in the shared counters, and the next ledger writer goes on from there.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type ErrorCode, PagegateError } from '../errors.ts';
+import { killOnExit } from '../platform/child-cleanup.ts';
+import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+
+export interface LedgerWriterOptions {
+  /** The SQLite file. */
+  readonly file: string;
+  /**
+   * Time without a heartbeat after which the ledger writer is killed and started again, in milliseconds; 10,000 unless told otherwise. It is
+   * doubled after each such end in a row, up to 16 times: restarts must not make a slow disk slower.
+   */
+  readonly timeoutMs?: number;
+}
+
+/** What the ledger writer's process tells its parent; `heartbeat` comes every `HEARTBEAT_MS`. */
+export type WriterMessage =
+  | { readonly kind: 'heartbeat' }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'fatal'; readonly code: ErrorCode; readonly message: string };
+
+export type WriterHealth = { readonly ready: true } | { readonly ready: false; readonly reason: string };
+
+export interface LedgerWriter {
+  /** Whether charges are possible, and why not. */
+  readonly health: WriterHealth;
+  /** The process id, for those who watch it; undefined between two lives. */
+  readonly pid: number | undefined;
+  /**
+   * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
+   * unless told otherwise) is killed; the next start goes on from what it left.
+   */
+  close(limitMs?: number): Promise<void>;
+}
+
+export interface WriterEvents {
+  /** Called when charges become possible or impossible. */
+  readonly onHealth?: (health: WriterHealth) => void;
+  /** Called when the ledger writer is killed, with the reason in words. */
+  readonly onKill?: (pid: number, reason: string) => void;
+}
+
+/** Before a ledger writer that ended is started again; doubled each time it ends at once. */
+const RESTART_FIRST_MS = 100;
+const RESTART_MAX_MS = 5_000;
+/** A start may have to play in a write-ahead log. */
+const START_TIMEOUT_MS = 60_000;
+const CLOSE_MS = 5_000;
+/** How long a killed ledger writer may take to be gone. */
+const DEATH_MS = 1_000;
+
+class LedgerWriterProcess implements LedgerWriter {
+  health: WriterHealth = { ready: false, reason: 'The ledger writer is starting.' };
+  readonly #options: LedgerWriterOptions;
+  readonly #events: WriterEvents;
+  readonly #timeoutMs: number;
+  #child: ChildProcess | undefined;
+  #isClosing = false;
+  #timer: NodeJS.Timeout | undefined;
+  #restartMs = RESTART_FIRST_MS;
+  /** Times in a row that it was killed because it showed no life. */
+  #timeouts = 0;
+  /** That we killed it and why, as a sentence without its full stop; undefined where we did not. */
+  #killedBecause: string | undefined;
+
+  constructor(options: LedgerWriterOptions, events: WriterEvents) {
+    this.#options = options;
+    this.#events = events;
+    this.#timeoutMs = options.timeoutMs ?? HANG_TIMEOUT_MS;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const options: LedgerWriterOptions = { file: this.#options.file };
+      this.#killedBecause = undefined;
+      const startedMs = performance.now();
+      const factor = timeoutFactor(this.#timeouts);
+      const watch = new Watchdog({
+        timeoutMs: Math.max(this.#timeoutMs, START_TIMEOUT_MS) * factor,
+        onTimeout: (quietMs) => {
+          this.#timeouts += 1;
+          this.#kill(`sent no heartbeat for ${quietMs / 1_000} s`);
+          // Known before its end: one that waits for a disk dies only when the disk answers.
+          this.#setHealth({ ready: false, reason: `${this.#killedBecause}; it is started again.` });
+        },
+      });
+      const ended = (how: string): void => {
+        watch.stop();
+        this.#child = undefined;
+        const reason = this.#killedBecause ?? `The ledger writer ${how}`;
+        reject(new PagegateError('ledger_unavailable', `${reason}.`));
+        if (this.#isClosing) return;
+        if (this.#killedBecause === undefined)
+          this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
+        this.#restartMs = performance.now() - startedMs > STABLE_MS ? RESTART_FIRST_MS : this.#restartMs;
+        this.#timer = setTimeout(() => this.start().catch(() => {}), this.#restartMs);
+        this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
+      };
+      let child: ChildProcess;
+      try {
+        child = fork(fileURLToPath(new URL('./writer/main.ts', import.meta.url)), [JSON.stringify(options)], {
+          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        });
+      } catch (error) {
+        ended(`cannot be started: ${(error as Error).message}`);
+        return;
+      }
+      this.#child = child;
+      killOnExit(child);
+      child.on('message', (message: WriterMessage) => {
+        watch.heard();
+        if (message.kind === 'heartbeat') {
+          if (performance.now() - startedMs > STABLE_MS) this.#timeouts = 0;
+          return;
+        }
+        if (message.kind === 'fatal') {
+          this.#setHealth({ ready: false, reason: message.message });
+          const error = new PagegateError(message.code, '', { file: options.file });
+          error.message = message.message;
+          reject(error);
+          return;
+        }
+        watch.timeoutMs = this.#timeoutMs * factor;
+        this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
+        resolve();
+      });
+      child.on('error', (error) => {
+        // Where there was none to end, no end follows.
+        if (child.pid === undefined) ended(`cannot be started: ${error.message}`);
+      });
+      child.on('exit', (code, signal) => ended(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`));
+    });
+  }
+
+  async close(limitMs = CLOSE_MS): Promise<void> {
+    this.#isClosing = true;
+    clearTimeout(this.#timer);
+    const child = this.#child;
+    if (child === undefined) return;
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    child.once('exit', () => resolve());
+    const late = setTimeout(
+      () => {
+        this.#kill('did not end in time');
+        // One that waits for a disk dies only when the disk answers; nobody else waits for that.
+        setTimeout(() => {
+          child.unref();
+          child.channel?.unref();
+          resolve();
+        }, DEATH_MS).unref();
+      },
+      Math.max(0, limitMs),
+    );
+    if (child.connected) child.send('stop', () => {});
+    await ended;
+    clearTimeout(late);
+  }
+
+  /** `why` says what it did or did not do: the predicate of a sentence about the ledger writer. */
+  #kill(why: string): void {
+    const child = this.#child;
+    if (child === undefined) return;
+    this.#killedBecause = `The ledger writer ${why} and was killed`;
+    this.#events.onKill?.(child.pid ?? 0, `It ${why}; the next one goes on from what it left.`);
+    child.kill('SIGKILL');
+  }
+
+  #setHealth(health: WriterHealth): void {
+    this.health = health;
+    this.#events.onHealth?.(health);
+  }
+}
+
+/**
+ * Starts the ledger writer and resolves when workers may open their meters. A ledger that cannot be written now is not a failure here:
+ * {@link LedgerWriter.health} says why, workers answer 503, and all goes on when the cause goes.
+ *
+ * @throws PagegateError ledger_on_network, ledger_in_use (another server keeps it), and what makes a start senseless.
+ */
+export async function startLedgerWriter(
+  options: LedgerWriterOptions,
+  events: WriterEvents = {},
+): Promise<LedgerWriter> {
+  const ledgerWriter = new LedgerWriterProcess(options, events);
+  try {
+    await ledgerWriter.start();
+  } catch (error) {
+    await ledgerWriter.close();
+    throw error;
+  }
+  return ledgerWriter;
+}

@@ -1,0 +1,60 @@
+/** Whether the files of an open ledger are still those that were opened. SQLite does not look again, and would write into the void. */
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { PagegateError } from '../../errors.ts';
+
+/** The first fields of a SQLite file never change while it lives: signature, page size, versions (sqlite.org/fileformat2.html, 1.3). */
+const HEADER_SIZE_BYTES = 24;
+
+const inodeOf = (path: string): bigint | undefined => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+
+/** Looks after the files of one opened ledger. */
+export class FileWatch {
+  readonly #file: string;
+  readonly #inode: bigint | undefined;
+  readonly #header: Buffer;
+  #logInode: bigint | undefined;
+
+  /** The file must have been opened before. @throws the system's error */
+  constructor(file: string) {
+    this.#file = file;
+    this.#inode = inodeOf(file);
+    this.#header = readHeader(file);
+    this.#logInode = inodeOf(`${file}-wal`);
+  }
+
+  /** Size of the write-ahead log, in bytes; 0 where there is none. */
+  logSizeBytes(): number {
+    return statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  }
+
+  /**
+   * Looks again.
+   *
+   * @returns `log_removed` where only the write-ahead log is gone: the open connection still has it.
+   * @throws PagegateError ledger_unavailable
+   */
+  look(): 'intact' | 'log_removed' {
+    const inode = inodeOf(this.#file);
+    if (inode === undefined) throw changed(this.#file, 'removed');
+    if (inode !== this.#inode) throw changed(this.#file, 'replaced');
+    if (!readHeader(this.#file).equals(this.#header)) throw changed(this.#file, 'overwritten');
+    const log = inodeOf(`${this.#file}-wal`);
+    this.#logInode ??= log;
+    if (log !== undefined && log !== this.#logInode) throw changed(`${this.#file}-wal`, 'replaced');
+    return log === this.#logInode ? 'intact' : 'log_removed';
+  }
+}
+
+function readHeader(file: string): Buffer {
+  const header = Buffer.alloc(HEADER_SIZE_BYTES);
+  const fd = openSync(file, 'r');
+  try {
+    readSync(fd, header, 0, header.length, 0);
+  } finally {
+    closeSync(fd);
+  }
+  return header;
+}
+
+const changed = (path: string, how: string): PagegateError =>
+  new PagegateError('ledger_unavailable', `${path} was ${how} while in use.`, { path });

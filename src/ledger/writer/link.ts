@@ -1,0 +1,146 @@
+/**
+ * How workers and the ledger writer talk: a worker names accounts that have run low, the ledger writer answers when it has looked. What
+ * there is to see stands in the shared counters, so that a message lost with its process loses nothing else.
+ */
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+
+const ANSWER = Buffer.from([1]);
+const ID_SIZE_BYTES = 4;
+/** Longest path of a Unix socket, in bytes; Linux allows 107. */
+const SOCKET_PATH_MAX_BYTES = 100;
+const RECONNECT_MS = 50;
+
+const socketFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.sock');
+
+/** Runs a task with a path short enough for a socket: a long one is reached through an open directory. */
+function withShortPath<T>(path: string, task: (path: string, release: () => void) => T): T {
+  if (Buffer.byteLength(path) <= SOCKET_PATH_MAX_BYTES) return task(path, () => {});
+  const fd = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
+  let isOpen = true;
+  return task(`/proc/self/fd/${fd}/${basename(path)}`, () => {
+    if (isOpen) closeSync(fd);
+    isOpen = false;
+  });
+}
+
+export interface WorkersLink {
+  /** Tells all workers to look. */
+  answerAll(): void;
+  /** Ends all connections; the workers connect again. */
+  reconnectAll(): void;
+}
+
+/** Listens for workers. `onAsk` runs once for all that asked in the same turn; its end answers them. */
+export async function listenForWorkers(
+  ledgerFile: string,
+  onAsk: (accountIds: ReadonlySet<number>) => void,
+): Promise<WorkersLink> {
+  const workers = new Set<Socket>();
+  const asking = new Set<Socket>();
+  let accountIds = new Set<number>();
+  const answer = (sockets: Iterable<Socket>): void => {
+    for (const socket of sockets) if (socket.writable) socket.write(ANSWER);
+  };
+  const serve = (): void => {
+    const waiting = [...asking];
+    const ids = accountIds;
+    asking.clear();
+    accountIds = new Set();
+    onAsk(ids);
+    answer(waiting);
+  };
+  const server = createServer({ noDelay: true }, (socket) => {
+    workers.add(socket);
+    let rest = Buffer.alloc(0);
+    socket.on('data', (data: Buffer) => {
+      rest = Buffer.concat([rest, data]);
+      let at = 0;
+      for (; at + ID_SIZE_BYTES <= rest.length; at += ID_SIZE_BYTES) accountIds.add(rest.readUInt32LE(at));
+      rest = rest.subarray(at);
+      if (asking.size === 0) setImmediate(serve);
+      asking.add(socket);
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      workers.delete(socket);
+      asking.delete(socket);
+    });
+  });
+  const path = socketFile(ledgerFile);
+  // The ledger writer holds the lock: a socket that lies here belongs to no living one.
+  rmSync(path, { force: true });
+  await withShortPath(path, (short, release) =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(short, resolve);
+    }).finally(release),
+  );
+  return {
+    answerAll: () => answer(workers),
+    reconnectAll: () => {
+      for (const socket of workers) socket.destroy();
+    },
+  };
+}
+
+/** A worker's end. It reconnects by itself; while there is no ledger writer, asking does nothing. */
+export interface WriterLink {
+  ask(accountIds: readonly number[]): void;
+  close(): void;
+}
+
+export interface WriterEvents {
+  /** A ledger writer is there, perhaps another one than before. */
+  readonly onConnect: () => void;
+  /** There may be something to see. */
+  readonly onAnswer: () => void;
+}
+
+/** Connects to the ledger writer. */
+export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterEvents): WriterLink {
+  let socket: Socket | undefined;
+  let isClosed = false;
+  let timer: NodeJS.Timeout | undefined;
+  const ask = (accountIds: readonly number[]): void => {
+    const bytes = Buffer.alloc(accountIds.length * ID_SIZE_BYTES);
+    for (const [i, id] of accountIds.entries()) bytes.writeUInt32LE(id, i * ID_SIZE_BYTES);
+    if (bytes.length > 0) socket?.write(bytes);
+  };
+  const open = (): void => {
+    withShortPath(socketFile(ledgerFile), (short, release) => {
+      const opened = connect({
+        path: short,
+        // One buffer for all answers: they carry nothing.
+        onread: {
+          buffer: Buffer.alloc(64),
+          callback: () => {
+            onAnswer();
+            return true;
+          },
+        },
+      });
+      opened.on('connect', () => {
+        release();
+        socket = opened;
+        onConnect();
+      });
+      opened.on('error', () => {});
+      opened.on('close', () => {
+        release();
+        socket = undefined;
+        if (!isClosed) timer = setTimeout(open, RECONNECT_MS);
+      });
+    });
+  };
+  open();
+  return {
+    ask,
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
+      socket?.destroy();
+    },
+  };
+}

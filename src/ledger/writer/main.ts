@@ -1,0 +1,86 @@
+/** The ledger writer's process: reserves for the workers that ask, and looks after the ledger in between. */
+import { closeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { PagegateError } from '../../errors.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { lockFile } from '../../platform/libc.ts';
+import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
+import { refuseNetworkFileSystem } from '../store/database.ts';
+import { openWriterLock, writerLockFile } from '../store/identity.ts';
+import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
+import { listenForWorkers, type WorkersLink } from './link.ts';
+import { Reserver } from './reserver.ts';
+
+const TICK_MS = 100;
+/** How soon a change of an account reaches the workers. */
+const CHANGES_MS = 25;
+const LOCK_TIMEOUT_MS = 5_000;
+
+/** Takes the lock that makes this ledger writer the only one; the kernel gives it back however the process ends. */
+async function takeLock(ledgerFile: string): Promise<number> {
+  const fd = openWriterLock(ledgerFile);
+  const deadline = Date.now() + LOCK_TIMEOUT_MS;
+  while (!lockFile(fd, 'exclusive')) {
+    if (Date.now() > deadline) {
+      closeSync(fd);
+      throw new PagegateError('ledger_in_use', `${writerLockFile(ledgerFile)} is locked.`, { file: ledgerFile });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return fd;
+}
+
+function report(message: WriterMessage): void {
+  // A parent that dies at this moment is noticed by the disconnection; without a callback a failed send would end the ledger writer.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+async function main(options: LedgerWriterOptions): Promise<void> {
+  // Without its parent nobody would start it again. The workers may live a little longer: the next ledger writer finds what they use.
+  process.on('disconnect', () => process.exit(0));
+  // Ctrl-C reaches the whole group: the ledger writer stays until its parent has drained the workers.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => {});
+  setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
+  makeFolder(dirname(options.file), 0o750);
+  refuseNetworkFileSystem(dirname(options.file));
+  await takeLock(options.file);
+  const reserver = new Reserver({ ...options, onNewCounters: () => workers?.reconnectAll() });
+  let workers: WorkersLink | undefined;
+  reserver.open();
+  workers = await listenForWorkers(options.file, (ids) => reserver.reserve(ids));
+  let wasReady = reserver.state.ready;
+  const reportState = (): void => {
+    const { ready, reason } = reserver.state;
+    report(ready ? { kind: 'ready' } : { kind: 'failed', reason });
+  };
+  reportState();
+  const timer = setInterval(() => {
+    reserver.tick();
+    const isReady = reserver.state.ready;
+    if (isReady === wasReady) return;
+    wasReady = isReady;
+    workers?.answerAll();
+    reportState();
+  }, TICK_MS);
+  const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
+  process.on('message', (message) => {
+    if (message !== 'stop') return;
+    clearInterval(timer);
+    clearInterval(changes);
+    reserver.close();
+    process.exit(0);
+  });
+}
+
+try {
+  await main(JSON.parse(process.argv[2]!) as LedgerWriterOptions);
+} catch (error) {
+  // A disk that is full or closed to us is the ledger's trouble, not a defect.
+  const isSystem = error instanceof Error && 'syscall' in error;
+  const known = isSystem ? new PagegateError('ledger_unavailable', `${error.message}.`) : error;
+  const code = known instanceof PagegateError ? known.code : 'internal';
+  const message = known instanceof Error ? known.message : String(known);
+  const fatal: WriterMessage = { kind: 'fatal', code, message };
+  process.send?.(fatal, () => process.exit(1));
+}

@@ -1,0 +1,500 @@
+/**
+ * Reserves ahead what workers spend: `used ≤ reserved ≤ limit`, and `reserved` is durable before anybody may spend it. A charge is then
+ * one step in memory, which no loss of power can undo: whatever is not known afterwards counts as used up to `reserved`.
+ *
+ * One for each ledger on a host, in the process that holds the ledger writer's lock. All methods are synchronous; a failure becomes the
+ * state `failed` with its reason, and everything that is reserved can still be spent.
+ */
+import { PagegateError } from '../../errors.ts';
+import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
+import { type Counters, SLOT_COUNT, type SlotView, STATE, type State } from '../counters/counters.ts';
+import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
+import { cycleAt, dayOf } from '../cycle.ts';
+import { type Account, planIn } from '../quota.ts';
+import { openDatabase } from '../store/database.ts';
+import {
+  noteIdentity,
+  readIdentity,
+  refuseForeignLedger,
+  refuseLostLedger,
+  setEarlierLogAside,
+} from '../store/identity.ts';
+import { charged, createMeterStore, knownUsage, type MeterRow, type MeterStore, USAGE_DAYS } from '../store/meters.ts';
+import { createReader, type Reader } from '../store/records.ts';
+import { type Database, failureReason, isTemporary } from '../store/sqlite.ts';
+import { blockSize, ChargeRate } from './block-size.ts';
+import { FileWatch } from './file-watch.ts';
+
+/** How often the files are looked at and the usage is committed, in milliseconds. */
+const COMMIT_MS = 1_000;
+/** How long a commit waits for another program that has the ledger locked; less than requests wait. */
+const BUSY_TIMEOUT_MS = 4_000;
+/** How often the latest second seen is written down, in seconds. */
+const SAVE_SEEN_SECONDS = 60;
+
+export interface ReserverOptions {
+  /** The SQLite file. */
+  readonly file: string;
+  /** Milliseconds since 1970; replaced in tests. */
+  readonly now?: () => number;
+  /** Milliseconds to wait for another writer before a commit fails. */
+  readonly busyTimeoutMs?: number;
+  /** Called when counters were made anew, so that workers map the new ones. */
+  readonly onNewCounters?: () => void;
+}
+
+interface Opened {
+  readonly database: Database;
+  readonly read: Reader;
+  readonly meters: MeterStore;
+  readonly watch: FileWatch;
+  readonly ledgerId: string;
+}
+
+/** An account with a plan, as it is durable, and how fast it is used. */
+interface Meter {
+  readonly id: number;
+  account: Account;
+  row: MeterRow;
+  readonly rate: ChargeRate;
+  /** Somebody may be spending what is reserved for it. */
+  isActive: boolean;
+}
+
+/** What a commit makes durable for one meter, and what is published afterwards. */
+interface Step {
+  readonly meter: Meter;
+  readonly row: MeterRow;
+  readonly publish?: () => void;
+  /** Why the meter jumps: a line of the audit. */
+  readonly jump?: 'ledger.recover' | 'ledger.repair_slot';
+}
+
+/** Keeps the reservations of a ledger. */
+export class Reserver {
+  readonly #options: ReserverOptions;
+  readonly #now: () => number;
+  #meters = new Map<number, Meter>();
+  #opened: Opened | undefined;
+  #mapped: OpenCounters | undefined;
+  #state: State = STATE.starting;
+  #reason = 'The ledger writer is starting.';
+  #revision = 0;
+  #ledgerId: string | undefined;
+  #hasCorrections = false;
+  #lastAudit = 0;
+  #lastSeen = 0;
+  #savedSeen = 0;
+  #commits = 0;
+  #published = 0;
+  #commitMs = 0;
+  #nextCommitMs = 0;
+
+  constructor(options: ReserverOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** Undefined before a ledger was opened. */
+  get counters(): Counters | undefined {
+    return this.#mapped?.counters;
+  }
+
+  get state(): { readonly ready: boolean; readonly reason: string } {
+    return { ready: this.#state === STATE.ready, reason: this.#reason };
+  }
+
+  /** Opens the ledger (again) and brings it to what is known to be used. Returns whether it can be written. */
+  open(): boolean {
+    this.#release();
+    try {
+      this.#opened = this.#connect();
+      this.#load(this.#opened);
+      this.#openCounters(this.#opened);
+      this.#mapped?.counters.nextEpoch();
+    } catch (error) {
+      // Reservations that are not durable any more must not be spent; a full disk loses none.
+      if (this.#opened === undefined && !isTemporary(error)) this.#withdrawLost();
+      // Workers must not go on reading a file that is not there any more.
+      this.#mapped?.counters.nextEpoch();
+      this.#fail(error);
+      this.#release();
+      return false;
+    }
+    return true;
+  }
+
+  /**
+   * Reserves more for accounts that have run low, in one commit. Returns whether it is durable; a commit that failed is tried again by
+   * {@link tick}.
+   */
+  reserve(accountIds: Iterable<number>): boolean {
+    if (this.#opened === undefined) return false;
+    const steps: Step[] = [];
+    for (const id of accountIds) {
+      const meter = this.#meters.get(id);
+      if (meter === undefined) continue;
+      meter.isActive = true;
+      const step = this.#next(meter, true);
+      if (step !== undefined) steps.push(step);
+    }
+    return this.#commit(steps);
+  }
+
+  /** What is due a few times a second: changes of accounts, the clock, the files, usage, recovery after a failure. */
+  tick(): void {
+    const nowMs = this.#now();
+    if (this.#opened === undefined) {
+      this.open();
+      this.#publishHealth();
+      return;
+    }
+    this.publishChanges();
+    if (this.#hasCorrections) this.#correct(this.#opened);
+    if (nowMs >= this.#nextCommitMs || nowMs < this.#nextCommitMs - 2 * COMMIT_MS) {
+      this.#nextCommitMs = nowMs + COMMIT_MS;
+      if (this.#lookAtFiles(this.#opened)) {
+        const active = [...this.#meters.values()].filter(({ isActive }) => isActive);
+        this.#commit(active.flatMap((meter) => this.#next(meter, false) ?? []));
+      }
+    } else if (this.#state === STATE.failed) this.#commit([]);
+    this.#publishHealth();
+  }
+
+  /** Takes over what a command has changed, and tells the workers. */
+  publishChanges(): void {
+    const opened = this.#opened;
+    if (opened === undefined) return;
+    try {
+      const revision = opened.read.revision();
+      if (revision === this.#revision) return;
+      const changed = opened.read.accountsSince(this.#lastAudit);
+      this.#lastAudit = changed.lastAudit;
+      this.#lastSeen = Math.max(this.#lastSeen, opened.read.lastSeenSeconds());
+      for (const account of changed.accounts) this.#take(opened, account);
+      this.#revision = revision;
+      this.#hasCorrections = true;
+      this.#correct(opened);
+      this.#publishHealth();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Commits exactly what was used, and gives the rest back; the workers must have ended. */
+  close(): void {
+    if (this.#opened !== undefined && this.#mapped !== undefined) {
+      const { counters } = this.#mapped;
+      const { ledgerId } = this.#opened;
+      const steps = [...this.#meters.values()].flatMap((meter): Step[] => {
+        const slot = counters.take(meter.id);
+        if (slot === undefined) return [];
+        const row = this.#usedBy(meter, slot);
+        return [{ meter, row: { ...row, reserved: row.used } }];
+      });
+      // Then the ledger knows all, and the counters hold nothing more.
+      if (this.#commit(steps)) removeCounters(this.#options.file, ledgerId);
+    }
+    this.abandon();
+  }
+
+  /** Lets go of the ledger as it is; the next reserver goes on from there. */
+  abandon(): void {
+    this.#release();
+    this.#mapped?.close();
+    this.#mapped = undefined;
+  }
+
+  #connect(): Opened {
+    const { file, busyTimeoutMs = BUSY_TIMEOUT_MS } = this.#options;
+    refuseLostLedger(file, this.#ledgerId);
+    setEarlierLogAside(file, this.#now());
+    const isKnown = this.#ledgerId !== undefined || readIdentity(file) !== undefined;
+    const database = openDatabase(file, { mustExist: isKnown, isLocked: true, busyTimeoutMs });
+    try {
+      const read = createReader(database);
+      const ledgerId = read.ledgerId();
+      refuseForeignLedger(file, ledgerId);
+      this.#ledgerId = ledgerId;
+      return {
+        database,
+        read,
+        meters: createMeterStore(database),
+        watch: new FileWatch(file),
+        ledgerId,
+      };
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  #load({ read, meters }: Opened): void {
+    // Before the accounts: what changes meanwhile is read again.
+    this.#revision = read.revision();
+    this.#lastAudit = read.lastAudit();
+    this.#hasCorrections = true;
+    const known = this.#meters;
+    const rows = new Map(meters.all().map(({ id, ...row }) => [id, row]));
+    this.#meters = new Map();
+    for (const account of read.allAccounts()) {
+      const { id, anchor } = account;
+      const row = rows.get(id);
+      if (row === undefined || anchor === null) continue;
+      const { rate = new ChargeRate(), isActive = false } = known.get(id) ?? {};
+      this.#meters.set(id, { id, account, row, rate, isActive });
+    }
+    this.#commits = meters.commits();
+    const saved = read.lastSeenSeconds();
+    this.#savedSeen = saved;
+    this.#lastSeen = Math.max(this.#lastSeen, saved === 0 ? this.#seconds() : saved);
+  }
+
+  /** Maps the counters, or makes them anew, and brings ledger and counters to the greater of their counts. */
+  #openCounters({ ledgerId }: Opened): void {
+    const { file, onNewCounters } = this.#options;
+    noteIdentity(file, ledgerId);
+    const before = this.#mapped;
+    const isCurrent = before?.isCurrent() === true;
+    // Of counters whose file is gone this process still has the memory; nobody charges there after this.
+    if (!isCurrent) this.#withdraw();
+    const known = before ?? openCounters(file, ledgerId);
+    const mapped = isCurrent || before === undefined ? known : undefined;
+    this.#mapped = mapped ?? createCounters(file, ledgerId);
+    const steps = [...this.#meters.values()].map((meter) => {
+      const slot = known?.counters.view(meter.id);
+      if (slot !== undefined && slot.left > 0) meter.isActive = true;
+      const row = this.#knownUsage(meter, slot);
+      const isPublished = mapped !== undefined && slot !== undefined && row.used === slot.reserved - slot.left;
+      const jump = slot === undefined && known !== undefined ? 'ledger.repair_slot' : 'ledger.recover';
+      return { meter, row, jump, ...(isPublished ? {} : { publish: () => this.#reset(meter) }) } as const;
+    });
+    const isDurable = this.#commit(steps);
+    if (known !== this.#mapped) known?.close();
+    if (mapped === undefined) onNewCounters?.();
+    if (!isDurable) throw new PagegateError('ledger_unavailable', this.#reason);
+    // Now there is a log, too.
+    noteIdentity(file, ledgerId);
+  }
+
+  /** An account that a command has made or changed: taken over, and published with its limit. */
+  #take({ meters }: Opened, account: Account): void {
+    const { id, anchor } = account;
+    const known = this.#meters.get(id);
+    if (known !== undefined) known.account = account;
+    else if (anchor !== null) {
+      const row = meters.one(id);
+      if (row === undefined) throw new PagegateError('ledger_unavailable', `Account ${id} has no meter.`);
+      const meter = { id, account, row, rate: new ChargeRate(), isActive: false };
+      this.#meters.set(id, meter);
+      this.#reset(meter);
+    }
+    const slot = known === undefined ? undefined : this.#mapped?.counters.view(id);
+    if (known === undefined || slot === undefined) return;
+    const limit = this.#limit(known, slot.cycle);
+    if (limit !== slot.limit) this.#mapped?.counters.publish(id, { ...slot, limit }, 0);
+  }
+
+  #knownUsage({ account, row }: Meter, slot: SlotView | undefined): MeterRow {
+    const latest = Math.max(this.#seconds(), this.#lastSeen) + SAVE_SEEN_SECONDS + CLOCK_LEAP_SECONDS;
+    return knownUsage(row, slot, { today: this.#today(), latestCycle: cycleAt(account.anchor!, latest) });
+  }
+
+  /** Publishes an account without anything to spend. */
+  #reset({ id, account, row }: Meter): void {
+    const limit = planIn(account, row.cycle)?.limit ?? 0;
+    this.#mapped?.counters.reset(id, { cycle: row.cycle, limit, reserved: row.used, left: 0 });
+  }
+
+  #limit({ account }: Meter, cycle: number): number {
+    return planIn(account, cycle)?.limit ?? 0;
+  }
+
+  /** The row with what a slot says was used in its cycle. */
+  #usedBy({ row }: Meter, slot: SlotView): MeterRow {
+    if (slot.cycle !== row.cycle) return row;
+    const used = Math.max(row.used, slot.reserved - slot.left);
+    return used === row.used ? row : { ...charged(row, used - row.used, this.#today()), used };
+  }
+
+  /** What to reserve for an account now, or else what it has used since; undefined where nothing is to be done. */
+  #next(meter: Meter, isAsked: boolean): Step | undefined {
+    const { account, id, row: before } = meter;
+    const { counters } = this.#mapped!;
+    const slot = counters.view(id);
+    const used = slot === undefined ? 0 : slot.reserved - slot.left;
+    const isOurs = slot?.cycle === before.cycle && used >= before.used && slot.reserved <= before.reserved;
+    if (slot === undefined || !(isOurs || slot.cycle < before.cycle)) return this.#repair(meter);
+    const row = this.#usedBy(meter, slot);
+    meter.rate.observe(row.used, this.#now());
+    const cycle = Math.max(row.cycle, cycleAt(account.anchor!, this.#seconds()));
+    const limit = this.#limit(meter, cycle);
+    const usage = row === before ? undefined : { meter, row };
+    if (account.state !== 'active' || this.#clockProblem() !== undefined) return usage;
+    if (cycle > row.cycle) return this.#nextCycle(meter, cycle, limit);
+    const block = blockSize(meter.rate.perSecond, limit);
+    const isLow = 2 * (row.reserved - row.used) <= block;
+    const reserved = isLow ? Math.max(row.reserved, Math.min(row.used + block, limit)) : row.reserved;
+    const published = slot.cycle === cycle ? slot.reserved : row.used;
+    const isPublished = reserved === published && slot.cycle === cycle && limit === slot.limit;
+    if (isPublished && !isAsked) return usage;
+    // Published anew, what is left is a block of its own, of which half must be gone before the next question.
+    const publish = (): void => void counters.publish(id, { cycle, limit, reserved }, reserved - published);
+    return isPublished ? { meter, row: before, publish } : { meter, row: { ...row, reserved }, publish };
+  }
+
+  /** A slot that holds what we never wrote: refused by the workers, and set right here. */
+  #repair(meter: Meter): Step {
+    const row = this.#knownUsage(meter, undefined);
+    return { meter, row, jump: 'ledger.repair_slot', publish: () => this.#reset(meter) };
+  }
+
+  /** Only here a cycle begins, and with it its first block: nothing is reserved before the boundary. */
+  #nextCycle(meter: Meter, cycle: number, limit: number): Step {
+    const { counters } = this.#mapped!;
+    const over = counters.take(meter.id);
+    if (over === undefined) return this.#repair(meter);
+    const row = this.#usedBy(meter, over);
+    const reserved = Math.min(blockSize(meter.rate.perSecond, limit), limit);
+    const publish = (): void => void counters.publish(meter.id, { cycle, limit, reserved }, reserved);
+    return { meter, row: { ...row, cycle, used: 0, reserved }, publish };
+  }
+
+  /** Applies the corrections that operators have asked for. */
+  #correct({ meters }: Opened): void {
+    this.#hasCorrections = false;
+    for (const { id, accountId, cycle, used, credit } of meters.corrections()) {
+      const meter = this.#meters.get(accountId);
+      const slot = this.#mapped?.counters.take(accountId);
+      if (meter === undefined) continue;
+      const row = slot === undefined ? this.#knownUsage(meter, undefined) : this.#usedBy(meter, slot);
+      const lookups = Math.max(0, (used ?? (cycle === null ? row.used : 0)) - credit);
+      const after = { ...row, cycle: cycle ?? row.cycle, used: lookups, reserved: lookups };
+      if (!this.#commit([{ meter, row: after, publish: () => this.#reset(meter) }], id)) this.#hasCorrections = true;
+    }
+  }
+
+  /** Makes steps durable, all or none, and publishes them. */
+  #commit(steps: readonly Step[], correctionId?: number): boolean {
+    const opened = this.#opened;
+    if (opened === undefined) return false;
+    const seconds = this.#seconds();
+    try {
+      const problem = this.#clockProblem();
+      if (problem !== undefined) throw new PagegateError('ledger_unavailable', problem);
+      const changed = steps.filter(({ meter, row }) => row !== meter.row);
+      const isMinuteOver = seconds >= this.#savedSeen + SAVE_SEEN_SECONDS;
+      // Writing anything at all is also how a recovery is proved.
+      if (changed.length > 0 || isMinuteOver || this.#state !== STATE.ready)
+        this.#write(opened, changed, seconds, correctionId);
+    } catch (error) {
+      this.#fail(error);
+      this.#reload(opened, steps);
+      return false;
+    }
+    for (const { meter, row } of steps) meter.row = row;
+    for (const { publish } of steps) publish?.();
+    this.#published = this.#commits;
+    this.#lastSeen = Math.max(this.#lastSeen, seconds);
+    this.#state = STATE.ready;
+    this.#reason = '';
+    this.#publishHealth();
+    return true;
+  }
+
+  #write({ database, meters }: Opened, steps: readonly Step[], seconds: number, correctionId?: number): void {
+    const startedMs = performance.now();
+    database
+      .transaction(() => {
+        for (const { meter, row, jump } of steps) {
+          if (correctionId === undefined) meters.save(meter.id, meter.row, row);
+          else meters.correct(meter.id, row, correctionId);
+          if (jump !== undefined && row.used !== meter.row.used) meters.audit(seconds, jump, meter.id, meter.row, row);
+        }
+        meters.saveCommit(this.#commits + 1, seconds);
+        if (dayOf(seconds) !== dayOf(this.#savedSeen)) meters.forgetDaysBefore(dayOf(seconds) - USAGE_DAYS);
+      })
+      .immediate();
+    this.#commits += 1;
+    this.#savedSeen = seconds;
+    this.#commitMs = performance.now() - startedMs;
+  }
+
+  /** Whether a failed commit reached the disk is not known: what it was about is read anew. */
+  #reload({ meters }: Opened, steps: readonly Step[]): void {
+    try {
+      for (const { meter } of steps) meter.row = meters.one(meter.id) ?? meter.row;
+      this.#commits = meters.commits();
+    } catch {
+      this.#release();
+    }
+  }
+
+  /** Looks whether the files are still ours; returns whether work can go on. */
+  #lookAtFiles({ database, watch }: Opened): boolean {
+    try {
+      const found = watch.look();
+      if (found === 'intact' && this.#mapped?.isCurrent() === true) return true;
+      // SQLite still has the removed log open: what it holds goes into the file, and a new log begins.
+      if (found === 'log_removed') database.pragma('wal_checkpoint(TRUNCATE)');
+    } catch (error) {
+      this.#withdraw();
+      this.#fail(error);
+    }
+    this.open();
+    return false;
+  }
+
+  /** Takes what is left out of all slots: what was used is then exact, and nobody charges. */
+  #withdraw(): void {
+    for (let id = 1; id < SLOT_COUNT; id += 1) this.#mapped?.counters.take(id);
+  }
+
+  /** The same where the ledger is lost, also before it was ever opened by this process. */
+  #withdrawLost(): void {
+    const { file } = this.#options;
+    const identity = this.#mapped === undefined ? readIdentity(file) : undefined;
+    if (identity !== undefined) this.#mapped = openCounters(file, identity.ledgerId);
+    this.#withdraw();
+  }
+
+  #clockProblem(): string | undefined {
+    return clockProblem(this.#lastSeen, this.#seconds());
+  }
+
+  #fail(error: unknown): void {
+    this.#reason = failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+    this.#state = STATE.failed;
+    this.#publishHealth();
+  }
+
+  /** Writes what only we write into the counters, again and again: whatever became of it there is right a moment later. */
+  #publishHealth(): void {
+    const counters = this.#mapped?.counters;
+    if (counters === undefined) return;
+    const { watch } = this.#opened ?? {};
+    counters.status = {
+      heartbeatMs: this.#now(),
+      commits: this.#published,
+      commitMs: this.#commitMs,
+      walBytes: watch?.logSizeBytes() ?? 0,
+    };
+    counters.lastSeenSeconds = Math.max(this.#lastSeen, this.#clockProblem() === undefined ? this.#seconds() : 0);
+    if (counters.reason !== this.#reason) counters.reason = this.#reason;
+    counters.state = this.#state;
+    if (this.#opened !== undefined && this.#revision !== counters.revision) counters.revision = this.#revision;
+  }
+
+  #release(): void {
+    this.#opened?.database.close();
+    this.#opened = undefined;
+  }
+
+  #seconds(): number {
+    return Math.floor(this.#now() / 1000);
+  }
+
+  #today(): number {
+    return dayOf(this.#seconds());
+  }
+}

@@ -1,0 +1,100 @@
+/** IP addresses, and networks in CIDR notation: the one place that parses and compares them. */
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** An address as 16 bytes; IPv4 is mapped, `::ffff:a.b.c.d`. */
+export type Address = Uint8Array;
+
+/** A network: addresses whose first `bits` (of 128) are those of `base`. */
+export interface Network {
+  readonly base: Address;
+  readonly bits: number;
+  /** As it was written: `0.0.0.0/0` and `::ffff:0:0/96` hold the same addresses, and are two families. */
+  readonly family: 4 | 6;
+}
+
+const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/** Whether it is an IPv4 address, mapped or not. */
+export function isIpv4Address(address: Address): boolean {
+  for (let i = 0; i < 10; i++) if (address[i] !== 0) return false;
+  return address[10] === 0xff && address[11] === 0xff;
+}
+
+/** From text: IPv4 in four decimal numbers, IPv6 in any spelling without a zone; undefined for anything else. */
+export function parseAddress(text: string): Address | undefined {
+  if (isIPv4(text)) {
+    const address = new Uint8Array(16);
+    address.set(MAPPED_PREFIX);
+    address.set(text.split('.').map(Number), 12);
+    return address;
+  }
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  return parseIpv6(text);
+}
+
+function parseIpv6(text: string): Address {
+  const address = new Uint8Array(16);
+  const dotted = /(?:^|:)(\d+\.\d+\.\d+\.\d+)$/.exec(text)?.[1];
+  let rest = text;
+  if (dotted !== undefined) {
+    const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
+    rest = `${text.slice(0, -dotted.length)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  }
+  const [head = '', tail] = rest.split('::');
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  const first = groups(head);
+  const last = tail === undefined ? [] : groups(tail);
+  first.forEach((group, i) => {
+    address.set([group >> 8, group & 0xff], i * 2);
+  });
+  last.forEach((group, i) => {
+    address.set([group >> 8, group & 0xff], 16 - (last.length - i) * 2);
+  });
+  return address;
+}
+
+/** From the 4 or 16 bytes of a socket; written into `address`, which is returned. */
+export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint8Array(16)): Address {
+  const raw = new Uint8Array(bytes);
+  if (raw.length === 16) {
+    address.set(raw);
+    return address;
+  }
+  address.set(MAPPED_PREFIX);
+  for (let i = 0; i < 4; i++) address[12 + i] = raw[i] ?? 0;
+  return address;
+}
+
+/** From `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined for anything else. */
+export function parseNetwork(text: string): Network | undefined {
+  const slash = text.indexOf('/');
+  const base = parseAddress(slash === -1 ? text : text.slice(0, slash));
+  if (base === undefined) return undefined;
+  const family = text.includes(':') ? 6 : 4;
+  const width = family === 4 ? 32 : 128;
+  const length = slash === -1 ? String(width) : text.slice(slash + 1);
+  if (!/^\d{1,3}$/.test(length) || Number(length) > width) return undefined;
+  return { base, bits: Number(length) + 128 - width, family };
+}
+
+export function isInNetwork(address: Address, { base, bits }: Network): boolean {
+  const whole = bits >> 3;
+  for (let i = 0; i < whole; i++) if (address[i] !== base[i]) return false;
+  const rest = bits & 7;
+  return rest === 0 || (address[whole]! ^ base[whole]!) >> (8 - rest) === 0;
+}
+
+export function isInAny(address: Address, networks: readonly Network[]): boolean {
+  return networks.some((network) => isInNetwork(address, network));
+}
+
+/** Whether a listening address can only be reached from this host. */
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost') return true;
+  const address = parseAddress(host.replace(/^\[|\]$/g, ''));
+  if (address === undefined) return false;
+  return isIpv4Address(address)
+    ? address[12] === 127
+    : address[15] === 1 && address.subarray(0, 15).every((byte) => byte === 0);
+}

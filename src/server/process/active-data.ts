@@ -1,0 +1,20 @@
+/** What is being served: one index generation and one policy, swapped as a whole between two requests. */
+import type { Index } from '../../index/reader.ts';
+import type { Policy } from '../../policy/policy.ts';
+
+/** One consistent pair of data. A request takes it once, within one turn, and uses nothing else. */
+export class ActiveData {
+  readonly index: Index;
+  readonly policy: Policy;
+  /** `<index generation>.<policy revision>`, as answers carry it. */
+  readonly tag: string;
+  /** The three headers of a 200, as the value of the first. */
+  readonly headers: Buffer;
+
+  constructor(index: Index, policy: Policy, contentHeaders: string) {
+    this.index = index;
+    this.policy = policy;
+    this.tag = `${index.info.generation}.${policy.revision}`;
+    this.headers = Buffer.from(`${contentHeaders}\r\nx-pagegate-data: ${this.tag}`, 'latin1');
+  }
+}

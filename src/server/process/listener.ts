@@ -1,0 +1,157 @@
+/** The listening socket of a worker, plain or with TLS, with its connections counted and capped. */
+import { setTimeout } from 'node:timers/promises';
+import type { Config } from '../../config/config.ts';
+import { PagegateError } from '../../errors.ts';
+import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
+import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
+
+export interface ListenerOptions {
+  readonly handle: (res: HttpResponse, req: HttpRequest) => void;
+  readonly tls: Config['tls'];
+  /** What to use instead of the files that `tls` names; where neither is, it listens for plain HTTP. */
+  readonly certificate?: Certificate | undefined;
+  /** Open connections of this worker. */
+  readonly connections: ConnectionCount;
+}
+
+/** Open connections, and how many may be open. */
+export class ConnectionCount {
+  readonly most: number;
+  readonly onRefused: () => void;
+  open = 0;
+  closed = 0;
+
+  constructor(most: number, onRefused: () => void) {
+    this.most = most;
+    this.onRefused = onRefused;
+  }
+}
+
+/** Longer than a connection needs from the acceptor to its endpoint. */
+const HAND_OVER_MS = 100;
+
+/** An app with the transport's calls that hand connections from one to another; its types leave them out. */
+interface HandingApp extends TemplatedApp {
+  /** What names it to the app that hands its connections over. */
+  getDescriptor(): number;
+  addChildAppDescriptor(descriptor: number): void;
+  removeChildAppDescriptor(descriptor: number): void;
+}
+
+/** What answers the connections that came while one certificate was in use. */
+interface Endpoint {
+  readonly app: HandingApp;
+  /** Open ones. */
+  connections: number;
+}
+
+/**
+ * With TLS, one app listens and never answers: it hands each connection to the endpoint of the certificate in use. So the listening
+ * socket stays open when the certificate changes, and no connection that waits to be accepted is lost with it.
+ */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #app: HandingApp;
+  #endpoint: Endpoint | undefined;
+  #retired: Endpoint[] = [];
+  #socket: us_listen_socket | undefined;
+
+  /** Throws `tls_unusable` when the files do not serve. */
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    const certificate = options.certificate ?? configuredCertificate(options.tls);
+    const uws = loadUws();
+    if (certificate === undefined) {
+      this.#app = uws.App() as HandingApp;
+      this.#answer(this.#app, () => {});
+    } else {
+      this.#app = uws.SSLApp({}) as HandingApp;
+      this.useCertificate(certificate);
+    }
+  }
+
+  /**
+   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. Throws
+   * `tls_unusable`, and then changes nothing.
+   */
+  useCertificate(certificate: Certificate): void {
+    const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls.ciphers), connections: 0 };
+    this.#answer(endpoint.app, (by) => {
+      endpoint.connections += by;
+    });
+    this.#app.addChildAppDescriptor(endpoint.app.getDescriptor());
+    const old = this.#endpoint;
+    this.#endpoint = endpoint;
+    if (old === undefined) return;
+    this.#app.removeChildAppDescriptor(old.app.getDescriptor());
+    this.#retired.push(old);
+  }
+
+  /** Frees what belongs to certificates that no open connection uses any more. */
+  async closeUnused(): Promise<void> {
+    if (this.#retired.length === 0) return;
+    // A connection is handed over in a later turn than the one that accepted it.
+    await setTimeout(HAND_OVER_MS);
+    this.#retired = this.#retired.filter(({ app, connections }) => {
+      if (connections > 0) return true;
+      app.close();
+      return false;
+    });
+  }
+
+  /** Listens; several workers may share a port, but not port 0. Throws `listen_failed`. */
+  async listen(host: string, port: number): Promise<void> {
+    const socket = await new Promise<us_listen_socket | false>((resolve) => {
+      this.#app.listen(host, port, resolve);
+    });
+    if (socket === false) {
+      throw new PagegateError('listen_failed', `Address ${host}, port ${port}.`, { host, port });
+    }
+    this.#socket = socket;
+  }
+
+  /** No new connections; the open ones go on. Resolves when every connection that was accepted is counted as open. */
+  async stopListening(): Promise<void> {
+    if (this.#socket !== undefined) loadUws().us_listen_socket_close(this.#socket);
+    this.#socket = undefined;
+    if (this.#endpoint !== undefined) await setTimeout(HAND_OVER_MS);
+  }
+
+  /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */
+  close(): void {
+    this.#socket = undefined;
+    for (const endpoint of [this.#endpoint, ...this.#retired]) endpoint?.app.close();
+    this.#app.close();
+  }
+
+  #answer(app: TemplatedApp, onChange: (by: 1 | -1) => void): void {
+    const { handle, connections } = this.#options;
+    const onConnection = (res: HttpResponse, change: unknown): void => {
+      const by = Number(change) > 0 ? 1 : -1;
+      onChange(by);
+      connections.open += by;
+      if (by < 0) connections.closed += 1;
+      if (by > 0 && connections.open > connections.most) {
+        connections.onRefused();
+        res.close();
+      }
+    };
+    app.filter(onConnection);
+    app.any('/*', handle);
+  }
+}
+
+/** The transport says only that it failed. Throws `tls_unusable`. */
+function createEndpointApp(certificate: Certificate, ciphers: string | null): HandingApp {
+  return withCertificateFiles(certificate, (files) => {
+    try {
+      return loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }) as HandingApp;
+    } catch (cause) {
+      const what =
+        ciphers === null
+          ? 'The TLS library does not take a key of this kind: use RSA, or ECDSA on P-256 or P-384.'
+          : `The TLS library does not take tls.ciphers ("${ciphers}"), or a key of this kind: use RSA, or ECDSA on P-256 or P-384.`;
+      throw new PagegateError('tls_unusable', what, { ciphers }, { cause });
+    }
+  });
+}

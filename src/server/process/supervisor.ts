@@ -1,0 +1,247 @@
+/** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
+import { PagegateError } from '../../errors.ts';
+import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
+import { addSnapshots, type MetricsSnapshot } from '../admin/metrics.ts';
+import { failureFields, type Log } from '../log.ts';
+import type { Answers, Question, WorkerLink } from './worker-link.ts';
+
+const ASK_TIMEOUT_MS = 2_000;
+/** A reload maps and checks a file and may warm it; a worker that hangs meanwhile is killed by the watch. */
+const RELOAD_TIMEOUT_MS = 120_000;
+/** A worker that has not answered for so long is not asked by others: they need not wait for it. */
+const QUIET_WORKER_MS = 3_000;
+/** What a worker may take beyond the drain time before it is killed. */
+const DRAIN_GRACE_MS = 2_000;
+const END_MS = 1_000;
+const BACK_OFF_FIRST_MS = 100;
+const BACK_OFF_MOST_MS = 30_000;
+
+export interface SupervisorOptions {
+  readonly workers: number;
+  /** Starts the worker with this number (from 0); resolves when it listens. Once aborted it ends what it started. */
+  readonly start: (number: number, signal: AbortSignal) => Promise<WorkerLink>;
+  readonly drainMs: number;
+  readonly log: Log;
+  /**
+   * How long a worker may give no answer before it is killed and replaced, in milliseconds; 10,000 unless told otherwise. After each such
+   * end in a row twice as long, up to 16 times: what is slow must not become slower by new starts.
+   */
+  readonly timeoutMs?: number;
+}
+
+/** A worker that did not answer a question. */
+export interface MissingWorker {
+  readonly worker: number;
+  /** Null where no process runs. */
+  readonly pid: number | null;
+  /** Whether its process may still be given connections, which then wait. */
+  readonly listens: boolean;
+  /** The predicate of a sentence about the worker. */
+  readonly reason: string;
+}
+
+export interface Replies<Q extends Question> {
+  readonly answers: readonly (Answers[Q] & { readonly worker: number })[];
+  readonly missing: readonly MissingWorker[];
+}
+
+interface Slot {
+  link: WorkerLink | undefined;
+  watch: Watchdog | undefined;
+  startedMs: number;
+  failures: number;
+  /** Times in a row that it was killed because it did not answer. */
+  timeouts: number;
+  /** Why there is no link, or why there soon is none: the predicate of a sentence. */
+  why: string;
+  /** What the worker counted when it was last asked: it must not be lost with the worker. */
+  last: MetricsSnapshot | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #slots: Slot[];
+  readonly #starts = new AbortController();
+  #past: MetricsSnapshot = { counters: {}, gauges: {}, histograms: {} };
+  #restarts = 0;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.workers }, () => ({
+      link: undefined,
+      watch: undefined,
+      startedMs: 0,
+      failures: 0,
+      timeouts: 0,
+      why: 'is being started',
+      last: undefined,
+      timer: undefined,
+    }));
+  }
+
+  /** Starts the first worker, which finds what is wrong for all, then the others at once. Throws what one failed with, and stops the others. */
+  async start(): Promise<void> {
+    try {
+      const [first = 0, ...others] = this.#slots.keys();
+      await this.#startSlot(first);
+      const started = await Promise.allSettled(others.map((number) => this.#startSlot(number)));
+      for (const outcome of started) if (outcome.status === 'rejected') throw outcome.reason;
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** Workers that ended and were replaced, or are about to be. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  get pids(): readonly number[] {
+    return this.#slots.flatMap((slot) => (slot.link === undefined ? [] : [slot.link.pid]));
+  }
+
+  /** Asks every worker; takes a few seconds at most, a reload until the slowest has done it or was killed. */
+  async ask<Q extends Question>(question: Q): Promise<Replies<Q>> {
+    const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question)));
+    return {
+      answers: replies.flatMap((reply) => ('missing' in reply ? [] : [reply.answer])),
+      missing: replies.flatMap((reply) => ('missing' in reply ? [reply.missing] : [])),
+    };
+  }
+
+  /** The sum over all workers, those included that have ended. */
+  async metrics(): Promise<MetricsSnapshot> {
+    await this.ask('metrics');
+    return addSnapshots([this.#past, ...this.#slots.flatMap((slot) => (slot.last === undefined ? [] : [slot.last]))]);
+  }
+
+  /** Drains all workers, at most until the deadline, and ends what is left. */
+  async stop(): Promise<void> {
+    this.#starts.abort();
+    await Promise.all(
+      this.#slots.map(async (slot, worker) => {
+        clearTimeout(slot.timer);
+        const { link } = slot;
+        if (link === undefined) return;
+        try {
+          await link.ask('drain', this.#options.drainMs + DRAIN_GRACE_MS);
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : String(error);
+          this.#options.log('warn', 'worker_killed', { worker, pid: link.pid, reason });
+          link.kill();
+        }
+        await Promise.race([link.ended, new Promise((resolve) => setTimeout(resolve, END_MS).unref())]);
+        link.kill();
+        slot.watch?.stop();
+      }),
+    );
+  }
+
+  async #askSlot<Q extends Question>(
+    worker: number,
+    question: Q,
+  ): Promise<{ answer: Answers[Q] & { readonly worker: number } } | { missing: MissingWorker }> {
+    const slot = this.#slots[worker]!;
+    const { link, watch } = slot;
+    if (link === undefined || watch === undefined)
+      return { missing: { worker, pid: null, listens: false, reason: slot.why } };
+    const missing = (reason: string): { missing: MissingWorker } => ({
+      missing: { worker, pid: link.pid, listens: slot.link === link, reason },
+    });
+    if (question !== 'reload' && watch.quietMs > QUIET_WORKER_MS)
+      return missing(`has not answered for ${watch.quietMs / 1_000} s`);
+    try {
+      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS);
+      watch.heard();
+      if (question === 'metrics' && slot.link === link) slot.last = answer as MetricsSnapshot;
+      return { answer: { worker, ...answer } };
+    } catch (error) {
+      const isOver = slot.link !== link || watch.quietMs > watch.timeoutMs;
+      return missing(!isOver && error instanceof Error ? error.message : slot.why);
+    }
+  }
+
+  async #startSlot(number: number): Promise<void> {
+    const slot = this.#slots[number]!;
+    const { signal } = this.#starts;
+    const link = await this.#options.start(number, signal);
+    if (signal.aborted) {
+      link.kill();
+      throw new PagegateError('shutting_down');
+    }
+    slot.link = link;
+    slot.startedMs = performance.now();
+    slot.watch = this.#watch(number, link);
+    void link.ended.then((how) => this.#onEnd(number, link, how));
+  }
+
+  /** Asks a worker every second what it counted, and kills it when it does not answer any more. */
+  #watch(number: number, link: WorkerLink): Watchdog {
+    const slot = this.#slots[number]!;
+    const { log, timeoutMs = HANG_TIMEOUT_MS } = this.#options;
+    let isAsked = false;
+    const watch = new Watchdog({
+      timeoutMs: timeoutMs * timeoutFactor(slot.timeouts),
+      onTick: () => {
+        if (isAsked) return;
+        isAsked = true;
+        const heard = (answer: MetricsSnapshot): void => {
+          watch.heard();
+          if (performance.now() - slot.startedMs > STABLE_MS) slot.timeouts = 0;
+          if (slot.link === link) slot.last = answer;
+        };
+        // A refusal is silence, too.
+        void link
+          .ask('metrics', watch.timeoutMs)
+          .then(heard, () => {})
+          .finally(() => {
+            isAsked = false;
+          });
+      },
+      onTimeout: (quietMs) => {
+        slot.timeouts += 1;
+        slot.why = `did not answer for ${quietMs / 1_000} s and was killed; it is being replaced`;
+        log('error', 'worker_hung', { worker: number, pid: link.pid, quiet_seconds: quietMs / 1_000 });
+        link.kill();
+      },
+    });
+    return watch;
+  }
+
+  #onEnd(number: number, link: WorkerLink, how: string): void {
+    const slot = this.#slots[number]!;
+    if (slot.link !== link) return;
+    const wasHung = slot.watch !== undefined && slot.watch.quietMs > slot.watch.timeoutMs;
+    slot.watch?.stop();
+    slot.link = undefined;
+    slot.watch = undefined;
+    if (slot.last !== undefined) this.#past = addSnapshots([this.#past, { ...slot.last, gauges: {} }]);
+    slot.last = undefined;
+    if (!wasHung) slot.why = `ended (${how}) and is being replaced`;
+    if (this.#starts.signal.aborted) return;
+    // One that lived so long starts the back-off anew, too.
+    if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
+    this.#options.log('error', 'worker_died', { worker: number, pid: link.pid, how });
+    this.#replace(number);
+  }
+
+  #replace(number: number): void {
+    const slot = this.#slots[number]!;
+    this.#restarts += 1;
+    const waitMs = slot.failures === 0 ? 0 : Math.min(BACK_OFF_MOST_MS, BACK_OFF_FIRST_MS * 2 ** (slot.failures - 1));
+    slot.failures += 1;
+    slot.timer = setTimeout(() => {
+      this.#startSlot(number).then(
+        () => this.#options.log('info', 'worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
+        (error: unknown) => {
+          if (this.#starts.signal.aborted) return;
+          slot.why = `cannot be started and is tried again: ${error instanceof Error ? error.message : String(error)}`;
+          this.#options.log('error', 'worker_start_failed', { worker: number, ...failureFields(error) });
+          this.#replace(number);
+        },
+      );
+    }, waitMs);
+  }
+}

@@ -1,0 +1,314 @@
+/**
+ * The one endpoint. A request goes down a staircase; each step has its failure, and only the last one costs a lookup:
+ *
+ *     burst guard 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
+ */
+import { performance } from 'node:perf_hooks';
+import type { Config } from '../../config/config.ts';
+import { parseTarget, type Target } from '../../domain/target.ts';
+import { type ErrorCode, PagegateError } from '../../errors.ts';
+import type { Meter } from '../../ledger/meter.ts';
+import type { Account } from '../../ledger/quota.ts';
+import { type Address, addressFromBytes, isInAny, type Network, parseNetwork } from '../../network/address.ts';
+import { evaluate } from '../../policy/evaluate.ts';
+import type { Verdict } from '../../policy/types.ts';
+import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
+import { RecordEvidence } from '../evidence.ts';
+import { type Log, requestFailureFields } from '../log.ts';
+import type { ActiveData } from '../process/active-data.ts';
+import type { HttpRequest, HttpResponse } from '../uws.ts';
+import { AnswerWriter } from './answer.ts';
+import type { BurstGuard } from './burst.ts';
+import { clientAddress } from './client-address.ts';
+import { ClosingGuard } from './closing.ts';
+import type { DecisionLog } from './decision-log.ts';
+import { parseQuery, type Query } from './query.ts';
+import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
+
+const CHECK_PATH = '/api/check';
+const PARAMETER_ECHO_MAX_LENGTH = 64;
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  unknown_parameter: 'Known are url, domain, method and api_key.',
+};
+
+export interface CheckParts {
+  readonly config: Config;
+  readonly meter: Meter;
+  readonly burst: BurstGuard;
+  readonly metrics: WorkerMetrics;
+  readonly log: Log;
+  readonly decisions: DecisionLog | undefined;
+  /** What is served now; undefined before the first index. */
+  readonly served: () => ActiveData | undefined;
+  /** Connections of this worker that were closed so far. */
+  readonly closedConnections: () => number;
+  /** While the server stops, answers also close their connection. */
+  readonly isDraining: () => boolean;
+}
+
+/** What the headers of a request say, read in one pass. */
+interface Headers {
+  keyCount: number;
+  key: string;
+  hasBody: boolean;
+  forwarded: string;
+  client: Address;
+}
+
+/** A request whose key and query were read: all of it that outlives its turn. */
+interface Question {
+  readonly res: HttpResponse;
+  readonly query: Query;
+  readonly key: string;
+  readonly startedMs: number;
+  /** The client has gone away while the request waited. */
+  isAborted: boolean;
+}
+
+/** A lookup that was answered, as logs and metrics want it. */
+interface Answered {
+  readonly account: Account;
+  readonly method: string;
+  readonly target: Target;
+  readonly evidence: RecordEvidence;
+  readonly verdict: Verdict;
+  readonly served: ActiveData;
+  readonly startedMs: number;
+}
+
+/** Answers the requests of a worker. */
+export class CheckHandler {
+  readonly #parts: CheckParts;
+  readonly #exempt: readonly Network[];
+  readonly #proxies: readonly Network[];
+  readonly #subdomains: 'exact' | 'parent';
+  readonly #writer = new AnswerWriter();
+  /** The peer of the request at hand; overwritten by the next. */
+  readonly #peer: Address = new Uint8Array(16);
+  readonly #answered: Counter;
+  readonly #verdicts = new WeakMap<Verdict, Counter>();
+  readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
+  readonly #readHeader: (name: string, value: string) => void;
+  readonly #closing = new ClosingGuard();
+  #inFlight = 0;
+
+  constructor(parts: CheckParts) {
+    this.#parts = parts;
+    this.#answered = parts.metrics.counter('requests_total{status="200"}');
+    this.#exempt = networksOf(parts.config.burst.exempt);
+    this.#proxies = networksOf(parts.config.burst.trusted_proxies);
+    this.#subdomains = parts.config.index.subdomains;
+    const headers = this.#headers;
+    this.#readHeader = (name, value) => {
+      if (name === 'x-api-key') {
+        headers.keyCount += 1;
+        headers.key = value;
+      } else if (name === 'content-length') headers.hasBody ||= value !== '0';
+      else if (name === 'transfer-encoding') headers.hasBody = true;
+      else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
+    };
+  }
+
+  /** Requests that wait for a reservation. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Handles every request of the public port; never throws. */
+  handle(res: HttpResponse, req: HttpRequest): void {
+    const method = req.getCaseSensitiveMethod();
+    try {
+      const wait = this.#admit(res, req);
+      if (wait > 0) {
+        this.#refuse(res, method, 'rate_limited', { retryAfterSeconds: wait, close: this.#headers.hasBody });
+        return;
+      }
+      const code = this.#routeProblem(req.getUrl(), method);
+      if (code !== undefined) {
+        this.#refuse(res, method, code, { close: this.#headers.hasBody });
+        return;
+      }
+      this.#check(res, req.getQuery() ?? '');
+    } catch (error) {
+      this.#fail(res, method, error);
+    }
+  }
+
+  /** Reads the headers and asks the burst guard; returns the seconds to wait, 0 to go on. */
+  #admit(res: HttpResponse, req: HttpRequest): number {
+    const headers = this.#headers;
+    headers.keyCount = 0;
+    headers.key = '';
+    headers.hasBody = false;
+    headers.forwarded = '';
+    req.forEach(this.#readHeader);
+    const peer = addressFromBytes(res.getRemoteAddress(), this.#peer);
+    // What stands behind a body is refused like it, or the connection would stay open.
+    headers.hasBody ||= this.#closing.isBehind(peer, this.#parts.closedConnections());
+    const client = clientAddress(peer, headers.forwarded, this.#proxies);
+    headers.client = client;
+    if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
+    return this.#parts.burst.admit(client);
+  }
+
+  #routeProblem(path: string, method: string): ErrorCode | undefined {
+    if (path !== CHECK_PATH) return 'not_found';
+    if (method !== 'GET') return 'method_not_allowed';
+    return this.#headers.hasBody ? 'body_not_allowed' : undefined;
+  }
+
+  #check(res: HttpResponse, rawQuery: string): void {
+    const startedMs = performance.now();
+    const query = parseQuery(rawQuery);
+    const keyProblem = this.#keyProblem(query);
+    if (keyProblem !== undefined) {
+      this.#refuse(res, 'GET', keyProblem);
+      return;
+    }
+    const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
+    const question = { res, query, key, startedMs, isAborted: false };
+    const account = this.#answer(question);
+    if (account !== undefined) this.#wait(question, account);
+  }
+
+  /** Answers a question; returns the account where it must wait for a reservation before. */
+  #answer({ res, query, key, startedMs }: Question): Account | undefined {
+    const { meter, metrics, served: current } = this.#parts;
+    const caller = meter.authenticate(key);
+    if (caller.kind === 'unknown') return this.#refuse(res, 'GET', 'unknown_key');
+    const { account } = caller;
+    if (!caller.activated) return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota } });
+    const target = readTarget(query);
+    if (typeof target === 'string') return this.#refuse(res, 'GET', target, inputOptions(target, query));
+    const served = current();
+    if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
+    const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
+    const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
+    this.#writer.begin(served.index, evidence.handle, evidence.domain);
+    const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
+    const draft = this.#writer.draft(served.index, evidence.handle, verdict);
+    metrics.lookup.observe((performance.now() - startedMs) / 1_000);
+    // Everything that can fail has been done: what is charged is answered in the same turn.
+    const outcome = meter.charge(account);
+    if (outcome === 'wait') return account;
+    if (typeof outcome === 'string') {
+      const hasQuota = outcome !== 'ledger_unavailable';
+      return this.#refuse(res, 'GET', outcome, hasQuota ? { fields: { ...meter.quotaLeft(account) } } : {});
+    }
+    this.#answered.value += 1;
+    res.writeHeader('content-type', served.headers);
+    res.end(this.#writer.finish(draft, outcome), this.#parts.isDraining());
+    this.#record({ account, method, target, evidence, verdict, served, startedMs });
+    return undefined;
+  }
+
+  /** Keeps a question until more is reserved, and asks it anew then: in the meantime all may have changed. */
+  #wait(question: Question, account: Account): void {
+    const { res } = question;
+    const { meter, metrics } = this.#parts;
+    const sinceMs = performance.now();
+    this.#inFlight += 1;
+    res.onAborted(() => {
+      question.isAborted = true;
+      metrics.count('aborted_total');
+    });
+    const end = (): void => {
+      this.#inFlight -= 1;
+      metrics.wait.observe((performance.now() - sinceMs) / 1_000);
+    };
+    const resume = (isReserved: boolean): void => {
+      let again: Account | undefined;
+      if (!question.isAborted) {
+        res.cork(() => {
+          try {
+            again = isReserved ? this.#answer(question) : this.#refuse(res, 'GET', 'ledger_unavailable');
+          } catch (error) {
+            this.#fail(res, 'GET', error);
+          }
+        });
+      }
+      if (again === undefined) end();
+      else meter.wait(again, sinceMs, resume);
+    };
+    meter.wait(account, sinceMs, resume);
+  }
+
+  #keyProblem(query: Query): ErrorCode | undefined {
+    const count = this.#headers.keyCount + query.apiKeyCount;
+    if (count === 0) return 'missing_key';
+    if (count > 1) return this.#headers.keyCount === 0 ? 'repeated_parameter' : 'conflicting_credentials';
+    if (this.#headers.keyCount === 0 && query.apiKey === undefined) return 'unknown_key';
+    const key = this.#headers.keyCount === 1 ? this.#headers.key : query.apiKey;
+    return key === '' ? 'missing_key' : undefined;
+  }
+
+  #record({ account, method, target, evidence, verdict, served, startedMs }: Answered): void {
+    this.#counterOf(verdict).value += 1;
+    this.#parts.decisions?.record({
+      account: account.name,
+      method,
+      url: target.url,
+      domain: evidence.domain,
+      found: evidence.answered,
+      verdict,
+      policy: served.policy,
+      data: served.tag,
+      latencyMs: performance.now() - startedMs,
+    });
+  }
+
+  #counterOf(verdict: Verdict): Counter {
+    let counter = this.#verdicts.get(verdict);
+    if (counter === undefined) {
+      const name = `verdicts_total{verdict="${verdict.verdict}",layer="${verdict.layer}"}`;
+      counter = this.#parts.metrics.counter(name);
+      this.#verdicts.set(verdict, counter);
+    }
+    return counter;
+  }
+
+  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): undefined {
+    this.#parts.metrics.count(`requests_total{status="${refusalStatus(code)}"}`);
+    if (options.close === true) this.#closing.mark(this.#peer, this.#parts.closedConnections());
+    const close = options.close === true || this.#parts.isDraining();
+    sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
+  }
+
+  #fail(res: HttpResponse, method: string, error: unknown): void {
+    const { log, metrics } = this.#parts;
+    const code = error instanceof PagegateError && refusalStatus(error.code) === 503 ? error.code : 'internal';
+    const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
+    if (code !== 'ledger_unavailable') metrics.count(counter);
+    log('error', 'request_failed', requestFailureFields(error));
+    this.#refuse(res, method, code);
+  }
+}
+
+/** The configuration was checked: each is a network. */
+const networksOf = (texts: readonly string[]): Network[] => texts.map((text) => parseNetwork(text)!);
+
+/** The target that the query names, or the code of what is wrong with it. */
+function readTarget(query: Query): Target | ErrorCode {
+  if (query.problem !== undefined) return query.problem;
+  const value = query.url ?? query.domain;
+  if (value === undefined) return 'missing_input';
+  const target = parseTarget(value);
+  if ('problem' in target) return problemCode(target.problem);
+  if (query.url !== undefined && query.domain !== undefined) {
+    const other = parseTarget(query.domain);
+    if ('problem' in other) return problemCode(other.problem);
+    if (other.key !== target.key) return 'conflicting_input';
+  }
+  return target;
+}
+
+function problemCode(problem: string): ErrorCode {
+  return problem === 'too_long' || problem === 'value_too_long' ? 'input_too_long' : 'bad_input';
+}
+
+function inputOptions(code: ErrorCode, { parameter }: Query): RefusalOptions {
+  const hint = HINTS[code];
+  const name =
+    parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;
+  return { ...(parameter === '' ? {} : { fields: { parameter: name } }), ...(hint === undefined ? {} : { hint }) };
+}

@@ -1,0 +1,175 @@
+/**
+ * The decision log: one JSON object a line for each verdict served. Off by default, because the lines tell what agents visit.
+ * Unless the operator asks for full URLs, it leaves out the query and keeps only plain words of path and host. It never delays an answer:
+ * lines wait in a bounded queue, and what does not fit is dropped and counted.
+ */
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import type { Policy } from '../../policy/policy.ts';
+import type { Verdict } from '../../policy/types.ts';
+import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
+
+/** After the disk failed, lines are dropped for this long before the next try. */
+const RETRY_MS = 5_000;
+/** One write takes at most this many lines. */
+const BATCH_LINES = 512;
+
+export interface DecisionLogOptions {
+  readonly dir: string;
+  /** Files are named after the worker: each has its own. */
+  readonly worker: number;
+  readonly fullUrl: boolean;
+  readonly maxSizeBytes: number;
+  readonly keepFiles: number;
+  readonly queueLines: number;
+  /** Told when writing fails. */
+  readonly onFailure?: (error: unknown) => void;
+}
+
+export interface Decision {
+  /** Its name. */
+  readonly account: string;
+  readonly method: string;
+  readonly url: CanonicalUrl;
+  readonly domain: string;
+  readonly found: boolean;
+  readonly verdict: Verdict;
+  /** The policy that gave the verdict; it also knows what a secret looks like. */
+  readonly policy: Policy;
+  /** `<index generation>.<policy revision>`. */
+  readonly data: string;
+  readonly latencyMs: number;
+}
+
+export class DecisionLog {
+  readonly #options: DecisionLogOptions;
+  #queue: string[] = [];
+  #file: FileHandle | undefined;
+  #sizeBytes = 0;
+  #writing: Promise<void> | undefined;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  /** Lines written, and lines dropped because the queue was full or the disk failed. */
+  readonly counts = { written: 0, dropped: 0 };
+
+  constructor(options: DecisionLogOptions) {
+    this.#options = options;
+  }
+
+  /** Queues one line; never waits and never throws. */
+  record(decision: Decision): void {
+    if (this.#queue.length >= this.#options.queueLines) {
+      this.counts.dropped += 1;
+      return;
+    }
+    this.#queue.push(decisionLine(decision, this.#options.fullUrl));
+    this.#writing ??= this.#drain();
+  }
+
+  /** Resolves when the queue is on its way to the disk. */
+  async flush(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.flush();
+    await this.#file?.close();
+    this.#file = undefined;
+  }
+
+  async #drain(): Promise<void> {
+    // Lines of one turn belong into one write.
+    await nextTurn();
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.splice(0, BATCH_LINES);
+      if (performance.now() - this.#failedAt < RETRY_MS) {
+        this.counts.dropped += batch.length;
+        continue;
+      }
+      try {
+        await this.#write(batch);
+      } catch (error) {
+        this.#failedAt = performance.now();
+        this.counts.dropped += batch.length;
+        await this.#file?.close().catch(() => {});
+        this.#file = undefined;
+        this.#options.onFailure?.(error);
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(batch: readonly string[]): Promise<void> {
+    const bytes = Buffer.from(batch.join(''));
+    if (this.#file !== undefined && this.#sizeBytes + bytes.length > this.#options.maxSizeBytes) await this.#rotate();
+    this.#file ??= await this.#open();
+    await this.#file.writeFile(bytes);
+    this.#sizeBytes += bytes.length;
+    this.counts.written += batch.length;
+  }
+
+  get #path(): string {
+    return join(this.#options.dir, `decisions-${this.#options.worker}.ndjson`);
+  }
+
+  async #open(): Promise<FileHandle> {
+    makeFolder(this.#options.dir, 0o750);
+    const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
+    const file = await open(this.#path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
+    await file.chmod(0o600);
+    this.#sizeBytes = (await file.stat()).size;
+    return file;
+  }
+
+  async #rotate(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+    const stamp = new Date().toISOString().replaceAll(/[-:.]/g, '');
+    const prefix = `decisions-${this.#options.worker}.`;
+    await rename(this.#path, join(this.#options.dir, `${prefix}${stamp}-${randomUUID().slice(0, 8)}.ndjson`));
+    const rotated = (await readdir(this.#options.dir)).filter(
+      (name) => name.startsWith(prefix) && name !== `${prefix}ndjson`,
+    );
+    const surplus = rotated.sort().slice(0, Math.max(0, rotated.length - this.#options.keepFiles));
+    for (const name of surplus) await rm(join(this.#options.dir, name), { force: true });
+  }
+}
+
+/** One line of the log, with its line end. */
+export function decisionLine(decision: Decision, fullUrl: boolean): string {
+  const { url, verdict, policy, domain, found } = decision;
+  return `${JSON.stringify({
+    time: new Date().toISOString(),
+    id: randomUUID(),
+    account: decision.account,
+    method: methodToLog(decision.method, policy),
+    ...(fullUrl
+      ? { url: url.href, scheme: url.scheme, host: url.host, path: url.path, domain }
+      : maskedPlace(decision)),
+    found,
+    verdict: verdict.verdict,
+    matched: { layer: verdict.layer, id: verdict.id, note: verdict.note },
+    data: decision.data,
+    latency_ms: Math.round(decision.latencyMs * 1_000) / 1_000,
+  })}\n`;
+}
+
+/** Ids of the shipped rules that find a credential anywhere in the URL, and data in the labels of the host. */
+const SECRET_RULE = 'secret_in_url';
+const CARRIER_RULE = 'dns_tunnel';
+
+/** Where a request goes, without what may be a secret on the way. */
+function maskedPlace({ url, domain, found, verdict }: Decision): Record<string, string> {
+  const carriesData = verdict.id === CARRIER_RULE;
+  const known = found ? domain : '';
+  return {
+    scheme: maskScheme(url.scheme),
+    host: maskHost(url.host, known, carriesData),
+    path: verdict.id === SECRET_RULE ? maskWholePath(url.path) : maskPath(url.path),
+    domain: maskHost(domain, known, carriesData),
+  };
+}

@@ -1,0 +1,73 @@
+/** The pages about the guard and its points, against the code and the tests. */
+import { describe, expect, test } from 'vitest';
+import { GUARD_IDS } from '../../src/guard/refusal.ts';
+import { CELLS, type Cells, type Column } from '../integrations/cells.ts';
+import { textOf } from '../tidy/tree.ts';
+
+/** The rows of a table between its markers, heading included; links are their texts. */
+function tableIn(page: string, name: string): string[][] {
+  const text = textOf(page).split(`<!-- table ${name} -->`)[1]?.split('<!-- end -->')[0] ?? '';
+  const rows = text.split('\n').filter((line) => line.startsWith('| '));
+  return rows.map((line) =>
+    line
+      .slice(2, -2)
+      .split(' | ')
+      .map((cell) => cell.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').replaceAll('`', '')),
+  );
+}
+
+describe('what each point sees', () => {
+  const [heading = [], ...rows] = tableIn('docs/integrations.md', 'points');
+  const columns = heading.slice(1) as Column[];
+
+  test('is said for every point and every way', () => {
+    expect(columns).toHaveLength(11);
+    expect(rows.length).toBeGreaterThan(4);
+    const words = new Set(rows.flatMap((row) => row.slice(1)));
+    expect([...words].filter((word) => !['judged', 'not seen', 'never made'].includes(word))).toEqual([]);
+    expect(rows.filter((row) => row.length !== heading.length)).toEqual([]);
+  });
+
+  test('is shown by a test wherever it is judged, and by none elsewhere', () => {
+    const judged = (row: string[]) => columns.filter((_column, at) => row[at + 1] === 'judged');
+    const said = Object.fromEntries(rows.map((row) => [row[0], judged(row).sort()]));
+    const shown = Object.fromEntries(Object.entries(CELLS).map(([point, cells]) => [point, Object.keys(cells).sort()]));
+    expect(shown).toEqual(said);
+  });
+
+  test.each(Object.entries(CELLS))('%s: its tests are there', (_point, cells: Cells) => {
+    for (const [file, title] of Object.values(cells)) expect(textOf(file), `${file}: ${title}`).toContain(title);
+  });
+});
+
+describe('docs/guard.md', () => {
+  test('has every refusal of the guard’s own, with its note', () => {
+    expect(Object.fromEntries(tableIn('docs/guard.md', 'guard-ids').slice(1))).toEqual(GUARD_IDS);
+  });
+
+  test('has a row for every option', () => {
+    const section = textOf('docs/guard.md').split('## `new Guard(options)`')[1]?.split('| method |')[0] ?? '';
+    const named = [...section.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names = '']) =>
+      [...names.matchAll(/\w+/g)].map(([name]) => name),
+    );
+    const declared = textOf('src/guard/guard.ts').split('export interface GuardOptions {')[1]?.split('\n}')[0] ?? '';
+    const options = [...declared.matchAll(/readonly (\w+)\??:/g)].map(([, name]) => name);
+    expect(named.sort()).toEqual(options.sort());
+  });
+});
+
+describe.each(['hook', 'mcp', 'playwright'])('the page of %s', (point) => {
+  test('says how to set it up, what it sees, and what it cannot see', () => {
+    const headings = [...textOf(`tools/integrations/${point}/README.md`).matchAll(/^## (.*)$/gm)].map(
+      ([, text]) => text,
+    );
+    expect(headings).toEqual(expect.arrayContaining(['Set up', 'What it sees', 'What it cannot see']));
+  });
+});
+
+describe('the hook’s page', () => {
+  test('shows the configuration that ships', () => {
+    const shown = /```json\n([^`]*)```/.exec(textOf('tools/integrations/hook/README.md'))?.[1] ?? '';
+    expect(JSON.parse(shown)).toEqual(JSON.parse(textOf('tools/integrations/hook/settings.json')));
+  });
+});

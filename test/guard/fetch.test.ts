@@ -1,0 +1,289 @@
+/** Guarded requests: every hop is judged, what is judged is what is sent, and whatever is composed lies outside. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  Agent,
+  interceptors,
+  RetryAgent,
+  Request as UndiciRequest,
+  type fetch as undiciFetch,
+  WebSocket,
+} from 'undici';
+import { describe, expect, test } from 'vitest';
+import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
+import { RefusedError } from '../../src/guard/refusal.ts';
+import {
+  allowBut,
+  closeLater,
+  createGuard,
+  createJudge,
+  createSite,
+  type Judging,
+  names,
+  type Site,
+} from './support.ts';
+
+const HOSTS = ['a.example', 'b.example'];
+
+/** A site that both names lead to, and a guard that knows so. */
+async function createScene(judging: Judging = allowBut('/login')) {
+  const site = await createSite((request, response) => {
+    const { pathname, searchParams } = new URL(request.url!, 'http://x');
+    const status = Number(pathname.slice(1));
+    if (status >= 300 && status < 400) response.writeHead(status, { location: searchParams.get('to')! }).end();
+    else response.end(`body of ${request.method} ${pathname}`);
+  });
+  const judge = await createJudge(judging);
+  const lookup = names(Object.fromEntries(HOSTS.map((host) => [host, ['127.0.0.1']])));
+  const exceptions = Object.fromEntries(HOSTS.map((host) => [host, '127.0.0.1']));
+  const { guard, seen } = createGuard(judge.url, { exceptions });
+  const agent = new GuardedAgent(guard, { connect: { lookup } });
+  closeLater(() => agent.destroy());
+  const at = (host: string, path: string) => `http://${host}:${site.port}${path}`;
+  return { site, judge, guard, seen, agent, guardedFetch: createGuardedFetch(guard, agent), at };
+}
+
+const paths = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
+
+describe('guardedFetch', () => {
+  test('fetches what is allowed, and asks about exactly that', async () => {
+    const { guardedFetch, judge, site, at } = await createScene();
+    const response = await guardedFetch(at('a.example', '/x/../news?q=%41#top'));
+    expect([response.status, await response.text()]).toEqual([200, 'body of GET /news']);
+    expect(judge.asked).toEqual([`GET ${at('a.example', '/news?q=%41')}`]);
+    expect(site.reached).toEqual(['GET a.example /news?q=%41']);
+  });
+
+  test('rejects with the refusal itself, and nothing is sent', async () => {
+    const { guardedFetch, site, seen, at } = await createScene();
+    const refused = await guardedFetch(at('a.example', '/login')).catch((error) => error);
+    expect(refused).toBeInstanceOf(RefusedError);
+    expect(refused).toMatchObject({ verdict: 'deny', layer: 'rules', id: 'deny_id', note: 'Note of deny.' });
+    expect(site.reached).toEqual([]);
+    expect(seen).toMatchObject([{ verdict: 'deny', method: 'GET' }]);
+  });
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])('judges the method %s', async (method) => {
+    const { guardedFetch, judge, site, at } = await createScene((_url, judged) =>
+      judged === 'PUT' ? 'deny' : 'allow',
+    );
+    const body = method === 'HEAD' || method === 'DELETE' ? null : 'x';
+    const passed = await guardedFetch(at('a.example', '/'), { method, body }).then(
+      () => true,
+      () => false,
+    );
+    expect(passed).toBe(method !== 'PUT');
+    expect(judge.asked).toEqual([`${method} ${at('a.example', '/')}`]);
+    expect(site.reached).toEqual(method === 'PUT' ? [] : [`${method} a.example /`]);
+  });
+
+  test('takes a Request of the platform’s fetch, and one of undici’s', async () => {
+    const { guardedFetch, site, at } = await createScene();
+    const init = { method: 'POST', body: 'text', headers: { 'x-a': 'b' } };
+    const answers = [
+      await guardedFetch(new Request(at('a.example', '/one'), init)),
+      await guardedFetch(new UndiciRequest(at('a.example', '/two'), init) as unknown as Request),
+      await guardedFetch(new URL(at('a.example', '/three'))),
+    ];
+    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual(
+      ['POST /one', 'POST /two', 'GET /three'].map((what) => `body of ${what}`),
+    );
+    expect(site.headers.map((headers) => headers['x-a'])).toEqual(['b', 'b', undefined]);
+    await expect(guardedFetch(new Request(at('a.example', '/login')))).rejects.toBeInstanceOf(RefusedError);
+  });
+
+  test('takes no other dispatcher', async () => {
+    const { guardedFetch, site, at } = await createScene();
+    const init = { dispatcher: new Agent() } as unknown as RequestInit;
+    await expect(guardedFetch(at('a.example', '/'), init)).rejects.toThrow(TypeError);
+    expect(site.reached).toEqual([]);
+  });
+
+  test('passes other failures on as they are', async () => {
+    const { guardedFetch, at } = await createScene();
+    await expect(guardedFetch('no URL')).rejects.toThrow(TypeError);
+    const aborted = guardedFetch(at('a.example', '/'), { signal: AbortSignal.abort() });
+    await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(guardedFetch('http://nowhere.example/')).rejects.toMatchObject({ message: 'fetch failed' });
+  });
+
+  test.each(['ftp://a.example/', 'file:///etc/passwd', 'gopher://a.example/'])('fetches no %s', async (url) => {
+    const { guardedFetch } = await createScene(() => 'allow');
+    await expect(guardedFetch(url)).rejects.toThrow();
+  });
+});
+
+describe('a redirect', () => {
+  const STATUSES = [301, 302, 303, 307, 308];
+
+  test.each(STATUSES)('%i to an allowed page is followed', async (status) => {
+    const { guardedFetch, site, at } = await createScene();
+    const response = await guardedFetch(at('a.example', `/${status}?to=/news`));
+    expect(await response.text()).toBe('body of GET /news');
+    expect(paths(site)).toEqual([`/${status}?to=/news`, '/news']);
+  });
+
+  test.each(STATUSES)('%i to a refused page is not', async (status) => {
+    const { guardedFetch, site, at } = await createScene();
+    const refused = await guardedFetch(at('a.example', `/${status}?to=/login`)).catch((error) => error);
+    expect(refused).toBeInstanceOf(RefusedError);
+    expect(paths(site)).toEqual([`/${status}?to=/login`]);
+  });
+
+  test.each(STATUSES)('%i to another site, and from there to a refused page, is not', async (status) => {
+    const { guardedFetch, site, at } = await createScene();
+    const last = encodeURIComponent(at('a.example', '/login'));
+    const first = encodeURIComponent(at('b.example', `/${status}?to=${last}`));
+    await expect(guardedFetch(at('a.example', `/${status}?to=${first}`))).rejects.toBeInstanceOf(RefusedError);
+    expect(site.reached).toHaveLength(2);
+    expect(site.reached[1]).toMatch(/^GET b\.example /);
+  });
+
+  test.each(STATUSES)('%i of a POST is judged with the method it will have', async (status) => {
+    const kept = status >= 307;
+    const { guardedFetch, judge, at } = await createScene((url, method) =>
+      new URL(url).pathname === '/next' && method === 'POST' ? 'deny' : 'allow',
+    );
+    const fetched = guardedFetch(at('a.example', `/${status}?to=/next`), { method: 'POST', body: 'x' });
+    if (kept) await expect(fetched).rejects.toBeInstanceOf(RefusedError);
+    else expect((await fetched).status).toBe(200);
+    expect(judge.asked[1]).toBe(`${kept ? 'POST' : 'GET'} ${at('a.example', '/next')}`);
+  });
+});
+
+describe('interceptors', () => {
+  type Compose = (
+    agent: GuardedAgent,
+  ) => Parameters<typeof undiciFetch>[1] extends infer I
+    ? NonNullable<NonNullable<I> extends { dispatcher?: infer D } ? D : never>
+    : never;
+  const redirect = () => interceptors.redirect({ maxRedirections: 5 });
+  const retry = () => interceptors.retry({ maxRetries: 1, minTimeout: 1 });
+  const ORDERS: readonly (readonly [string, Compose])[] = [
+    ['redirect', (agent) => agent.compose(redirect())],
+    ['redirect, then retry', (agent) => agent.compose(redirect(), retry())],
+    ['retry, then redirect', (agent) => agent.compose(retry(), redirect())],
+    ['composed twice', (agent) => agent.compose(retry()).compose(redirect())],
+    ['cache and redirect', (agent) => agent.compose(interceptors.cache(), redirect())],
+    ['redirect and cache', (agent) => agent.compose(redirect(), interceptors.cache())],
+    ['a RetryAgent', (agent) => new RetryAgent(agent, { maxRetries: 1, minTimeout: 1 }).compose(redirect())],
+  ];
+
+  test.each(ORDERS)('composed as %s judge every hop', async (_name, compose) => {
+    const { agent, site, at } = await createScene();
+    const composed = compose(agent);
+    const ask = (path: string) => composed.request({ origin: at('a.example', ''), path, method: 'GET' });
+    expect(await (await ask('/302?to=/news')).body.text()).toBe('body of GET /news');
+    await expect(ask('/302?to=/login')).rejects.toBeInstanceOf(RefusedError);
+    expect(paths(site)).not.toContain('/login');
+  });
+
+  test('of names only change what is refused: an address in the place of the host is judged as one', async () => {
+    const { agent, site, judge, at } = await createScene((url) => (url.includes('127.0.0.1') ? 'deny' : 'allow'));
+    const lookup = (_origin: unknown, _options: unknown, found: (error: null, list: object[]) => void) =>
+      found(null, [{ address: '127.0.0.1', family: 4, ttl: 1_000 }]);
+    const composed = agent.compose(interceptors.dns({ lookup } as Parameters<typeof interceptors.dns>[0]));
+    await expect(composed.request({ origin: at('a.example', ''), path: '/', method: 'GET' })).rejects.toBeInstanceOf(
+      RefusedError,
+    );
+    expect(site.reached).toEqual([]);
+    expect(judge.asked).toEqual([]);
+  });
+});
+
+describe('what is judged is what is sent', () => {
+  const send = async (options: object, judging?: Judging) => {
+    const scene = await createScene(judging);
+    const request = scene.agent.request({
+      origin: scene.at('a.example', ''),
+      path: '/',
+      method: 'GET',
+      ...options,
+    } as Parameters<GuardedAgent['request']>[0]);
+    const status = await request.then(
+      (response) => response.statusCode,
+      (error) => (error instanceof RefusedError ? error.id : error),
+    );
+    return { ...scene, status };
+  };
+
+  test('a query of its own is judged with the path', async () => {
+    const { judge, site, status, at } = await send({ path: '/a?b=1', query: { action: 'edit', tag: ['x', 'y z'] } });
+    expect(status).toBe(200);
+    expect(judge.asked).toEqual([`GET ${at('a.example', '/a?b=1&action=edit&tag=x&tag=y+z')}`]);
+    expect(paths(site)).toEqual(['/a?b=1&action=edit&tag=x&tag=y+z']);
+  });
+
+  test('a path is sent as the URL standard reads it', async () => {
+    const { judge, site, at } = await send({ path: '/docs/../%6cogin/./x\\y' }, () => 'allow');
+    expect(judge.asked).toEqual([`GET ${at('a.example', '/%6cogin/x/y')}`]);
+    expect(paths(site)).toEqual(['/%6cogin/x/y']);
+  });
+
+  test.each([
+    ['a path that is a URL of another host', { path: 'http://b.example/' }],
+    ['a number sign in the path', { path: '/news#/../login' }],
+    ['no path', { path: '' }],
+    ['another scheme', { origin: 'ftp://a.example' }],
+    ['an origin that is none', { origin: 'a.example' }],
+  ])('%s is refused', async (_name, options) => {
+    const { status, site, judge } = await send(options);
+    expect(status).toBe('request_target');
+    expect([...site.reached, ...judge.asked]).toEqual([]);
+  });
+
+  test.each([
+    ['an object', { Host: 'b.example' }],
+    ['a list', ['HOST', 'b.example']],
+    ['an iterable', new Map([['host', 'b.example']])],
+    ['a Headers', new Headers({ host: 'b.example' })],
+    ['a list of values', { host: ['a.example', 'b.example'] }],
+  ])('a Host header for another host is refused, given as %s', async (_name, headers) => {
+    const { status, site, judge } = await send({ headers });
+    expect(status).toBe('host_header');
+    expect([...site.reached, ...judge.asked]).toEqual([]);
+  });
+
+  test('the right Host header, and other headers in every form, arrive', async () => {
+    for (const headers of [{ 'x-a': '1' }, ['x-a', '1'], new Map([['x-a', '1']]), new Headers({ 'x-a': '1' })]) {
+      const { status, site } = await send({ headers });
+      expect([status, site.headers[0]?.['x-a']]).toEqual([200, '1']);
+    }
+    const scene = await createScene();
+    const headers = { host: `a.example:${scene.site.port}` };
+    const options = { origin: scene.at('a.example', ''), path: '/', method: 'GET', headers } as const;
+    expect((await scene.agent.request(options)).statusCode).toBe(200);
+  });
+
+  test.each(['X-HTTP-Method-Override', 'x-method-override', 'X-HTTP-Method'])(
+    'a method that %s asks for is judged as well',
+    async (name) => {
+      const judging: Judging = (_url, method) => (method === 'DELETE' ? 'deny' : 'allow');
+      const { status, site, judge } = await send({ headers: { [name]: 'delete' } }, judging);
+      expect(status).toBe('deny_id');
+      expect(judge.asked.map((line) => line.split(' ')[0])).toEqual(['GET', 'DELETE']);
+      expect(site.reached).toEqual([]);
+    },
+  );
+
+  test('a WebSocket is judged as the read that opens it', async () => {
+    const server = createServer();
+    const opened: string[] = [];
+    server.on('upgrade', (request, socket) => {
+      opened.push(request.url!);
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closeLater(() => void server.close());
+    const { agent, judge } = await createScene();
+    const { port } = server.address() as AddressInfo;
+    for (const path of ['/chat', '/login']) {
+      const socket = new WebSocket(`ws://a.example:${port}${path}`, { dispatcher: agent });
+      await new Promise((resolve) => socket.addEventListener('close', resolve));
+    }
+    expect(opened).toEqual(['/chat']);
+    expect(judge.asked).toEqual([`GET http://a.example:${port}/chat`, `GET http://a.example:${port}/login`]);
+  });
+});

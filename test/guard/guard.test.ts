@@ -1,0 +1,433 @@
+/** What a guard asks, what it makes of the answers, what it keeps, and that it refuses whatever else happens. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Guard, readKeyFile } from '../../src/guard/guard.ts';
+import { RefusedError } from '../../src/guard/refusal.ts';
+import { startTestServer } from '../support/server.ts';
+import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
+
+const URL_ASKED = 'https://shop.example.com/prices?a=1&b=2#x';
+
+/** Waits for what a rejection is. */
+const refusalOf = (promise: Promise<unknown>): Promise<RefusedError> =>
+  promise.then(
+    () => expect.fail('it was not refused'),
+    (error) => {
+      expect(error).toBeInstanceOf(RefusedError);
+      return error as RefusedError;
+    },
+  );
+
+describe('a question', () => {
+  test('holds the whole URL and the method, with the key in the header alone', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url);
+    expect(await guard.check(URL_ASKED, { method: 'post' })).toMatchObject({ method: 'POST', url: URL_ASKED });
+    expect(judge.asked).toEqual([`POST ${URL_ASKED}`]);
+    expect(judge.headers[0]?.['x-api-key']).toBe(KEY);
+    expect(judge.reached.join()).not.toContain(KEY);
+  });
+
+  test('is asked at a base that ends in /api as well', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(`${judge.url}/api`);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow' });
+    expect(judge.reached[0]).toMatch(/^GET 127\.0\.0\.1 \/api\/check\?/);
+  });
+
+  test('of several at once about the same is asked once', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard, seen } = createGuard(judge.url);
+    await Promise.all(Array.from({ length: 20 }, () => guard.check(URL_ASKED)));
+    expect(judge.asked).toHaveLength(1);
+    expect(seen).toHaveLength(20);
+  });
+});
+
+describe('the verdict', () => {
+  test.each(['allow', 'deny', 'flag'])('%s is passed on with layer, id and note', async (verdict) => {
+    const judge = await createJudge(() => verdict);
+    const { guard, seen } = createGuard(judge.url);
+    const decision = await guard.check(URL_ASKED);
+    expect(decision).toMatchObject({
+      verdict,
+      layer: 'rules',
+      id: `${verdict}_id`,
+      note: `Note of ${verdict}.`,
+      domain: 'shop.example.com',
+      found: true,
+      data: '1.abc',
+      source: 'lookup',
+      approved: false,
+    });
+    expect(seen).toEqual([decision]);
+  });
+
+  test('allow lets a request through', async () => {
+    const judge = await createJudge(() => 'allow');
+    expect(await createGuard(judge.url).guard.enforce(URL_ASKED)).toMatchObject({ verdict: 'allow' });
+  });
+
+  test('deny is an error that a model can read, without path and query', async () => {
+    const judge = await createJudge(() => 'deny');
+    const error = await refusalOf(createGuard(judge.url).guard.enforce(URL_ASKED, { method: 'PUT' }));
+    expect(error).toMatchObject({ verdict: 'deny', layer: 'rules', id: 'deny_id', note: 'Note of deny.' });
+    expect(error.message).toBe('pagegate refused PUT https://shop.example.com: deny (rules/deny_id). Note of deny.');
+  });
+
+  test('flag is refused where there is nobody to ask, and says that a person has to approve it', async () => {
+    const judge = await createJudge(() => 'flag');
+    const error = await refusalOf(createGuard(judge.url).guard.enforce(URL_ASKED));
+    expect(error.message).toMatch(/flag \(rules\/flag_id\)\. Note of flag\. A person has to approve it first\.$/);
+  });
+
+  test.each([
+    [true, true],
+    [false, false],
+    ['yes', false],
+    [undefined, false],
+  ])('flag with a person who says %s: allowed %s', async (word, allowed) => {
+    const judge = await createJudge(() => 'flag');
+    const { guard, seen } = createGuard(judge.url, { approve: async () => word as boolean });
+    const passed = await guard.enforce(URL_ASKED).then(
+      () => true,
+      () => false,
+    );
+    expect(passed).toBe(allowed);
+    expect(seen).toMatchObject([{ verdict: 'flag', approved: allowed }]);
+  });
+
+  test('nobody is asked about a deny, and a person who fails approves nothing', async () => {
+    const judge = await createJudge((url) => (url.includes('deny') ? 'deny' : 'flag'));
+    const { guard } = createGuard(judge.url, {
+      approve: async () => {
+        throw new Error('gone');
+      },
+    });
+    expect((await refusalOf(guard.enforce('https://a.example/deny'))).verdict).toBe('deny');
+    await expect(guard.enforce('https://a.example/flag')).rejects.toThrow('gone');
+  });
+
+  test('a hook that throws lets nothing through', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url, {
+      onDecision: () => {
+        throw new Error('metrics are away');
+      },
+    });
+    await expect(guard.enforce(URL_ASKED)).rejects.toThrow('metrics are away');
+  });
+});
+
+const error = (response: ServerResponse, status: number, code: string, headers = {}): undefined => {
+  response.writeHead(status, headers).end(JSON.stringify({ error: code, message: `Message of ${code}.` }));
+};
+const raw = (response: ServerResponse, body: string, headers = {}): undefined => {
+  response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body);
+};
+const allowing = (fields: object) => JSON.stringify({ ...answerOf(URL_ASKED, 'allow'), ...fields });
+
+const FAILURES: readonly (readonly [string, string, (response: ServerResponse) => undefined])[] = [
+  ['400', 'status_400', (response) => error(response, 400, 'bad_input')],
+  ['401', 'status_401', (response) => error(response, 401, 'unknown_key')],
+  ['403, not activated', 'status_403', (response) => error(response, 403, 'not_activated')],
+  ['403, quota exhausted', 'status_403', (response) => error(response, 403, 'quota_exhausted')],
+  ['429', 'status_429', (response) => error(response, 429, 'rate_limited', { 'retry-after': '30' })],
+  ['503', 'status_503', (response) => error(response, 503, 'no_index', { 'retry-after': '30' })],
+  ['500 without JSON', 'status_500', (response) => void response.writeHead(500).end('<html>')],
+  ['204', 'status_204', (response) => void response.writeHead(204).end()],
+  ['206 that allows', 'status_206', (response) => void response.writeHead(206).end(allowing({}))],
+  ['no JSON', 'bad_answer', (response) => raw(response, 'allow')],
+  ['an array', 'bad_answer', (response) => raw(response, '["allow"]')],
+  ['null', 'bad_answer', (response) => raw(response, 'null')],
+  ['another verdict', 'bad_answer', (response) => raw(response, allowing({ verdict: 'ALLOW' }))],
+  ['no verdict', 'bad_answer', (response) => raw(response, allowing({ verdict: undefined }))],
+  ['a verdict in a list', 'bad_answer', (response) => raw(response, allowing({ verdict: ['allow'] }))],
+  ['no matched', 'bad_answer', (response) => raw(response, allowing({ matched: null }))],
+  ['no domain', 'bad_answer', (response) => raw(response, allowing({ domain: undefined }))],
+  ['another domain', 'wrong_domain', (response) => raw(response, allowing({ domain: 'example.org' }))],
+  [
+    'a domain that only ends alike',
+    'wrong_domain',
+    (response) => raw(response, allowing({ domain: 'op.example.com' })),
+  ],
+  ['an empty domain', 'wrong_domain', (response) => raw(response, allowing({ domain: '' }))],
+  ['a body of two megabytes', 'bad_answer', (response) => raw(response, allowing({ note: 'x'.repeat(2_000_000) }))],
+  [
+    'a body cut off',
+    'bad_answer',
+    (response) => {
+      response.writeHead(200, { 'content-length': '100000' }).write(allowing({}));
+      setTimeout(() => response.destroy(), 20);
+    },
+  ],
+  ['a connection closed without an answer', 'unreachable', (response) => void response.destroy()],
+  ['no answer in time', 'timeout', () => undefined],
+  [
+    'an answer that never ends',
+    'timeout',
+    (response) => {
+      response.writeHead(200).write('{');
+    },
+  ],
+];
+
+describe('without a verdict', () => {
+  test.each(FAILURES)('%s: refused', async (_name, id, answer) => {
+    const judge = await createJudge((_url, _method, response) => answer(response));
+    const { guard } = createGuard(judge.url, { timeoutMs: id === 'timeout' ? 300 : 20_000 });
+    const refused = await refusalOf(guard.enforce(URL_ASKED));
+    expect(refused).toMatchObject({ verdict: 'error', layer: 'guard', id });
+    expect(refused.note.length).toBeGreaterThan(20);
+    expect(refused.decision).toMatchObject({ source: 'guard', data: '' });
+  });
+
+  test.each([
+    ['nobody listens', 'http://127.0.0.1:1', 'unreachable'],
+    ['the name does not exist', 'https://pagegate.invalid', 'unreachable'],
+  ])('%s: refused', async (_name, server, id) => {
+    const refused = await refusalOf(createGuard(server, { timeoutMs: 300 }).guard.enforce(URL_ASKED));
+    expect(refused).toMatchObject({ verdict: 'error', layer: 'guard', id });
+  });
+
+  test('what pagegate says about a status is passed on in one line', async () => {
+    const judge = await createJudge((_url, _method, response) => {
+      response.writeHead(403).end(JSON.stringify({ error: 'quota_exhausted', message: 'Used\nup.' }));
+      return undefined;
+    });
+    const { note } = await createGuard(judge.url).guard.check(URL_ASKED);
+    expect(note).toBe(
+      'pagegate answered with status 403, quota_exhausted: Used up. Nothing is fetched without a verdict.',
+    );
+  });
+
+  test('a redirect is not followed, so the key stays where it belongs', async () => {
+    const other = await createSite((_request, response) => void response.end(allowing({})));
+    const judge = await createJudge((_url, _method, response) => {
+      response.writeHead(307, { location: `http://127.0.0.1:${other.port}/api/check` }).end();
+      return undefined;
+    });
+    const refused = await refusalOf(createGuard(judge.url).guard.enforce(URL_ASKED));
+    expect(refused.id).toBe('status_307');
+    expect(other.reached).toEqual([]);
+  });
+
+  test('what cannot be asked about is refused without a question', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url);
+    expect(await guard.check(`https://a.example/${'x'.repeat(8_192)}`)).toMatchObject({ id: 'bad_request' });
+    expect(await guard.check('https://a.example/', { method: 'GE T' })).toMatchObject({ id: 'bad_request' });
+    expect(await guard.check('https://a.example/', { method: '' })).toMatchObject({ id: 'bad_request' });
+    expect(judge.asked).toEqual([]);
+  });
+
+  test('a closed guard refuses, also what it has kept', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url);
+    await guard.enforce(URL_ASKED);
+    guard.close();
+    expect((await refusalOf(guard.enforce(URL_ASKED))).id).toBe('closed');
+  });
+
+  test('beyond 1,024 questions that wait, further ones are refused at once', async () => {
+    const judge = await createJudge(() => undefined);
+    const { guard } = createGuard(judge.url, { timeoutMs: 2_000 });
+    const waiting = Array.from({ length: 1_030 }, (_, i) => guard.check(`https://a.example/${i}`));
+    const ids = (await Promise.all(waiting)).map(({ id }) => id);
+    expect(ids.filter((id) => id === 'busy')).toHaveLength(6);
+    expect(ids.filter((id) => id === 'timeout')).toHaveLength(1_024);
+  });
+});
+
+describe('retries', () => {
+  test.each([
+    [429, '0'],
+    [503, ''],
+  ])('%s is asked again within the time limit', async (status, retryAfter) => {
+    let left = 2;
+    const judge = await createJudge((_url, _method, response) => {
+      if (left-- <= 0) return 'allow';
+      return error(response, status, 'later', { 'retry-after': retryAfter });
+    });
+    expect(await createGuard(judge.url).guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow' });
+    expect(judge.asked).toHaveLength(3);
+  });
+
+  test('never earlier than the server says', async () => {
+    const judge = await createJudge((_url, _method, response) =>
+      error(response, 503, 'later', { 'retry-after': '90' }),
+    );
+    expect(await createGuard(judge.url).guard.check(URL_ASKED)).toMatchObject({ id: 'status_503' });
+    expect(judge.asked).toHaveLength(1);
+  });
+
+  test.each([
+    ['a status that is no 429 or 503', (response: ServerResponse) => error(response, 500, 'internal')],
+    ['a closed connection', (response: ServerResponse) => void response.destroy()],
+  ])('none after %s: it may have been charged', async (_name, answer) => {
+    const judge = await createJudge((_url, _method, response) => answer(response) as undefined);
+    await createGuard(judge.url).guard.check(URL_ASKED);
+    expect(judge.asked).toHaveLength(1);
+  });
+
+  test('a server that comes up within the time limit is found', async () => {
+    const probe = await createSite(() => {});
+    const { port } = probe;
+    const { guard } = createGuard(`http://127.0.0.1:${port + 1}`, { timeoutMs: 10_000 });
+    const asked = guard.check(URL_ASKED);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    await createSite((_request, response) => raw(response, allowing({})), '127.0.0.1', port + 1);
+    expect(await asked).toMatchObject({ verdict: 'allow' });
+  });
+});
+
+describe('the cache', () => {
+  test('belongs to URL and method', async () => {
+    const judge = await createJudge((_url, method) => (method === 'GET' ? 'allow' : 'deny'));
+    const { guard } = createGuard(judge.url);
+    for (const method of ['GET', 'POST', 'get', 'post']) await guard.check(URL_ASKED, { method });
+    await guard.check(`${URL_ASKED}2`);
+    expect(judge.asked).toHaveLength(3);
+    expect(await guard.check(URL_ASKED, { method: 'POST' })).toMatchObject({ verdict: 'deny', source: 'cache' });
+  });
+
+  test('is dropped when the data changes, whatever it held', async () => {
+    let [data, verdict] = ['1.abc', 'allow'];
+    const judge = await createJudge(
+      () => verdict,
+      () => data,
+    );
+    const { guard } = createGuard(judge.url);
+    await guard.check('https://a.example/');
+    await guard.check('https://b.example/');
+    [data, verdict] = ['1.def', 'deny'];
+    expect(await guard.check('https://a.example/')).toMatchObject({ verdict: 'allow', source: 'cache' });
+    await guard.check('https://c.example/');
+    expect(await guard.check('https://a.example/')).toMatchObject({ verdict: 'deny', source: 'lookup' });
+    expect(judge.asked).toHaveLength(4);
+  });
+
+  test('ends after its time', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url, { cacheSeconds: 0.05 });
+    await guard.check(URL_ASKED);
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    await guard.check(URL_ASKED);
+    expect(judge.asked).toHaveLength(2);
+  });
+
+  test('is bounded: the oldest goes, and long URLs are not kept', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url, { cacheEntries: 2 });
+    for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await guard.check(`https://${name}.example/`);
+    expect(judge.asked).toEqual(['a', 'b', 'c', 'a'].map((name) => `GET https://${name}.example/`));
+    const long = `https://a.example/${'x'.repeat(3_000)}`;
+    await guard.check(long);
+    await guard.check(long);
+    expect(judge.asked).toHaveLength(6);
+  });
+
+  test('can be off', async () => {
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url, { cacheSeconds: 0 });
+    await guard.check(URL_ASKED);
+    await guard.check(URL_ASKED);
+    expect(judge.asked).toHaveLength(2);
+  });
+
+  test.each([429, 503])('on %s answers with what it holds and refuses the rest', async (status) => {
+    let broken = false;
+    const judge = await createJudge((_url, _method, response) =>
+      broken ? error(response, status, 'later', { 'retry-after': '30' }) : 'allow',
+    );
+    const { guard } = createGuard(judge.url);
+    await guard.enforce(URL_ASKED);
+    broken = true;
+    expect(await guard.enforce(URL_ASKED)).toMatchObject({ verdict: 'allow', source: 'cache' });
+    expect((await refusalOf(guard.enforce('https://other.example/'))).id).toBe(`status_${status}`);
+    broken = false;
+    expect(await guard.enforce('https://other.example/')).toMatchObject({ source: 'lookup' });
+  });
+});
+
+describe('what a guard is made of', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pagegate-guard-'));
+  const file = (text: string, mode: number): string => {
+    const path = join(folder, `key-${mode}`);
+    writeFileSync(path, text);
+    chmodSync(path, mode);
+    return path;
+  };
+
+  test.each([
+    ['no key', {}],
+    ['two keys', { key: KEY, keyFile: '/nowhere' }],
+    ['a key with a line end', { key: 'a\nb' }],
+    ['an empty key', { key: '' }],
+    ['a key file that is not there', { keyFile: '/nowhere/key' }],
+    ['another scheme', { key: KEY, server: 'ftp://127.0.0.1' }],
+    ['no URL', { key: KEY, server: 'pagegate' }],
+    ['a path', { key: KEY, server: 'https://127.0.0.1/x' }],
+    ['a password in the URL', { key: KEY, server: 'https://a:b@127.0.0.1/' }],
+    ['plain text over a network', { key: KEY, server: 'http://pagegate.example.net' }],
+    ['plain text to what only looks like loopback', { key: KEY, server: 'http://127.evil.example' }],
+    ['no time', { key: KEY, timeoutMs: 0 }],
+    ['a time that is no number', { key: KEY, timeoutMs: Number.NaN }],
+    ['a negative lifetime', { key: KEY, cacheSeconds: -1 }],
+    ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
+    ['an exception for a network', { key: KEY, exceptions: { 'a.example': '10.0.0.0/8' } }],
+    ['an exception for a pattern', { key: KEY, exceptions: { '*.example/': '10.0.0.1' } }],
+    ['an exception for a host in capitals', { key: KEY, exceptions: { 'A.example': '10.0.0.1' } }],
+  ])('is refused with %s', (_name, options) => {
+    expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow();
+  });
+
+  test('plain text over a network where it is asked for', () => {
+    new Guard({ server: 'http://pagegate.example.net', key: KEY, plainHttp: true }).close();
+    for (const server of ['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])
+      new Guard({ server, key: KEY }).close();
+  });
+
+  test('a key file is read whole and trimmed; one that others may read is refused', () => {
+    closeLater(() => rmSync(folder, { recursive: true }));
+    expect(readKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
+    expect(readKeyFile(file(KEY, 0o640))).toBe(KEY);
+    expect(() => readKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
+  });
+});
+
+describe('with a real pagegate', () => {
+  test('verdict, layer, id and note are the server’s, and a lookup is charged once', async () => {
+    const entries = [{ domain: 'shop.example.com', page_types: { login: 'https://shop.example.com/members' } }];
+    const server = await startTestServer({ entries });
+    closeLater(() => server.stop());
+    const guard = new Guard({ server: server.url, key: server.keys['pro']! });
+    closeLater(() => guard.close());
+    for (const [url, method] of [
+      ['https://shop.example.com/news', 'GET'],
+      ['https://www.shop.example.com/members', 'GET'],
+      ['https://shop.example.com./%6dembers?x', 'GET'],
+      ['https://shop.example.com/news', 'POST'],
+      ['https://nobody.example.org/', 'GET'],
+      ['http://[::1]/', 'GET'],
+      ['shop.example.com', 'GET'],
+      ['HTTPS://SHOP.example.com\\a', 'GET'],
+    ] as const) {
+      const { body } = await server.check(`?${new URLSearchParams({ url, method })}`);
+      const { verdict, layer, id, note, domain, found } = await guard.check(url, { method });
+      expect({ verdict, matched: { layer, id, note }, domain, found }).toEqual({
+        verdict: body.verdict,
+        matched: body.matched,
+        domain: body.domain,
+        found: body.found,
+      });
+    }
+    const before = (await server.check('?url=shop.example.com')).body.quota_remaining;
+    await guard.check('https://shop.example.com/once');
+    await guard.check('https://shop.example.com/once');
+    expect((await server.check('?url=shop.example.com')).body.quota_remaining).toBe(before - 2);
+  });
+});

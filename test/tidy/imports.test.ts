@@ -1,0 +1,160 @@
+/** Which module may import which. A new module needs a line here, and a reason. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder } from './tree.ts';
+
+/** Module → the modules that it may import, beside itself and `errors`. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  version: [],
+  network: [],
+  platform: [],
+  json: [],
+  domain: [],
+  record: ['domain', 'json'],
+  index: ['record', 'domain', 'platform', 'version'],
+  builder: ['index', 'record', 'domain', 'json', 'platform', 'version'],
+  policy: ['domain', 'record', 'json', 'platform'],
+  ledger: ['json', 'platform'],
+  license: ['json', 'platform', 'version'],
+  register: ['json', 'platform'],
+  config: ['json', 'network', 'platform', 'version'],
+  server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'network', 'platform', 'version'],
+  // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
+  guard: ['policy', 'domain', 'record', 'network'],
+  refresh: ['config', 'builder', 'index', 'license', 'record', 'domain', 'json', 'platform', 'version'],
+};
+
+/** Only these see everything. */
+const OPEN = new Set(['commands', 'cli']);
+
+/** Package → the one file that imports it; other packages may be used where they are needed. */
+const ONE_IMPORTER: Readonly<Record<string, string>> = {
+  koffi: 'src/platform/libc.ts',
+  'better-sqlite3': 'src/ledger/store/sqlite.ts',
+  'uWebSockets.js': 'src/server/uws.ts',
+  tldts: 'src/domain/public-suffix.ts',
+  'xxhash-wasm': 'src/index/checksum.ts',
+  msgpackr: 'src/index/metadata.ts',
+};
+
+/** Modules that reach out of the process; the policy must not, except where it reads its files. */
+const OUTSIDE =
+  /^node:(?:fs|fs\/promises|net|tls|dns|dns\/promises|http|https|http2|dgram|child_process|cluster|worker_threads|os|sqlite)$/;
+const POLICY_LOADER = 'src/policy/load.ts';
+
+const sources = sourcesUnder('src');
+const imports = sources.flatMap((path) => importsOf(path));
+
+describe('imports', () => {
+  it('reads imports of every kind', () => {
+    const text = [
+      "import { a } from './a.ts';",
+      "import type { B } from '../index/b.ts';",
+      "export { c } from './c.ts';",
+      "import './d.ts';",
+      "const e = await import('./e.ts');",
+      "fork(new URL('./f.ts', import.meta.url));",
+      "import {\n  g,\n} from 'ajv/dist/2020.js';",
+      "const text = 'from here';",
+    ].join('\n');
+    expect(importsOf('src/server/x.ts', text).map((i) => i.to)).toEqual([
+      'src/server/a.ts',
+      'src/index/b.ts',
+      'src/server/c.ts',
+      'src/server/d.ts',
+      'src/server/e.ts',
+      'ajv/dist/2020.js',
+      'src/server/f.ts',
+    ]);
+  });
+
+  it('finds the modules', () => {
+    expect(sources.length).toBeGreaterThan(20);
+    expect(imports.length).toBeGreaterThan(50);
+  });
+
+  it('has a line for every module', () => {
+    const modules = new Set(sources.map(moduleOf));
+    expect([...modules].filter((module) => module !== undefined && !(module in ALLOWED) && !OPEN.has(module))).toEqual(
+      [],
+    );
+  });
+
+  it('lets a module import only what its line allows', () => {
+    const wrong = imports.filter(({ from, to, inside }) => {
+      const module = moduleOf(from) as string;
+      const target = moduleOf(to);
+      if (!inside || target === undefined || OPEN.has(module) || target === module || target === 'errors') return false;
+      return !ALLOWED[module]?.includes(target);
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('lets nothing import commands but the program, and nothing in src import tools, bench or test', () => {
+    const wrong = imports.filter(({ from, to, inside }) => {
+      if (!inside) return false;
+      if (to.startsWith('src/commands/')) return !/^src\/(?:commands\/|cli\.ts$)/.test(from);
+      return !to.startsWith('src/') && !to.endsWith('.json');
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('lets tools import nothing of bench or test, and bench nothing of test', () => {
+    const outer = ['tools', 'bench'].flatMap((folder) => sourcesUnder(folder).flatMap((path) => importsOf(path)));
+    expect(outer.length).toBeGreaterThan(100);
+    const wrong = outer.filter(
+      ({ from, to }) => to.startsWith('test/') || (from.startsWith('tools/') && to.startsWith('bench/')),
+    );
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('has no module that its imports lead back to', () => {
+    const reach = (module: string): Set<string> => {
+      const seen = new Set<string>();
+      const visit = (next: string): void => {
+        for (const to of ALLOWED[next] ?? []) {
+          if (seen.has(to)) continue;
+          seen.add(to);
+          visit(to);
+        }
+      };
+      visit(module);
+      return seen;
+    };
+    expect(Object.keys(ALLOWED).filter((module) => reach(module).has(module))).toEqual([]);
+  });
+
+  it.each(Object.entries(ONE_IMPORTER))('lets one file import %s', (name, file) => {
+    const users = imports.filter(({ to, inside }) => !inside && packageOf(to) === name).map(({ from }) => from);
+    expect(users).toEqual([file]);
+  });
+
+  it('keeps the policy away from files and the network, but for its loader', () => {
+    const wrong = imports.filter(
+      ({ from, to }) =>
+        moduleOf(from) === 'policy' && from !== POLICY_LOADER && (OUTSIDE.test(to) || moduleOf(to) === 'platform'),
+    );
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('imports only files that are there, and built-in modules by their node: name', () => {
+    const wrong = imports.filter(({ to, inside }) => inside && !existsSync(join(ROOT, to)));
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('uses no package that package.json does not pin, and pins none that nobody uses', async () => {
+    const manifest = (await import('../../package.json', { with: { type: 'json' } })).default;
+    const used = new Set(imports.filter((i) => !i.inside && !i.to.startsWith('node:')).map((i) => packageOf(i.to)));
+    expect([...used].sort()).toEqual(Object.keys(manifest.dependencies).sort());
+  });
+});
+
+describe('files nobody imports', () => {
+  it('are not in src', () => {
+    const imported = new Set(imports.map((i) => i.to));
+    const entries = ['src/cli.ts', 'src/guard/exports.ts', 'src/guard/local.ts'];
+    expect(sources.filter((path) => !entries.includes(path) && !imported.has(path))).toEqual([]);
+  });
+});

@@ -1,0 +1,64 @@
+/** What a coding agent's hook is told about a tool call: from the JSON that it posts to the JSON that it reads. */
+import type { Guard } from '../../../src/guard/guard.ts';
+import { type Decision, refusalText } from '../../../src/guard/refusal.ts';
+
+/** A longer input is no tool call that names a URL. */
+export const INPUT_MAX_BYTES = 1024 * 1024;
+
+/** What goes back: nothing, where the agent's own permissions decide on. */
+export interface HookAnswer {
+  readonly hookSpecificOutput?: {
+    readonly hookEventName: 'PreToolUse';
+    readonly permissionDecision: 'deny' | 'ask';
+    readonly permissionDecisionReason: string;
+  };
+}
+
+/** A tool call that names where it will go. */
+interface ToolCall {
+  readonly url: string;
+  readonly method: string;
+}
+
+/** The call is refused, for this reason. */
+export function deny(reason: string): HookAnswer {
+  return answer('deny', reason);
+}
+
+function answer(permissionDecision: 'deny' | 'ask', permissionDecisionReason: string): HookAnswer {
+  return { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision, permissionDecisionReason } };
+}
+
+/** Judges the tool call that `input` describes. An input that does not say where the call goes is refused. Never rejects. */
+export async function answerHook(guard: Guard, input: string): Promise<HookAnswer> {
+  try {
+    const call = readCall(input);
+    if (typeof call === 'string') return deny(`pagegate refused this tool call: ${call}`);
+    return answerFor(await guard.check(call.url, { method: call.method }));
+  } catch (error) {
+    return deny(`pagegate's hook failed, so this call is refused: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function answerFor(decision: Decision): HookAnswer {
+  if (decision.verdict === 'allow') return {};
+  return answer(decision.verdict === 'flag' ? 'ask' : 'deny', refusalText(decision));
+}
+
+function readCall(input: string): ToolCall | string {
+  let event: unknown;
+  try {
+    event = JSON.parse(input);
+  } catch {
+    return 'the hook was given no JSON.';
+  }
+  const { hook_event_name: name, tool_input: given } = fieldsOf(event);
+  if (name !== 'PreToolUse') return 'this hook belongs under PreToolUse.';
+  const { url, method = 'GET' } = fieldsOf(given);
+  if (typeof url !== 'string' || url.trim() === '') return 'its input has no url, so it cannot be judged.';
+  return typeof method === 'string' ? { url, method } : 'its method is not a text.';
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

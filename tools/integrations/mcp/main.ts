@@ -1,0 +1,102 @@
+#!/usr/bin/env node
+/** The MCP server as a program: over standard input and output, or with `--listen` over streamable HTTP on loopback. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parseArgs } from 'node:util';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { createGuardedFetch } from '../../../src/guard/fetch.ts';
+import type { Guard } from '../../../src/guard/guard.ts';
+import { PROGRAM_VERSION } from '../../../src/version.ts';
+import { ASK_OPTIONS, guardOf } from '../ask.ts';
+import { askPerson, createMcpServer } from './server.ts';
+
+const PATH = '/mcp';
+const DEADLINE_MS = 30_000;
+/** Where a person is asked. */
+const PERSON_DEADLINE_MS = 120_000;
+const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
+
+const { values } = parseArgs({
+  options: { ...ASK_OPTIONS, listen: { type: 'string' }, 'ask-person': { type: 'boolean', default: false } },
+});
+const serverFor = (guard: Guard) =>
+  createMcpServer({
+    guard,
+    guardedFetch: createGuardedFetch(guard),
+    version: PROGRAM_VERSION,
+    deadlineMs: values['ask-person'] ? PERSON_DEADLINE_MS : DEADLINE_MS,
+  });
+
+async function serveStdio(): Promise<void> {
+  // One host, one server: whoever is asked is the person in front of that host.
+  const approve = values['ask-person']
+    ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision) }
+    : {};
+  const guard = guardOf(values, approve);
+  const server = serverFor(guard);
+  server.server.onclose = () => {
+    guard.close();
+    process.exit(0);
+  };
+  process.stdin.on('end', () => void server.close());
+  await server.connect(new StdioServerTransport());
+}
+
+function serveHttp(place: string): void {
+  const colon = place.lastIndexOf(':');
+  const [host, port] = [place.slice(0, colon), Number(place.slice(colon + 1))];
+  if (!LOOPBACK.has(host) || !Number.isInteger(port)) {
+    throw new Error('--listen is 127.0.0.1:PORT: this server asks nobody who they are, so it stays on loopback');
+  }
+  const guard = guardOf(values);
+  const http: Server = createServer((request, response) => {
+    answer(guard, http, request, response).catch((error: unknown) => {
+      process.stderr.write(`${String(error)}\n`);
+      response.destroy();
+    });
+  });
+  http.listen(port, host.replaceAll(/[[\]]/g, ''), () => {
+    process.stderr.write(`pagegate-mcp listens on http://${host}:${(http.address() as AddressInfo).port}${PATH}\n`);
+  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      http.close();
+      http.closeAllConnections();
+      guard.close();
+    });
+  }
+}
+
+/** Each request has a server of its own: nothing is kept between two. */
+async function answer(guard: Guard, http: Server, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { port } = http.address() as AddressInfo;
+  const own = [...LOOPBACK].map((host) => `${host}:${port}`);
+  // A page in a browser may send requests here, also under a name of its own that leads to loopback.
+  if (request.headers.origin !== undefined || !own.includes(request.headers.host ?? '')) {
+    response.writeHead(403).end();
+    return;
+  }
+  if (request.url !== PATH) {
+    response.writeHead(404).end();
+    return;
+  }
+  if (request.method !== 'POST') {
+    response.writeHead(405, { allow: 'POST' }).end();
+    return;
+  }
+  const server = serverFor(guard);
+  const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
+  response.on('close', () => void server.close());
+  await server.connect(transport as Transport);
+  await transport.handleRequest(request, response);
+}
+
+try {
+  if (values.listen === undefined) await serveStdio();
+  else serveHttp(values.listen);
+} catch (error) {
+  process.stderr.write(`pagegate-mcp: ${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 2;
+}

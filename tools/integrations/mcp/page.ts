@@ -1,0 +1,71 @@
+/** Fetches one page as text, within limits. */
+
+/** The most text that is returned, in UTF-16 units. */
+export const TEXT_MAX_LENGTH = 200_000;
+const BYTES_MAX = 4 * 1024 * 1024;
+/** What a model can read as it comes. */
+const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|xhtml\+xml|javascript|yaml|toml)\b)/;
+
+export interface FetchedPage {
+  readonly url: string;
+  readonly status: number;
+  readonly content_type: string;
+  readonly text: string;
+  readonly truncated: boolean;
+}
+
+export interface PageOptions {
+  readonly lengthMax: number;
+  readonly deadlineMs: number;
+  readonly version: string;
+}
+
+/**
+ * Fetches by GET, without cookies.
+ *
+ * @throws RefusedError where the URL or a hop of a redirect is refused; Error where what comes is no text or takes too long
+ */
+export async function fetchPage(
+  guardedFetch: typeof fetch,
+  url: string,
+  { lengthMax, deadlineMs, version }: PageOptions,
+): Promise<FetchedPage> {
+  const response = await guardedFetch(url, {
+    headers: {
+      accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5',
+      'user-agent': `pagegate-mcp/${version}`,
+    },
+    signal: AbortSignal.timeout(deadlineMs),
+  });
+  const contentType = response.headers.get('content-type') ?? 'text/plain';
+  if (!TEXT_TYPE.test(contentType)) {
+    await response.body?.cancel();
+    throw new Error(`its content type is ${contentType}, which is no text.`);
+  }
+  const { bytes, isCut } = await readBytes(response);
+  const all = decoderFor(contentType).decode(bytes);
+  const text = all.slice(0, lengthMax);
+  const truncated = isCut || text.length < all.length;
+  return { url: response.url, status: response.status, content_type: contentType, text, truncated };
+}
+
+async function readBytes(response: Response): Promise<{ bytes: Buffer; isCut: boolean }> {
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    sizeBytes += chunk.length;
+    // Leaving the loop cancels the rest.
+    if (sizeBytes > BYTES_MAX) break;
+  }
+  return { bytes: Buffer.concat(chunks).subarray(0, BYTES_MAX), isCut: sizeBytes > BYTES_MAX };
+}
+
+function decoderFor(contentType: string): InstanceType<typeof TextDecoder> {
+  const label = /charset="?([\w-]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return new TextDecoder();
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Puts a browser that Playwright drives under the guard. Requests are judged by CDP Fetch on a session of the browser itself: it sees
+ * the pages, frames, popups, workers and service workers of every context from their first request on, every hop of a redirect and
+ * every download, and there is no moment in which a new page is not watched yet. It does not see WebSockets: those are judged page by page.
+ */
+import type { Browser, BrowserContext, CDPSession, WebSocketRoute } from 'playwright-core';
+import type { Guard } from '../../../src/guard/guard.ts';
+import { methodsOf } from '../../../src/guard/methods.ts';
+import { RefusedError, refusalPage, refusalText } from '../../../src/guard/refusal.ts';
+import type { BrowserProxy } from './browser-proxy.ts';
+
+export interface GuardContextOptions {
+  /** The proxy that the browser was launched with, see `startBrowserProxy`: without it addresses are not checked. */
+  readonly proxy?: BrowserProxy;
+}
+
+/** A request that Chromium holds until it is told what to do with it. */
+interface PausedRequest {
+  readonly requestId: string;
+  readonly resourceType: string;
+  readonly request: {
+    readonly url: string;
+    readonly urlFragment?: string;
+    readonly method: string;
+    readonly headers: Readonly<Record<string, string>>;
+  };
+}
+
+/** What was put under a guard; a second guard on the same browser would answer in the place of the first. */
+const guarded = new WeakMap<Browser, { readonly guard: Guard; readonly ready: Promise<unknown> }>();
+
+/**
+ * Judges everything that a context's browser requests from now on, also in other contexts: Chromium does not tell them apart before a
+ * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
+ * request would not be seen.
+ *
+ * @throws Error for another browser than Chromium, a second guard, or a service worker that runs already
+ */
+export async function guardContext(
+  context: BrowserContext,
+  guard: Guard,
+  { proxy }: GuardContextOptions = {},
+): Promise<void> {
+  const browser = context.browser();
+  if (browser === null || browser.browserType().name() !== 'chromium') {
+    throw new Error('guardContext: only Chromium can be guarded, it alone has CDP Fetch');
+  }
+  const before = guarded.get(browser);
+  if (before !== undefined && before.guard !== guard) throw new Error('guardContext: this browser has another guard');
+  const state = before ?? { guard, ready: guardBrowser(browser, guard, proxy) };
+  guarded.set(browser, state);
+  await state.ready;
+  await context.routeWebSocket(/.*/, (socket) => judgeWebSocket(socket, guard, proxy));
+  // A page has what was set up before it was loaded; those of other contexts are emptied with the first.
+  const contexts = before === undefined ? browser.contexts() : [context];
+  await Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
+}
+
+async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
+  if (browser.contexts().some((context) => context.serviceWorkers().length > 0)) {
+    throw new Error('guardContext: a service worker runs already, whose requests would not be seen');
+  }
+  const session = await browser.newBrowserCDPSession();
+  session.on('Fetch.requestPaused', (paused: PausedRequest) => {
+    // What cannot be told to Chromium stays held: the request is not made.
+    judgeRequest(session, paused, guard, proxy).catch(() => {});
+  });
+  await session.send('Fetch.enable', { patterns: [{ urlPattern: '*' }] });
+}
+
+async function judgeRequest(
+  session: CDPSession,
+  { requestId, resourceType, request }: PausedRequest,
+  guard: Guard,
+  proxy: BrowserProxy | undefined,
+): Promise<void> {
+  const { url, urlFragment = '', method, headers } = request;
+  try {
+    for (const meant of methodsOf(method, Object.entries(headers)))
+      await guard.enforce(url + urlFragment, { method: meant });
+    proxy?.admit(url, method);
+  } catch (error) {
+    await session.send('Fetch.fulfillRequest', { requestId, ...refusalResponse(error, resourceType === 'Document') });
+    return;
+  }
+  await session.send('Fetch.continueRequest', { requestId });
+}
+
+/** A refusal in the place of a response: as a page where a page is shown, else as text. */
+function refusalResponse(error: unknown, isPage: boolean) {
+  const { verdict, text } =
+    error instanceof RefusedError
+      ? { verdict: error.verdict, text: isPage ? refusalPage(error.decision) : refusalText(error.decision) }
+      : { verdict: 'error', text: 'The guard failed, so this request is refused.' };
+  return {
+    responseCode: 403,
+    responseHeaders: [
+      { name: 'content-type', value: `text/${isPage ? 'html' : 'plain'}; charset=utf-8` },
+      { name: 'cache-control', value: 'no-store' },
+      { name: 'x-pagegate-verdict', value: verdict },
+    ],
+    body: Buffer.from(text).toString('base64'),
+  };
+}
+
+/** A WebSocket is opened by a GET, and judged as that; only then the page's own connection is made. */
+async function judgeWebSocket(socket: WebSocketRoute, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
+  const url = socket.url().replace(/^ws/, 'http');
+  try {
+    await guard.enforce(url, { method: 'GET' });
+    proxy?.admit(url, 'GET');
+    socket.connectToServer();
+  } catch {
+    await socket.close({ code: 1008, reason: 'refused by pagegate' });
+  }
+}

@@ -1,0 +1,22 @@
+/** What docs/errors.md lists: every code under its topic. */
+import { ERROR_TOPICS } from '../../src/errors.ts';
+import { cell, table } from './markdown.ts';
+
+/** The codes of a topic: HTTP status, exit code, when it happens and what to do. */
+function topicTable(codes: (typeof ERROR_TOPICS)[string]): string {
+  const rows = Object.entries(codes).map(([name, { status, exit, message }]) => [
+    `\`${name}\``,
+    status === undefined ? '' : String(status),
+    String(exit),
+    cell(message),
+  ]);
+  return table([['code', 'HTTP status', 'exit code', 'when it happens, what to do'], ...rows]);
+}
+
+function errorTables(): string {
+  return Object.entries(ERROR_TOPICS)
+    .map(([topic, codes]) => `### ${topic}\n\n${topicTable(codes)}`)
+    .join('\n\n');
+}
+
+export const errorPageTables = { errors: errorTables };

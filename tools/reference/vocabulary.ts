@@ -1,0 +1,30 @@
+/** What docs/vocabulary.md lists, read from the data that answers and drops are checked with. */
+import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
+import { pageTypes } from '../../src/record/vocabulary.ts';
+import { table } from './markdown.ts';
+
+/** Every page type in vocabulary order, with its class and its aliases. */
+function pageTypeTable(): string {
+  const rows = pageTypes('full').map(({ name, verdict, core, aliases, meaning }) => [
+    `\`${name}\``,
+    core ? 'core' : 'full',
+    verdict,
+    meaning,
+    aliases.map((alias) => `\`${alias}\``).join(', '),
+  ]);
+  return table([['page type', 'in', 'class', 'what it is', 'aliases on import'], ...rows]);
+}
+
+/** Every filtering category in the order of the taxonomy. */
+function filteringTable(): string {
+  const rows = filteringTaxonomy.map(({ id, name, group, threat, meaning }) => [
+    name,
+    `\`${id}\``,
+    group,
+    threat ? 'yes' : '',
+    meaning,
+  ]);
+  return table([['category', 'id', 'group', 'threat', 'what it is'], ...rows]);
+}
+
+export const vocabularyTables = { 'page-types': pageTypeTable, filtering: filteringTable };
