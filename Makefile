@@ -72,9 +72,9 @@ dist: install ## a tarball that runs on an offline host, and the packages of the
 differential: install ## local verdicts of the guard beside the server's: all labelled pages, a million generated URLs
 	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local.test.ts --testTimeout 3600000 --hookTimeout 3600000
 
-test-integrations: install ## Squid, nginx and Chromium from Debian's packages, for real (installs them when root)
+test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
-	$(VITEST) run --config test/integrations/vitest.config.ts
+	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

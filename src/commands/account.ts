@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
+import { LIMITS } from '../limits.ts';
 import { pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
@@ -13,7 +14,7 @@ import {
 import { parsePositive, parseWhole } from './shared/numbers.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
-const AUDIT_LINES_MAX = 100_000;
+const AUDIT_LINES_MAX = LIMITS.auditLines.value;
 
 interface SubscribeOptions extends LedgerCommandOptions {
   readonly plan: string;

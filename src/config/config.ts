@@ -6,13 +6,14 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { configSchema, type Setting, settings, typesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
 /** A configuration file is a page of JSON; what is larger is something else. */
-const FILE_MAX_BYTES = 1024 * 1024;
+const FILE_MAX_BYTES = LIMITS.configurationBytes.value;
 
 /** All settings; `docs/configuration.md` says what each means. Paths are absolute. */
 export interface Config {

@@ -1,8 +1,10 @@
 /** The public keys that a configuration trusts, read from where it names them. */
+
+import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** A PEM file of one key is a few hundred bytes, an RSA key or a comment some thousand. */
-export const KEY_FILE_MAX_BYTES = 16 * 1024;
+export const KEY_FILE_MAX_BYTES = LIMITS.publicKeyBytes.value;
 
 /** PEM texts by name; a value that is no PEM text itself is the path of a file. Throws `config_invalid`. */
 export function readTrustedKeys(keys: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

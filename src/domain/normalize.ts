@@ -1,4 +1,6 @@
 /** From a host, as anybody may spell it, to the key under which the index knows it. */
+
+import { LIMITS } from '../limits.ts';
 import { isPublicSuffix, registrableDomain } from './public-suffix.ts';
 
 /** Why a host is no key. */
@@ -23,10 +25,10 @@ const { unicode = 'unknown' } = process.versions;
 export const UNICODE_VERSION: string = unicode;
 
 /** The longest name of the DNS in octets, without a trailing dot. */
-export const NAME_MAX_LENGTH = 253;
-const LABEL_MAX_LENGTH = 63;
+export const NAME_MAX_LENGTH = LIMITS.domainBytes.value;
+const LABEL_MAX_LENGTH = LIMITS.labelBytes.value;
 // A spelling may be longer than the name it stands for (percent escapes, ignored code points), but not without end.
-const SPELLING_MAX_LENGTH = 4096;
+const SPELLING_MAX_LENGTH = LIMITS.spellingCharacters.value;
 
 const DOT = 0x2e;
 const HYPHEN = 0x2d;

@@ -1,9 +1,11 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
+
+import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
 
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
-export const VALUE_MAX_LENGTH = 8192;
+export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
 
 export type TargetProblem =
   | HostProblem
@@ -22,8 +24,24 @@ export interface Target {
   readonly bare: boolean;
 }
 
-/** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. */
-export function parseTarget(value: string): Target | { readonly problem: TargetProblem } {
+/**
+ * A value without the blanks around it (space, tab, CR, LF, FF), which clients send around a bare domain. Nothing else looks at a value
+ * before, its length limit included; blanks inside it and other control characters stay.
+ */
+export function withoutOuterBlanks(value: string): string {
+  let start = 0;
+  let end = value.length;
+  while (start < end && isBlank(value.charCodeAt(start))) start++;
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end--;
+  return end - start === value.length ? value : value.slice(start, end);
+}
+
+const isBlank = (code: number): boolean =>
+  code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0c || code === 0x0d;
+
+/** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. Outer blanks do not count. */
+export function parseTarget(sent: string): Target | { readonly problem: TargetProblem } {
+  const value = withoutOuterBlanks(sent);
   if (value.length > VALUE_MAX_LENGTH) return { problem: 'value_too_long' };
   const bare = !hasScheme(value);
   if (bare) {
@@ -41,7 +59,7 @@ export function parseTarget(value: string): Target | { readonly problem: TargetP
   return { key: url.host, classifiable: false, url, bare };
 }
 
-/** Whether a value names its scheme. Blanks before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
+/** Whether a value names its scheme. Control characters before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
 function hasScheme(value: string): boolean {
   if (value.startsWith('https://') || value.startsWith('http://')) return true;
   if (!value.includes(':')) return false;

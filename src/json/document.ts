@@ -1,11 +1,12 @@
 /** JSON that somebody else wrote, read strictly: what `JSON.parse` would take in silence is refused, with its place. */
 import { type JSONPath, printParseErrorCode, visit } from 'jsonc-parser';
 import { type ErrorCode, PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 /** Deeper nesting is refused: no document here needs ten levels. */
-const DEPTH_MAX = 32;
+const DEPTH_MAX = LIMITS.jsonDepth.value;
 /** More values are refused where the line of each is kept. A register of ten thousand agents has about 400,000. */
-const VALUES_MAX = 1_000_000;
+const VALUES_MAX = LIMITS.jsonValues.value;
 /** More repetitions end the reading: each is kept with its path, which may be nearly as long as the document. */
 const REPEATED_MAX = 100;
 /** Problems that one message holds. */

@@ -1,8 +1,10 @@
 /** Whether the clock may be believed. A cycle that a wrong clock opened could never be closed again, so a leap is refused. */
+
+import { LIMITS } from '../limits.ts';
 import { rfc3339 } from './cycle.ts';
 
 /** How far ahead of the latest second seen the clock may be, in seconds: a machine that was off for a month goes on by itself. */
-export const CLOCK_LEAP_SECONDS = 45 * 86_400;
+export const CLOCK_LEAP_SECONDS = LIMITS.clockLeapSeconds.value;
 
 /** Why the clock is refused, in words; undefined when it may be believed. */
 export function clockProblem(lastSeenSeconds: number, nowSeconds: number): string | undefined {

@@ -1,7 +1,8 @@
 /** The 30-day quota cycle: cycle n covers [start + n·30 d, start + (n+1)·30 d), in whole seconds, UTC. */
+import { LIMITS } from '../limits.ts';
 
 /** Length of a cycle, in seconds. */
-export const CYCLE_SECONDS = 30 * 86_400;
+export const CYCLE_SECONDS = LIMITS.cycleSeconds.value;
 
 /** The cycle that a moment falls into; never below 0, so that a clock before the start opens no cycle of its own. */
 export function cycleAt(anchorSeconds: number, nowSeconds: number): number {

@@ -1,8 +1,9 @@
 /** Administration of accounts: every change in one transaction together with its line in the audit table. */
 import { dirname, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
-import { type Counters, SLOT_COUNT } from './counters/counters.ts';
+import type { Counters } from './counters/counters.ts';
 import { readCounters } from './counters/location.ts';
 import { awaitPublished } from './counters/published.ts';
 import { cycleAt, dayOf } from './cycle.ts';
@@ -57,11 +58,11 @@ export interface AccountView {
 }
 
 /** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
-const ACCOUNTS_MAX = SLOT_COUNT - 1;
+const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
-const OVERLAP_MAX_SECONDS = 30 * 86_400;
+const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
 
 export class Ledger {
   readonly database: Database;

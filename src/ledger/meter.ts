@@ -3,6 +3,7 @@
  * counters. Only where a burst has used up what the ledger writer reserved, a request waits for the next reservation.
  */
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { type Counters, REFUSED, STATE } from './counters/counters.ts';
 import { type OpenCounters, openCounters } from './counters/location.ts';
 import { type Account, type CycleUsage, type QuotaView, quotaView } from './quota.ts';
@@ -54,7 +55,7 @@ interface Waiting {
 
 const STARTING = 'The ledger writer is starting.';
 const UNKNOWN: AuthResult = { kind: 'unknown' };
-const WAIT_TIMEOUT_MS = 5_000;
+const WAIT_TIMEOUT_MS = LIMITS.reservationWaitMs.value;
 const TICK_MS = 100;
 /** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
 const MEMORY_MAX_KEYS = 10_000;

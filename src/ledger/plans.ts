@@ -2,12 +2,13 @@
 import { fileURLToPath } from 'node:url';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
-const PLAN_LOOKUPS_MAX = 1_000_000_000_000;
+const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
 /** A hundred plans take some thousand bytes. */
-const FILE_MAX_BYTES = 1024 * 1024;
+const FILE_MAX_BYTES = LIMITS.plansBytes.value;
 
 /** One row of the catalogue. */
 export interface Plan {

@@ -19,11 +19,17 @@ export interface LedgerWriterOptions {
    * doubled after each such end in a row, up to 16 times: restarts must not make a slow disk slower.
    */
   readonly timeoutMs?: number;
+  /**
+   * Starts as the successor of the ledger writer that holds the ledger's lock now: it stands by until that one gives the lock up, and the
+   * workers of both charge in the same counters meanwhile.
+   */
+  readonly standsBy?: boolean;
 }
 
 /** What the ledger writer's process tells its parent; `heartbeat` comes every `HEARTBEAT_MS`. */
 export type WriterMessage =
   | { readonly kind: 'heartbeat' }
+  | { readonly kind: 'standing_by' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'fatal'; readonly code: ErrorCode; readonly message: string };
@@ -35,6 +41,15 @@ export interface LedgerWriter {
   readonly health: WriterHealth;
   /** The process id, for those who watch it; undefined between two lives. */
   readonly pid: number | undefined;
+  /** Resolves when this ledger writer has taken its place: at once, but for one that stood by. */
+  readonly inPlace: Promise<void>;
+  /**
+   * Ends the ledger writer and leaves its place to a successor that stands by. Workers go on charging, in the same counters. One that has not
+   * ended after `limitMs` milliseconds is killed.
+   */
+  handOver(limitMs: number): Promise<void>;
+  /** Takes the place back after {@link handOver}: the successor has failed. */
+  resume(): void;
   /**
    * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
    * unless told otherwise) is killed; the next start goes on from what it left.
@@ -63,6 +78,8 @@ class LedgerWriterProcess implements LedgerWriter {
   readonly #options: LedgerWriterOptions;
   readonly #events: WriterEvents;
   readonly #timeoutMs: number;
+  readonly #inPlace = Promise.withResolvers<void>();
+  #standsBy: boolean;
   #child: ChildProcess | undefined;
   #isClosing = false;
   #timer: NodeJS.Timeout | undefined;
@@ -76,6 +93,11 @@ class LedgerWriterProcess implements LedgerWriter {
     this.#options = options;
     this.#events = events;
     this.#timeoutMs = options.timeoutMs ?? HANG_TIMEOUT_MS;
+    this.#standsBy = options.standsBy ?? false;
+  }
+
+  get inPlace(): Promise<void> {
+    return this.#inPlace.promise;
   }
 
   get pid(): number | undefined {
@@ -85,7 +107,7 @@ class LedgerWriterProcess implements LedgerWriter {
   /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const options: LedgerWriterOptions = { file: this.#options.file };
+      const options: LedgerWriterOptions = { file: this.#options.file, standsBy: this.#standsBy };
       this.#killedBecause = undefined;
       const startedMs = performance.now();
       const factor = timeoutFactor(this.#timeouts);
@@ -135,6 +157,14 @@ class LedgerWriterProcess implements LedgerWriter {
           return;
         }
         watch.timeoutMs = this.#timeoutMs * factor;
+        if (message.kind === 'standing_by') {
+          // Its predecessor does the work, and the counters say how that fares.
+          this.health = { ready: true };
+          resolve();
+          return;
+        }
+        this.#standsBy = false;
+        this.#inPlace.resolve();
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
         resolve();
       });
@@ -146,7 +176,22 @@ class LedgerWriterProcess implements LedgerWriter {
     });
   }
 
-  async close(limitMs = CLOSE_MS): Promise<void> {
+  close(limitMs = CLOSE_MS): Promise<void> {
+    return this.#end('stop', limitMs);
+  }
+
+  handOver(limitMs: number): Promise<void> {
+    return this.#end('hand_over', limitMs);
+  }
+
+  resume(): void {
+    this.#isClosing = false;
+    // The successor may need a moment to end.
+    this.#standsBy = true;
+    this.start().catch(() => {});
+  }
+
+  async #end(message: 'stop' | 'hand_over', limitMs: number): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
     const child = this.#child;
@@ -165,7 +210,7 @@ class LedgerWriterProcess implements LedgerWriter {
       },
       Math.max(0, limitMs),
     );
-    if (child.connected) child.send('stop', () => {});
+    if (child.connected) child.send(message, () => {});
     await ended;
     clearTimeout(late);
   }

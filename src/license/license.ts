@@ -10,11 +10,12 @@ import {
 } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 
 const FORMAT = 'pagegate-license/1';
 /** A license is small; more is no license. */
-export const LICENSE_MAX_BYTES = 1024 * 1024;
-const MANIFESTS_MAX = 10_000;
+export const LICENSE_MAX_BYTES = LIMITS.licenseBytes.value;
+const MANIFESTS_MAX = LIMITS.licenseManifests.value;
 const SIGNATURE_SIZE_BYTES = 64;
 const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;

@@ -2,9 +2,10 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, Worker } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 /** Threads of a command, at most: more are of no use to anybody, and each takes its memory. */
-export const WORKERS_MAX = 256;
+export const WORKERS_MAX = LIMITS.workers.value;
 
 /** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 };

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { pageTypes } from '../record/vocabulary.ts';
@@ -22,7 +23,7 @@ import { mergeLicensee } from './merge.ts';
 import { compilePolicy, type Policy } from './policy.ts';
 
 /** A policy file that is larger is refused. */
-const FILE_MAX_BYTES = 16 * 1024 * 1024;
+const FILE_MAX_BYTES = LIMITS.policyBytes.value;
 
 const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
 const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url);

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/normalize.ts';
 import { hasRepeatedName } from '../json/repeated.ts';
+import { LIMITS } from '../limits.ts';
 import { DETAIL_MAX_CHARACTERS, type Finding, type FindingReason, Findings } from './findings.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
@@ -14,7 +15,7 @@ import { filteringOrdinal, iabOrdinal } from './taxonomy.ts';
 import type { VocabularyScope } from './vocabulary.ts';
 
 /** Longest line that is read, in bytes, its line end not counted. */
-export const LINE_MAX_BYTES = 65_536;
+export const LINE_MAX_BYTES = LIMITS.lineBytes.value;
 
 /** What the index stores of one domain. */
 export interface Entry {

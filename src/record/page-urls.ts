@@ -1,6 +1,7 @@
 /** The `page_types` of an entry: names brought to the vocabulary, URLs to WHATWG form, both checked. */
 import { keyFromHost } from '../domain/normalize.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
+import { LIMITS } from '../limits.ts';
 import type { Findings } from './findings.ts';
 import { canonicalPageType, pageTypeOrdinal, pageTypes, type VocabularyScope } from './vocabulary.ts';
 
@@ -85,7 +86,7 @@ function readUrl(given: string, type: string, key: string, findings: Findings): 
 }
 
 /** Longest page URL, in bytes of its WHATWG form. */
-export const PAGE_URL_MAX_BYTES = 2048;
+export const PAGE_URL_MAX_BYTES = LIMITS.pageUrlBytes.value;
 
 /** True where a host has the key's registrable domain (private suffixes count as suffixes), or is the key itself. */
 export function isOnDomain(host: string, key: string): boolean {

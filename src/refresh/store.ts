@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -30,7 +31,7 @@ const BUILDING = '.building-';
 const SWITCHING = '.current-';
 /** A generation's number has at most nine digits, so that whatever holds it holds it exactly. */
 export const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
-export const GENERATION_MAX = 999_999_999;
+export const GENERATION_MAX = LIMITS.generationNumber.value;
 
 /** What refresh recorded beside an index when it was built. */
 export interface GenerationReport {

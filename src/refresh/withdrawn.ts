@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { replaceDurable } from '../platform/durable.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
 import { GENERATION_MAX } from './store.ts';
@@ -15,7 +16,7 @@ export interface WithdrawnManifest {
 }
 
 /** Older marks are forgotten: the revision check covers them. */
-const MARKS_MAX = 64;
+const MARKS_MAX = LIMITS.withdrawnDrops.value;
 const FILE_MAX_BYTES = 1024 * 1024;
 const fileOf = (store: string): string => join(store, 'withdrawn.json');
 

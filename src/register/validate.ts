@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/document.ts';
+import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** Larger files are refused: a register of ten thousand agents is about 10 MB. */
-const FILE_MAX_BYTES = 32 * 1024 * 1024;
+const FILE_MAX_BYTES = LIMITS.registerBytes.value;
 /** Complaints beyond this number are counted, not kept. */
-const FINDINGS_MAX = 1_000;
+const FINDINGS_MAX = LIMITS.registerFindings.value;
 
 const SCHEMA_URL = new URL('../../data/schema/agent-register.schema.json', import.meta.url);
 

@@ -3,11 +3,12 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { memoryFile } from '../platform/libc.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** A chain of a few certificates has some ten thousand bytes. */
-const PEM_MAX_BYTES = 1024 * 1024;
+const PEM_MAX_BYTES = LIMITS.certificateBytes.value;
 const NEXT_CERTIFICATE = /(?=-----BEGIN CERTIFICATE-----)/;
 
 export interface Certificate {

@@ -6,6 +6,7 @@ import { chmodSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { failureFields } from './log.ts';
 
@@ -17,9 +18,9 @@ export type ControlHandlers = { readonly [command in ControlCommand]: () => Prom
 /** A request is a word in braces. */
 const REQUEST_MAX_BYTES = 256;
 const REQUEST_TIMEOUT_MS = 5_000;
-const CONNECTIONS_MAX = 16;
+const CONNECTIONS_MAX = LIMITS.socketConnections.value;
 /** The kernel's limit for the path of a Unix socket, without its final NUL. */
-const PATH_MAX_BYTES = 107;
+const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
 
 /** Listens on the socket. Throws `server_running` when another server answers there. */
 export async function listenControl(path: string, handlers: ControlHandlers): Promise<Server> {

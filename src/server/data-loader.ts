@@ -76,7 +76,7 @@ export async function warm(index: Index, log: Log): Promise<void> {
   try {
     await index.warm((done, total) => {
       const now = Math.floor((done / total) * 10);
-      if (now > tenths) log('info', 'index_warming', { generation: index.info.generation, percent: now * 10 });
+      if (now > tenths) log('index_warming', { generation: index.info.generation, percent: now * 10 });
       tenths = now;
     });
   } catch (error) {

@@ -90,7 +90,7 @@ export class RunningServer {
 
   async #stop(): Promise<void> {
     const { config, supervisor, ledgerWriter, lastKnownGood, admin, control, log, burstFile } = this.#parts;
-    log('info', 'stopping');
+    log('stopping');
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
     await supervisor.stop();
     lastKnownGood.close();
@@ -100,7 +100,7 @@ export class RunningServer {
     admin?.server.close();
     admin?.server.closeAllConnections();
     if (burstFile !== undefined) rmSync(burstFile, { force: true });
-    log('info', 'stopped');
+    log('stopped');
     this.#resolveStopped();
   }
 }
@@ -135,9 +135,8 @@ async function startOn(
   const ledgerWriter = await startLedgerWriter(
     { file: statePaths(config).ledgerFile },
     {
-      onHealth: (health) =>
-        health.ready ? log('info', 'ledger_ready') : log('error', 'ledger_unavailable', { reason: health.reason }),
-      onKill: (pid, reason) => log('error', 'ledger_writer_killed', { pid, reason }),
+      onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
+      onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
     },
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
@@ -171,7 +170,7 @@ async function startOn(
     };
     server = new RunningServer(parts);
     await startAdminEndpoints(parts, server);
-    log('info', 'listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
+    log('listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
     return server;
   } catch (error) {
     if (server !== undefined) await server.stop();
@@ -196,7 +195,7 @@ async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise
     },
   });
   if (!config.admin.enabled) return;
-  if (!isLoopback(config.admin.host)) log('warn', 'admin_not_on_loopback', { host: config.admin.host });
+  if (!isLoopback(config.admin.host)) log('admin_not_on_loopback', { host: config.admin.host });
   parts.admin = await listenAdmin(config.admin.host, config.admin.port, {
     readiness: () => readiness(parts),
     metrics: () => server.metrics(),

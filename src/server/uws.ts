@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 
@@ -14,7 +15,7 @@ export type Uws = typeof UwsModule;
  * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
  * bytes each), and room for the rest of the request.
  */
-const HEADERS_MAX_BYTES = 40_960;
+const HEADERS_MAX_BYTES = LIMITS.headersBytes.value;
 
 /** The program's environment must hold these before the transport is loaded. */
 const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(HEADERS_MAX_BYTES) };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseTarget, VALUE_MAX_LENGTH } from '../../src/domain/target.ts';
+import { SPELLING } from '../../src/domain/canonical-url.ts';
+import { parseTarget, VALUE_MAX_LENGTH, withoutOuterBlanks } from '../../src/domain/target.ts';
 
 const read = (value: string): string => {
   const target = parseTarget(value);
@@ -38,6 +39,10 @@ describe('parseTarget', () => {
     ['localhost:8080', 'single_label'],
     ['127.0.0.1', 'ip_address'],
     ['[::1]', 'ip_address'],
+    [' \t\r\n\f', 'empty'],
+    [' localhost ', 'single_label'],
+    [' user@example.com', 'userinfo'],
+    ['exam ple.com', 'unparsable'],
     ['https://', 'unparsable'],
     ['file:///etc/passwd', 'unparsable'],
     ['javascript:alert(1)', 'unparsable'],
@@ -52,6 +57,31 @@ describe('parseTarget', () => {
     ['x'.repeat(VALUE_MAX_LENGTH + 1), 'value_too_long'],
   ])('%j has no key: %s', (value, problem) => {
     expect(read(value)).toBe(`! ${problem}`);
+  });
+
+  it.each([' ', '\t', '\r', '\n', '\f', ' \r\n\t\f '])('takes no notice of outer blanks: %j', (blank) => {
+    for (const value of ['example.com', 'example.com/login?a=b', 'https://www.example.com/a b', 'ftp://example.com/']) {
+      for (const sent of [`${blank}${value}`, `${value}${blank}`, `${blank}${value}${blank}`]) {
+        expect(parseTarget(sent)).toEqual(parseTarget(value));
+      }
+    }
+    const longest = `https://example.com/${'x'.repeat(VALUE_MAX_LENGTH - 20)}`;
+    expect(read(`${blank}${longest}${blank}`)).toBe(read(longest));
+    expect(read(`${blank}${longest}x${blank}`)).toBe('! value_too_long');
+  });
+
+  it.each(['\v', '\0', '\x1f', '\x7f', '\u00a0', '\ufeff', '\u2028'])('takes notice of any other: %j', (char) => {
+    expect(withoutOuterBlanks(`${char} x ${char}`)).toBe(`${char} x ${char}`);
+  });
+
+  it.each([
+    '\x1f https://example.com/',
+    'https://example.com/ \x1f',
+    'https://exam\tple.com/',
+    'https://example.com/a\nb',
+  ])('still tells the guard of control characters about %j', (value) => {
+    const target = parseTarget(value);
+    expect('url' in target && target.url.spelling & SPELLING.control_character).toBe(SPELLING.control_character);
   });
 
   it('finds the same key for a bare domain and any URL on it', () => {

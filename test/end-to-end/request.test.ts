@@ -240,6 +240,31 @@ const REQUEST: readonly Row[] = [
     query: 'url=stripe.com&__proto__=1',
     answer: bad('unknown_parameter'),
   },
+  {
+    name: 'contract request, blanks around the value: trimmed from url',
+    query: 'url=+%09%0D%0A%0Cstripe.com%20%0A',
+    answer: HOME,
+  },
+  {
+    name: 'contract request, blanks around the value: trimmed from domain, before a scheme too',
+    query: 'domain=%20https://stripe.com/pricing+',
+    answer: PRICING,
+  },
+  {
+    name: 'contract request, blanks around the value: trimmed before the length limit',
+    query: `url=${'+'.repeat(9_000)}stripe.com${'+'.repeat(9_000)}`,
+    answer: HOME,
+  },
+  {
+    name: 'contract request, blanks around the value: those inside are guarded',
+    query: 'url=https://stripe.com/pri%0Acing',
+    answer: found('stripe.com', 'deny rules/control_characters'),
+  },
+  {
+    name: 'contract request, blanks around the value: other controls are guarded',
+    query: 'url=https://stripe.com/pricing%01+',
+    answer: found('stripe.com', 'deny rules/control_characters'),
+  },
   { name: 'contract request, decoding: + is a space', query: 'url=https://stripe.com/a+b', answer: HOME },
   {
     name: 'contract request, decoding: + is a space, which no host has',

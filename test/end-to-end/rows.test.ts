@@ -33,6 +33,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     'decoding',
     'key in header and in query',
     'the order of the checks',
+    'blanks around the value',
     'longest value',
     'method',
     'other HTTP methods on the path',

@@ -1,7 +1,7 @@
 /** The pages about the guard and its points, against the code and the tests. */
 import { describe, expect, test } from 'vitest';
 import { GUARD_IDS } from '../../src/guard/refusal.ts';
-import { CELLS, type Cells, type Column } from '../integrations/cells.ts';
+import { CELLS, type Cells, type Column, TOURS } from '../integrations/cells.ts';
 import { textOf } from '../tidy/tree.ts';
 
 /** The rows of a table between its markers, heading included; links are their texts. */
@@ -24,7 +24,7 @@ describe('what each point sees', () => {
     expect(columns).toHaveLength(11);
     expect(rows.length).toBeGreaterThan(4);
     const words = new Set(rows.flatMap((row) => row.slice(1)));
-    expect([...words].filter((word) => !['judged', 'not seen', 'never made'].includes(word))).toEqual([]);
+    expect([...words].filter((word) => !['judged', 'refused', 'not seen', 'never made'].includes(word))).toEqual([]);
     expect(rows.filter((row) => row.length !== heading.length)).toEqual([]);
   });
 
@@ -35,8 +35,11 @@ describe('what each point sees', () => {
     expect(shown).toEqual(said);
   });
 
-  test.each(Object.entries(CELLS))('%s: its tests are there', (_point, cells: Cells) => {
+  test.each(Object.entries(CELLS))('%s: its tests are there', (point, cells: Cells) => {
     for (const [file, title] of Object.values(cells)) expect(textOf(file), `${file}: ${title}`).toContain(title);
+    const tour = TOURS[point];
+    if (tour !== undefined) expect(textOf(tour)).toContain('testTour(context, ');
+    expect(Object.values(cells).some(([file]) => file.endsWith('/tour.ts'))).toBe(tour !== undefined);
   });
 });
 
@@ -56,12 +59,13 @@ describe('docs/guard.md', () => {
   });
 });
 
-describe.each(['hook', 'mcp', 'playwright'])('the page of %s', (point) => {
+describe.each(['hook', 'mcp', 'mitmproxy', 'nginx', 'playwright', 'python', 'squid'])('the page of %s', (point) => {
   test('says how to set it up, what it sees, and what it cannot see', () => {
     const headings = [...textOf(`tools/integrations/${point}/README.md`).matchAll(/^## (.*)$/gm)].map(
       ([, text]) => text,
     );
-    expect(headings).toEqual(expect.arrayContaining(['Set up', 'What it sees', 'What it cannot see']));
+    expect(headings.filter((heading) => heading?.startsWith('Set up'))).not.toEqual([]);
+    expect(headings).toEqual(expect.arrayContaining(['What it sees', 'What it cannot see']));
   });
 });
 

@@ -22,9 +22,10 @@ const EVASION = 'test/guard/evasion.test.ts';
 const PLAYWRIGHT = 'test/integrations/playwright.integration.ts';
 const MCP = 'test/guard/mcp.test.ts';
 const HOOK = 'test/guard/hook.test.ts';
-const NGINX = 'test/integrations/nginx.integration.ts';
+const PYTHON = 'test/integrations/python/guard_test.py';
+const TOUR = 'test/integrations/network/tour.ts';
 
-const BROWSER: Cells = {
+const DRIVEN: Cells = {
   page: [PLAYWRIGHT, 'page: an allowed one is shown, a refused one is a page that says why'],
   'redirect hop': [PLAYWRIGHT, 'redirect hop: %i to a refused page is not followed'],
   subresource: [PLAYWRIGHT, 'subresource: images, scripts, styles, fonts, frames, prefetches of a page'],
@@ -36,7 +37,22 @@ const BROWSER: Cells = {
   'method of a POST': [PLAYWRIGHT, 'method of a POST: forms, fetch, beacons and overriding headers'],
 };
 
-const ANY_REQUEST = [NGINX, 'allow passes, and the full URL and method were judged'] as const;
+/** What a browser behind a proxy does is tried by its tour, under the column's own name. */
+const TOURED: Cells = {
+  page: [TOUR, "page: ['GET /tour']"],
+  'redirect hop': [TOUR, "'redirect hop': STATUSES"],
+  subresource: [TOUR, 'subresource: ['],
+  'fetch/XHR': [TOUR, "'fetch/XHR': ["],
+  popup: [TOUR, 'popup: ['],
+  download: [TOUR, 'download: ['],
+  'method of a POST': [TOUR, "'method of a POST': ["],
+};
+const SECURE: Cells = { ...TOURED, 'service worker': [TOUR, "'service worker': ["] };
+
+const proxy = (file: string, rebinding: string, other: string): Cells => ({
+  'rebinding name': [file, rebinding],
+  'other program on the host': [file, other],
+});
 
 export const CELLS: Readonly<Record<string, Cells>> = {
   'guard library': {
@@ -48,9 +64,9 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     'method of a POST': [FETCH, 'judges the method %s'],
     'rebinding name': [EVASION, 'a name that leads outside first and to loopback then reaches nothing inside'],
   },
-  Playwright: BROWSER,
+  Playwright: DRIVEN,
   'Playwright with its proxy': {
-    ...BROWSER,
+    ...DRIVEN,
     'rebinding name': [PLAYWRIGHT, 'rebinding name: one that leads outside first and to loopback then'],
   },
   'MCP server': {
@@ -65,15 +81,52 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     download: [HOOK, '%s: the call %s'],
     'method of a POST': [HOOK, 'is for the method that the tool names'],
   },
-  nginx: {
-    page: ANY_REQUEST,
-    'redirect hop': [NGINX, 'a redirect is handed to the agent, whose next request is judged like any other'],
-    subresource: ANY_REQUEST,
-    'fetch/XHR': ANY_REQUEST,
-    popup: ANY_REQUEST,
-    'service worker': ANY_REQUEST,
-    download: ANY_REQUEST,
-    'method of a POST': [NGINX, '%s does not reach the origin, and the agent is told why'],
-    'other program on the host': ANY_REQUEST,
+  'guard for Python': {
+    page: [PYTHON, 'def test_cell_page'],
+    'redirect hop': [PYTHON, 'def test_cell_redirect_hop'],
+    'fetch/XHR': [PYTHON, 'def test_cell_page'],
+    download: [PYTHON, 'def test_cell_download'],
+    'method of a POST': [PYTHON, 'def test_cell_method'],
+    'rebinding name': [PYTHON, 'def test_cell_rebinding_name'],
   },
+  mitmproxy: {
+    ...SECURE,
+    WebSocket: ['test/integrations/mitmproxy.integration.ts', 'WebSocket: judged as a write, before it is opened'],
+    ...proxy(
+      'test/integrations/mitmproxy.integration.ts',
+      'a name that leads outside first and inside then (rebinding)',
+      'another program on the host',
+    ),
+  },
+  'Squid, TLS opened': {
+    ...SECURE,
+    ...proxy(
+      'test/integrations/squid-bump.integration.ts',
+      'a name that leads outside first and inside then (rebinding)',
+      'another program on the host is judged by URL and method',
+    ),
+  },
+  'Squid, plain': {
+    ...TOURED,
+    ...proxy(
+      'test/integrations/squid-browser.integration.ts',
+      'or does so later (rebinding), is refused',
+      'other programs on the host are judged',
+    ),
+  },
+  nginx: {
+    ...TOURED,
+    'other program on the host': [
+      'test/integrations/nginx.integration.ts',
+      'allow passes, and the full URL and method',
+    ],
+  },
+};
+
+/** The files that send a browser on its tour, for each proxy that the tour's cells are claimed for. */
+export const TOURS: Readonly<Record<string, string>> = {
+  mitmproxy: 'test/integrations/mitmproxy.integration.ts',
+  'Squid, TLS opened': 'test/integrations/squid-bump.integration.ts',
+  'Squid, plain': 'test/integrations/squid-browser.integration.ts',
+  nginx: 'test/integrations/nginx-browser.integration.ts',
 };

@@ -2,7 +2,7 @@
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startNginx } from './proxies.ts';
-import { createJudge, createWorld, type Judge, put, through, verdict, type World } from './world.ts';
+import { createJudge, createWorld, type Judge, put, stop, through, verdict, type World } from './world.ts';
 
 let world: World;
 let judge: Judge;
@@ -41,15 +41,16 @@ test('allow passes, and the full URL and method were judged', async () => {
 });
 
 test.each([
-  ['deny', 'GET', 'denied.example', 'deny'],
-  ['deny by method', 'POST', 'allowed.example', 'deny'],
-  ['flag', 'GET', 'flagged.example', 'flag'],
-  ['503', 'GET', 'broken.example', 'error'],
-  ['no answer in time', 'GET', 'slow.example', 'error'],
-])('%s does not reach the origin, and the agent is told why', async (_name, method, host, expected) => {
+  ['deny', 'GET', 'denied.example', 'deny', /^Refused by pagegate: deny \(rules\/login\)\. note of login\n/],
+  ['deny by method', 'POST', 'allowed.example', 'deny', /\nThis is decided: a retry will not help\.\n$/],
+  ['flag', 'GET', 'flagged.example', 'flag', /\nA person has to approve it first\.\n$/],
+  ['503', 'GET', 'broken.example', 'error', /\nThere is no verdict now, .*: try again later\.\n$/],
+  ['no answer in time', 'GET', 'slow.example', 'error', /\nThere is no verdict now, .*: try again later\.\n$/],
+])('%s does not reach the origin, and the agent is told why', async (_name, method, host, expected, text) => {
   const reply = await ask(method, host);
   expect(reply.status).toBe(403);
   expect(reply.headers['x-pagegate-verdict']).toBe(expected);
+  expect(reply.body).toMatch(text);
   expect(judge.asked).toEqual([`${method} http://${host}/`]);
   expect(world.reached).toEqual([]);
 });
@@ -95,8 +96,28 @@ test('a redirect is handed to the agent, whose next request is judged like any o
 test('without pagegate nothing passes, and with it again everything is as before', async () => {
   const { port } = judge;
   await judge.close();
-  expect((await ask('GET', 'allowed.example')).status).toBe(403);
+  const reply = await ask('GET', 'allowed.example');
+  expect(reply.status).toBe(403);
+  expect(reply.body).toMatch(/^Refused by pagegate: error \([\s\S]*try again later\.\n$/);
+  expect(reply.body).not.toContain('a retry will not help');
   expect(world.reached).toEqual([]);
   judge = await createJudge(() => verdict('allow'), port);
   expect((await ask('GET', 'allowed.example')).status).toBe(200);
+});
+
+test('without the adapter nothing passes, and nobody is told that a retry will not help', async () => {
+  const lonely = await createWorld();
+  try {
+    put(lonely, 'api.key', 'pg_test\n', 0o600);
+    const ports = await startNginx(lonely, `http://127.0.0.1:${judge.port}`, ['allowed.example']);
+    await stop(lonely.children[0]!);
+    const reply = await through(ports.gateway, 'GET', '/', { host: 'allowed.example' });
+    expect(reply.status).toBe(403);
+    expect(reply.body).toBe(
+      'Refused by pagegate: error (gateway/no_answer).\nThere is no verdict now, and nothing is fetched without one: try again later.\n',
+    );
+    expect(lonely.reached).toEqual([]);
+  } finally {
+    await lonely.close();
+  }
 });

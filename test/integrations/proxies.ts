@@ -1,41 +1,95 @@
 /** Starts Debian's Squid and nginx with the shipped configurations, changed only where a test on loopback must. */
-import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, readFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { freePort } from '../../tools/free-port.ts';
+import type { Way } from './network/client.ts';
 import { NODE, put, TOOLS, untilListening, type World } from './world.ts';
 
-/** Squid with its helper; returns the port. Names are found at an address of loopback. */
+/** Squid with its helper, without TLS; returns the port. Names are found at an address of loopback. */
 export async function startSquid(
   world: World,
   server: string,
   hosts: Record<string, string>,
   allowInside = true,
 ): Promise<number> {
-  const proxy = await freePort();
   const lines = Object.entries(hosts).map(([name, address]) => `${address} ${name}\n`);
   const hostsFile = put(world, 'hosts', lines.join(''));
   const shipped = readFileSync(`${TOOLS}squid/squid.conf`, 'utf8');
+  // The origin of a test is on loopback, where the shipped file lets nobody go.
+  const text = allowInside ? shipped.replaceAll(/^http_access deny to_inside.*\n/gm, '') : shipped;
+  return (await runSquid(world, server, text, [`hosts_file ${hostsFile}`, 'dns_nameservers 127.0.0.1'])).port;
+}
+
+/** The plain Squid as shipped; it asks the test's DNS server. More lines go to the configuration's end. */
+export const startSquidAsShipped = (world: World, server: string, lines: readonly string[]): Promise<RunningSquid> =>
+  runSquid(world, server, readFileSync(`${TOOLS}squid/squid.conf`, 'utf8'), [...TEST_NAMES, ...lines]);
+
+/** Names come from the test's own server. */
+const TEST_NAMES = ['hosts_file none', 'dns_nameservers 127.0.0.53', 'dns_timeout 3 seconds'] as const;
+
+export interface RunningSquid {
+  readonly port: number;
+  readonly child: ChildProcess;
+  /** What Squid says of itself. */
+  readonly logFile: string;
+}
+
+/** A Squid that opens TLS, with an authority of its own; it asks the test's DNS server. More lines go to the configuration's end. */
+export async function startSquidBump(
+  world: World,
+  server: string,
+  siteCa: string,
+  lines: readonly string[] = [],
+): Promise<RunningSquid & Way> {
+  const { authority, certificates, caFile } = makeSquidAuthority(world.folder);
+  const text = readFileSync(`${TOOLS}squid/squid-bump.conf`, 'utf8')
+    .replace('/etc/squid/pagegate-ca.pem', authority)
+    .replace('/var/lib/squid/pagegate-certs', certificates)
+    .replace('tls_outgoing_options ', `tls_outgoing_options cafile=${siteCa} `);
+  return { ...(await runSquid(world, server, text, [...TEST_NAMES, ...lines])), caFile };
+}
+
+/** The authority and the store of certificates, made by the commands that tools/integrations/squid/README.md gives. */
+function makeSquidAuthority(folder: string): { authority: string; certificates: string; caFile: string } {
+  const readme = readFileSync(`${TOOLS}squid/README.md`, 'utf8');
+  const block = readme.split('<!-- authority -->')[1]?.split('```sh\n')[1]?.split('```')[0] ?? 'false';
+  const own = mkdtempSync(join(folder, 'squid-'));
+  chmodSync(own, 0o755);
+  const [authority, certificates] = [`${own}/pagegate-ca.pem`, `${own}/certificates`];
+  const commands = block
+    .replaceAll('/etc/squid/pagegate-ca.pem', authority)
+    .replaceAll('/var/lib/squid/pagegate-certs', certificates);
+  execFileSync('sh', ['-eu', '-c', commands], { stdio: 'pipe', cwd: own });
+  return { authority, certificates, caFile: `${own}/pagegate-ca.crt` };
+}
+
+/** Starts Squid with a shipped configuration, whose paths and ports are changed to the test's; returns the port. */
+async function runSquid(
+  world: World,
+  server: string,
+  shipped: string,
+  lines: readonly string[],
+): Promise<RunningSquid> {
+  const proxy = await freePort();
   const text = shipped
     .replace('127.0.0.1:3128', `127.0.0.1:${proxy}`)
     .replace('/opt/pagegate/node_modules/.bin/node', NODE)
-    .replace('/opt/pagegate/tools/integrations/', TOOLS)
+    .replaceAll('/opt/pagegate/tools/integrations/', TOOLS)
     .replace('https://127.0.0.1:8443', `${server} --timeout-ms 1000`)
     .replace('/etc/squid/pagegate.key', world.keyFile)
-    .replace('ttl=60', 'ttl=0')
-    // The origin of a test is on loopback, where the shipped file lets nobody go.
-    .replace('http_access deny to_inside\n', allowInside ? '' : 'http_access deny to_inside\n');
+    .replace('ttl=60', 'ttl=0');
   const rest = [
-    `pid_filename ${world.folder}/squid.pid`,
-    `cache_log ${world.folder}/cache.log`,
+    `pid_filename ${world.folder}/squid-${proxy}.pid`,
+    `cache_log ${world.folder}/cache-${proxy}.log`,
     `coredump_dir ${world.folder}`,
-    `hosts_file ${hostsFile}`,
-    'dns_nameservers 127.0.0.1',
     'pinger_enable off',
     'netdb_filename none',
     'shutdown_lifetime 0 seconds',
     'visible_hostname test',
+    ...lines,
   ];
-  const configuration = put(world, 'squid.conf', `${text}\n${rest.join('\n')}\n`);
+  const configuration = put(world, `squid-${proxy}.conf`, `${text}\n${rest.join('\n')}\n`);
   if (process.getuid?.() === 0) {
     // Squid gives up root for "proxy", which must write its logs and read the key.
     const id = (flag: string) => Number(execFileSync('id', [flag, 'proxy'], { encoding: 'utf8' }));
@@ -44,9 +98,9 @@ export async function startSquid(
   }
   chmodSync(world.folder, 0o755);
   execFileSync('/usr/sbin/squid', ['-k', 'parse', '-f', configuration], { stdio: 'pipe' });
-  world.start('/usr/sbin/squid', ['-N', '-f', configuration]);
+  const child = world.start('/usr/sbin/squid', ['-N', '-f', configuration]);
   await untilListening(proxy);
-  return proxy;
+  return { port: proxy, child, logFile: `${world.folder}/cache-${proxy}.log` };
 }
 
 /** nginx with the adapter; returns both ports. Names lead to the world's origin. */
@@ -64,6 +118,29 @@ export async function startNginx(
     // The origin of a test speaks plain HTTP and is found by name without a resolver.
     .replace('https://$host', 'http://$host');
   const upstreams = names.map((name) => `upstream ${name} { server 127.0.0.1:${world.originPort}; }`);
+  await runNginx(world, server, { gateway, adapter }, `${upstreams.join(' ')} ${text}`);
+  return { gateway, adapter };
+}
+
+/** nginx with the adapter as shipped, but for ports and places; it asks the test's DNS server. Returns the gateway's port. */
+export async function startNginxAsShipped(world: World, server: string, siteCa: string): Promise<number> {
+  const [gateway, adapter] = [await freePort(), await freePort()];
+  const text = readFileSync(`${TOOLS}nginx/pagegate.conf`, 'utf8')
+    .replace('127.0.0.1:9191', `127.0.0.1:${adapter}`)
+    .replace('127.0.0.1:3129', `127.0.0.1:${gateway}`)
+    .replace('127.0.0.53 valid=30s', '127.0.0.53 valid=1s')
+    .replace('/etc/ssl/certs/ca-certificates.crt', siteCa)
+    .replace('/var/log/nginx/pagegate-error.log', `${world.folder}/server.log`);
+  await runNginx(world, server, { gateway, adapter }, text);
+  return gateway;
+}
+
+interface NginxPorts {
+  readonly gateway: number;
+  readonly adapter: number;
+}
+
+async function runNginx(world: World, server: string, { gateway, adapter }: NginxPorts, text: string): Promise<void> {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${world.folder}/${name};`,
   );
@@ -71,7 +148,7 @@ export async function startNginx(
     world,
     'nginx.conf',
     `daemon off; pid ${world.folder}/nginx.pid; error_log ${world.folder}/error.log; events {}
-     http { ${temporary.join(' ')} ${upstreams.join(' ')} ${text} }`,
+     http { ${temporary.join(' ')} ${text} }`,
   );
   chmodSync(world.folder, 0o755);
   const args = ['--server', server, '--key-file', world.keyFile, '--timeout-ms', '1000'];
@@ -79,5 +156,29 @@ export async function startNginx(
   world.start('/usr/sbin/nginx', ['-e', `${world.folder}/start.log`, '-c', configuration]);
   await untilListening(adapter);
   await untilListening(gateway);
-  return { gateway, adapter };
+}
+
+/** The proxy on mitmproxy, as shipped; more words go to its end. */
+export async function startMitmproxy(
+  world: World,
+  server: string,
+  siteCa: string,
+  words: readonly string[] = [],
+): Promise<Way> {
+  const port = await freePort();
+  const state = join(world.folder, `state-${port}`);
+  const program = `${TOOLS}mitmproxy/pagegate_mitmproxy.py`;
+  const fixed = ['--server', server, '--key-file', world.keyFile, '--state', state, '--listen', `127.0.0.1:${port}`];
+  world.start('/usr/bin/python3', [
+    '-B',
+    program,
+    ...fixed,
+    '--site-ca-file',
+    siteCa,
+    '--cache-seconds',
+    '0',
+    ...words,
+  ]);
+  await untilListening(port, 60);
+  return { port, caFile: join(state, 'mitmproxy-ca-cert.pem') };
 }

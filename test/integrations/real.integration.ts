@@ -1,8 +1,12 @@
-/** The whole way: agent → Squid or nginx → helper → a real pagegate with a real index → origin. */
+/** The whole way: agent → a proxy → its helper → a real pagegate with a real index → origin. */
+import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../support/server.ts';
-import { startNginx, startSquid } from './proxies.ts';
+import { curlThrough, type Way } from './network/client.ts';
+import { createInternet, hasNetwork, INSIDE, type Internet, PUBLIC } from './network/internet.ts';
+import { createNames, type Names } from './network/names.ts';
+import { startMitmproxy, startNginx, startSquid, startSquidBump } from './proxies.ts';
 import { createWorld, put, through, type World } from './world.ts';
 
 const ORIGIN = 'shop.example.com';
@@ -81,5 +85,90 @@ describe.runIf(process.getuid?.() === 0)('Squid', () => {
     const { status } = await through(proxy, method, `http://${host}${path}`, { host });
     expect(status).toBe(passes ? 200 : 403);
     expect(reached).toEqual(passes ? [`${method} ${host} ${path}`] : []);
+  });
+});
+
+describe.runIf(hasNetwork).each([
+  ['Squid with TLS opened', startSquidBump],
+  ['mitmproxy', startMitmproxy],
+])('%s', (_name, start) => {
+  let world: World;
+  let names: Names;
+  let internet: Internet;
+  let proxy: Way;
+  beforeAll(async () => {
+    world = await createWorld();
+    put(world, 'api.key', `${pagegate.keys['gateway']}\n`, 0o600);
+    names = await createNames({ [ORIGIN]: PUBLIC, [UNKNOWN]: PUBLIC });
+    internet = await createInternet(world.folder);
+    proxy = await start(world, pagegate.url, internet.caFile);
+  });
+  afterAll(async () => {
+    await world?.close();
+    await internet?.close();
+    await names?.close();
+  });
+  beforeEach(() => {
+    internet.reached.length = 0;
+  });
+
+  test.each(CASES)('%s', async (_case, method, host, path, passes) => {
+    for (const scheme of ['https', 'http']) {
+      internet.reached.length = 0;
+      const { status, body } = await curlThrough(proxy, '-X', method, `${scheme}://${host}${path}`);
+      expect(status).toBe(passes ? 200 : 403);
+      expect(internet.reached).toEqual(passes ? [`${method} ${scheme}://${host}${path}`] : []);
+      if (!passes)
+        expect(body).toMatch(/pagegate refused .*(?:deny|flag) \((?:page_type_db|rules|default)\/\w+\)[:.] \w/);
+    }
+  });
+});
+
+describe.runIf(hasNetwork)('the guard for Python', () => {
+  const program = new URL('python/open_url.py', import.meta.url).pathname;
+  let world: World;
+  let names: Names;
+  let internet: Internet;
+  beforeAll(async () => {
+    world = await createWorld();
+    put(world, 'api.key', `${pagegate.keys['gateway']}\n`, 0o600);
+    names = await createNames({ [ORIGIN]: PUBLIC, [UNKNOWN]: PUBLIC });
+    internet = await createInternet(world.folder, {
+      '/away': (_request, response) => response.writeHead(302, { location: `https://${ORIGIN}/members` }).end(),
+    });
+  });
+  afterAll(async () => {
+    await world?.close();
+    await internet?.close();
+    await names?.close();
+  });
+  beforeEach(() => {
+    internet.reached.length = 0;
+    internet.inside.length = 0;
+  });
+
+  const open = (method: string, url: string): Promise<string> =>
+    new Promise((resolve) => {
+      const words = [program, pagegate.url, world.keyFile, internet.caFile, method, url];
+      execFile('/usr/bin/python3', words, (_error, stdout) => resolve(stdout));
+    });
+
+  test.each(CASES)('%s', async (_case, method, host, path, passes) => {
+    const said = await open(method, `https://${host}${path}`);
+    expect(said).toMatch(
+      passes ? /^200 / : /^refused pagegate refused [A-Z]+ https:\S+: (?:deny|flag) \(\w+\/\w+\)\. \w/,
+    );
+    expect(internet.reached).toEqual(passes ? [`${method} https://${host}${path}`] : []);
+  });
+
+  test('a redirect to a login page, and a name that leads inside', async () => {
+    expect(await open('GET', `https://${ORIGIN}/away`)).toContain('deny (page_type_db/login)');
+    expect(internet.reached).toEqual([`GET https://${ORIGIN}/away`]);
+    for (const address of INSIDE) {
+      names.set(ORIGIN, address);
+      expect(await open('GET', `https://${ORIGIN}/news`), address).toContain('deny (guard/inside_address)');
+    }
+    names.set(ORIGIN, PUBLIC);
+    expect(internet.inside).toEqual([]);
   });
 });

@@ -1,5 +1,7 @@
 /** The Squid helper and the shipped squid.conf, with Debian's Squid on loopback. */
 
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startSquid } from './proxies.ts';
 import { createJudge, createWorld, type Judge, put, through, verdict, type World } from './world.ts';
@@ -29,6 +31,27 @@ beforeEach(() => {
   world.reached.length = 0;
   judge.asked.length = 0;
 });
+
+/** Process ids of the helpers that Squid has started for this key file. */
+function helpers(): number[] {
+  const running = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
+  return running.map(Number).filter((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+      return words.includes(world.keyFile) && words.some((word) => word.endsWith('/pagegate-acl.ts'));
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 300; attempt += 1) {
+    if (await condition().catch(() => false)) return;
+    await sleep(100);
+  }
+  throw new Error('it does not come about');
+}
 
 const at = (host: string, path = '/') => `http://${host}:${world.originPort}${path}`;
 
@@ -60,6 +83,29 @@ test('many requests in flight each get their own verdict', async () => {
   const hosts = Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? 'allowed.example' : 'denied.example'));
   const replies = await Promise.all(hosts.map((host, i) => through(proxy, 'GET', at(host, `/${i}`))));
   expect(replies.map((reply) => reply.status)).toEqual(hosts.map((host) => (host === 'allowed.example' ? 200 : 403)));
+});
+
+test('more requests than the helpers can take are refused', async () => {
+  const hosts = Array.from({ length: 700 }, (_, i) => (i % 7 === 0 ? 'slow.example' : 'allowed.example'));
+  const replies = await Promise.all(
+    hosts.map((host, i) => through(proxy, i % 7 === 0 ? 'GET' : 'POST', at(host, `/${i}`)).catch(() => undefined)),
+  );
+  expect(replies.filter((reply) => reply !== undefined && reply.status < 400)).toEqual([]);
+  expect(world.reached).toEqual([]);
+  await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
+});
+
+test('a helper that dies takes no request along', async () => {
+  const before = helpers();
+  expect(before.length).toBeGreaterThan(0);
+  const replies = Array.from({ length: 20 }, (_, i) =>
+    through(proxy, 'GET', at('slow.example', `/${i}`)).catch(() => undefined),
+  );
+  await until(async () => judge.asked.length > 0);
+  for (const pid of before) process.kill(pid, 'SIGKILL');
+  for (const reply of await Promise.all(replies)) expect(reply?.status ?? 0).not.toBe(200);
+  expect(world.reached).toEqual([]);
+  await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
 });
 
 test('without pagegate nothing passes, and with it again everything is as before', async () => {

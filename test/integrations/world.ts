@@ -21,6 +21,8 @@ export interface World {
   /** Requests that reached the origin, as `METHOD host path`. */
   readonly reached: string[];
   readonly originPort: number;
+  /** Processes that were started, in order. */
+  readonly children: readonly ChildProcess[];
   /** Starts a process that is ended with the world. */
   start(command: string, args: readonly string[]): ChildProcess;
   close(): Promise<void>;
@@ -42,6 +44,7 @@ export async function createWorld(): Promise<World> {
     keyFile,
     reached,
     originPort,
+    children,
     start(command, args) {
       const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
       children.push(child);
@@ -66,8 +69,8 @@ export async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Waits until something accepts connections. */
-export async function untilListening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 200; attempt += 1) {
+export async function untilListening(port: number, seconds = 10): Promise<void> {
+  for (let attempt = 0; attempt < seconds * 20; attempt += 1) {
     const open = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => resolve(true));
       socket.on('error', () => resolve(false));
@@ -130,7 +133,7 @@ export async function createJudge(answer: (url: string, method: string) => Answe
     if (given === 'silence') return;
     if (given === 'hang up') request.socket.destroy();
     else {
-      const body = given.body.replace('"domain":"x"', `"domain":"${new URL(url).hostname}"`);
+      const body = given.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
       // As pagegate does with what is to be asked again later.
       const retry = given.status === 429 || given.status === 503 ? { 'retry-after': '30' } : {};
       response.writeHead(given.status, { 'content-type': 'application/json', ...retry }).end(body);

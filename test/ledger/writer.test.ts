@@ -205,6 +205,51 @@ describe('the ledger writer', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
+  it('leaves its place to one that stands by, while workers go on charging in the same counters', async () => {
+    const key = subscribe('acme', 1_000_000);
+    const first = await start();
+    const meter = await open();
+    const successor = await startLedgerWriter({ file: folder.file, standsBy: true });
+    ledgerWriters.push(successor);
+    expect(successor.health).toEqual({ ready: true });
+    let charged = 0;
+    let isStopped = false;
+    const charging = (async () => {
+      while (!isStopped) {
+        expect(await chargeOnce(meter, accountOf(meter, key))).toBe(999_999 - charged);
+        charged += 1;
+        if (charged % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    })();
+    await first.handOver(10_000);
+    expect(first.pid).toBeUndefined();
+    await successor.inPlace;
+    // And back: the successor dies at once.
+    const followed = successor.pid!;
+    await successor.handOver(10_000);
+    first.resume();
+    await expect.poll(() => first.pid).toBeGreaterThan(0);
+    expect(isAlive(followed)).toBe(false);
+    const before = charged;
+    await expect.poll(() => charged, { timeout: 10_000 }).toBeGreaterThan(before + 100);
+    isStopped = true;
+    await charging;
+    await meter.close();
+    await first.close();
+    expect(inFile('used')).toBe(charged);
+    // Nobody had to recover anything.
+    const recovered = folder.ledger().database.prepare("SELECT count(*) FROM audit WHERE action = 'ledger.recover'");
+    expect(recovered.pluck().get()).toBe(0);
+  });
+
+  it('that stands by ends at once when it is told to', async () => {
+    await start();
+    const successor = await startLedgerWriter({ file: folder.file, standsBy: true });
+    const pid = successor.pid!;
+    await successor.close(60_000);
+    expect(isAlive(pid)).toBe(false);
+  });
+
   it('is the only one for its ledger, and nothing is restored under it', async () => {
     subscribe('acme', 1);
     await start();

@@ -36,7 +36,7 @@ describe('the Squid helper', () => {
     const note = 'a "quoted"\nline \\ ü\r\n1 OK';
     const line = answerLine('5', { allowed: false, verdict: 'deny', reason: 'rules/login', note });
     expect(line.split('\n')).toHaveLength(2);
-    expect(line).toMatch(/^5 ERR tag=deny message="[^"\n]*" log="rules\/login"\n$/);
+    expect(line).toMatch(/^5 ERR pagegate=deny message="deny \(rules\/login\): [^"\n]*" log="rules\/login"\n$/);
   });
 });
 

@@ -1,33 +1,52 @@
 /** The shipped units, checked by systemd's own tools where they are there. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-const UNITS = new URL('../../tools/packaging/systemd/', import.meta.url).pathname;
-const names = readdirSync(UNITS).sort();
+const ROOT = new URL('../../', import.meta.url).pathname;
+const UNITS = `${ROOT}tools/packaging/systemd/`;
+/** Units that lie beside what they run. */
+const BESIDE = ['tools/integrations/mitmproxy/pagegate-mitmproxy.service'];
+const shipped = readdirSync(UNITS).sort();
+const files = [...shipped.map((name) => join(UNITS, name)), ...BESIDE.map((path) => join(ROOT, path))];
+const names = files.map((path) => basename(path));
 const present = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-units-'));
-  for (const name of names) {
+  for (const path of files) {
     // The program is not installed where the unit expects it; any executable of the machine will do for the check.
-    const text = readFileSync(join(UNITS, name), 'utf8').replaceAll(
-      /\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node)(?= )/g,
+    const text = readFileSync(path, 'utf8').replaceAll(
+      /(?:\/usr\/bin\/python3|\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node|tools\/packaging\/backup\.sh))(?= )/g,
       '/bin/true',
     );
-    writeFileSync(join(folder, name), text);
+    writeFileSync(join(folder, basename(path)), text);
   }
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8', timeout: 120_000 });
 
-test('the units are the server, the refresh with its timer, and the adapter for nginx', () => {
-  const expected = ['nginx-auth.service', 'refresh.service', 'refresh.timer'].map((name) => `pagegate-${name}`);
-  expect(names).toEqual([...expected, 'pagegate.service']);
+test('the units are the server, refresh and backup with their timers, and the adapter for nginx', () => {
+  const expected = ['backup.service', 'backup.timer', 'nginx-auth.service', 'refresh.service', 'refresh.timer'].map(
+    (name) => `pagegate-${name}`,
+  );
+  expect(shipped).toEqual([...expected, 'pagegate.service']);
+});
+
+test('the units start files of this tree, and nothing else', () => {
+  const commands = files.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, command = '']) => command),
+  );
+  expect(commands.length).toBe(5);
+  const started = commands.flatMap((command) =>
+    command.split(' ').filter((word) => /^\/opt\/pagegate\/tools\//.test(word)),
+  );
+  expect(started.length).toBe(3);
+  for (const file of started) expect(existsSync(file.replace('/opt/pagegate/', ROOT)), file).toBe(true);
 });
 
 describe.runIf(present)('systemd-analyze', () => {

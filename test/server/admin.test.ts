@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServerStatus } from '../../src/server/admin/health.ts';
 import { askServer, listenControl } from '../../src/server/control.ts';
+import { METRICS } from '../../src/server/metric-table.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -53,8 +54,14 @@ describe('the admin listener', () => {
       if (types.get(name) === 'counter') expect(name).toMatch(/_total$/);
       samples.set(`${name}${sample![2] ?? ''}`, Number(sample![3]));
     }
-    expect(samples.get('pagegate_requests_total{status="200"}')).toBeGreaterThanOrEqual(2);
-    expect(samples.get('pagegate_requests_total{status="400"}')).toBeGreaterThanOrEqual(1);
+    for (const name of [...types.keys()]) expect(METRICS).toHaveProperty(name.replace('pagegate_', ''));
+    // Without TLS.
+    const absent = Object.keys(METRICS).filter((name) => !types.has(`pagegate_${name}`));
+    expect(absent).toEqual(['certificate_expiry_seconds']);
+    expect(samples.get('pagegate_ready')).toBe(1);
+    expect(samples.get('pagegate_connections_refused_total')).toBe(0);
+    expect(samples.get('pagegate_requests_total{status="200",code="ok"}')).toBeGreaterThanOrEqual(2);
+    expect(samples.get('pagegate_requests_total{status="400",code="bad_encoding"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_verdicts_total{verdict="allow",layer="default"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_index_generation')).toBe(1);
     expect(samples.get('pagegate_lookup_seconds_bucket{le="+Inf"}')).toBe(samples.get('pagegate_lookup_seconds_count'));

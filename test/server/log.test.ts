@@ -1,28 +1,53 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { createLog, failureFields, requestFailureFields } from '../../src/server/log.ts';
+import { LOG_EVENTS, type LogEvent } from '../../src/server/log-events.ts';
+import { sourcesUnder, textOf } from '../tidy/tree.ts';
 
 describe('the log', () => {
-  it('writes one JSON object a line, with what is common to all lines', () => {
+  it('writes one JSON object a line, with what is common to all lines, on the level of the event', () => {
     const lines: string[] = [];
-    const log = createLog('info', { worker: 3 }, (line) => lines.push(line));
-    log('info', 'listening', { port: 1, text: 'two\nlines' });
+    const log = createLog('info', { common: { worker: 3 }, write: (line) => lines.push(line) });
+    log('index_refused', { code: 'index_corrupt', message: 'two\nlines' });
     expect(lines.length).toBe(1);
     expect(lines[0]).toMatch(/^\{.*\}\n$/);
     expect(JSON.parse(lines[0]!)).toMatchObject({
-      level: 'info',
-      event: 'listening',
+      level: 'error',
+      event: 'index_refused',
       worker: 3,
-      port: 1,
-      text: 'two\nlines',
+      code: 'index_corrupt',
+      message: 'two\nlines',
     });
   });
 
   it('leaves out what is less severe than asked for', () => {
     const lines: string[] = [];
-    const log = createLog('warn', {}, (line) => lines.push(line));
-    for (const level of ['info', 'warn', 'error'] as const) log(level, level);
-    expect(lines.map((line) => JSON.parse(line).event)).toEqual(['warn', 'error']);
+    const log = createLog('warn', { write: (line) => lines.push(line) });
+    for (const event of ['stopping', 'policy_warning', 'worker_died'] as const) log(event);
+    expect(lines.map((line) => JSON.parse(line).event)).toEqual(['policy_warning', 'worker_died']);
+  });
+
+  it('limits the lines of one event in a time, and tells how many it left out; other events have their own limit', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const lines: string[] = [];
+    const log = createLog('info', { write: (line) => lines.push(line) });
+    for (let i = 0; i < 20_000; i++) log('request_failed', { code: 'record_corrupt' });
+    log('worker_died');
+    const events = (): string[] => lines.map((line) => JSON.parse(line).event);
+    expect(events()).toEqual([...Array(50).fill('request_failed'), 'worker_died']);
+    vi.advanceTimersByTime(10_000);
+    expect(JSON.parse(lines.at(-1)!)).toMatchObject({
+      level: 'warn',
+      event: 'lines_suppressed',
+      of: 'request_failed',
+      count: 19_950,
+      seconds: 10,
+    });
+    log('request_failed', { code: 'record_corrupt' });
+    expect(events().slice(-2)).toEqual(['lines_suppressed', 'request_failed']);
+    vi.advanceTimersByTime(60_000);
+    expect(events().filter((event) => event === 'lines_suppressed')).toHaveLength(1);
   });
 
   it('a failure during a request is written without its message: it may quote the request', () => {
@@ -30,7 +55,7 @@ describe('the log', () => {
     const fields = requestFailureFields(error);
     expect(fields).toMatchObject({ code: 'internal', name: 'TypeError' });
     expect(JSON.stringify(fields)).not.toMatch(/SECRET|Invalid URL/);
-    expect(fields['stack']).toContain('log.test.ts');
+    expect(fields.stack).toContain('log.test.ts');
     expect(requestFailureFields('SECRET')).toEqual({ code: 'internal' });
   });
 
@@ -42,5 +67,26 @@ describe('the log', () => {
       code: 'internal',
       message: 'outside of requests',
     });
+  });
+});
+
+describe('the table of log events', () => {
+  const source = sourcesUnder('src/server')
+    .filter((path) => !path.endsWith('log-events.ts'))
+    .map(textOf)
+    .join('\n');
+  const written = new Set(
+    [...source.matchAll(/[lL]og\((?:'(\w+)'|`\$\{part\}_(\w+)`)/g)].flatMap(([, name, suffix]) =>
+      name === undefined ? ['index', 'policy', 'certificate'].map((part) => `${part}_${suffix}`) : [name],
+    ),
+  );
+
+  it.each(Object.keys(LOG_EVENTS) as LogEvent[])('%s is written somewhere, and says when and what to do', (event) => {
+    expect(source).toMatch(/[lL]og\(`\$\{part\}_in_use`/);
+    const { level, meaning, fields, action }: (typeof LOG_EVENTS)[LogEvent] = LOG_EVENTS[event];
+    expect([...written, 'lines_suppressed', 'worker_crashed']).toContain(event);
+    expect([meaning, action, ...Object.values(fields)].join('')).not.toMatch(/\n|\|/);
+    expect(meaning).toMatch(/^[A-Z].*\.$/);
+    if (level !== 'info') expect(action).toMatch(/^[A-Z].*\.$/);
   });
 });

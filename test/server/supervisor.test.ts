@@ -86,7 +86,7 @@ describe('a worker that hangs', () => {
       },
       drainMs: 0,
       timeoutMs,
-      log: (level, event, fields) => log.push(`${level} ${event} ${JSON.stringify(fields)}`),
+      log: (event, fields) => log.push(`${event} ${JSON.stringify(fields)}`),
     });
     await supervisor.start();
   };
@@ -99,9 +99,9 @@ describe('a worker that hangs', () => {
     workers[1]!.hangs = true;
     await expect.poll(() => supervisor.pids).toEqual([100, 102]);
     expect(log).toEqual([
-      expect.stringMatching(/^error worker_hung .*"worker":1,"pid":101,"quiet_seconds":3/),
-      expect.stringMatching(/^error worker_died .*"worker":1,"pid":101/),
-      expect.stringMatching(/^info worker_replaced .*"worker":1,"pid":102/),
+      expect.stringMatching(/^worker_hung .*"worker":1,"pid":101,"quiet_seconds":3/),
+      expect.stringMatching(/^worker_died .*"worker":1,"pid":101/),
+      expect.stringMatching(/^worker_replaced .*"worker":1,"pid":102/),
     ]);
     expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
     expect((await supervisor.ask('status')).missing).toEqual([]);

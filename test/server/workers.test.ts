@@ -83,14 +83,14 @@ describe('two worker processes', () => {
 
   it('a worker that is killed is replaced, and its counts are not lost', async () => {
     await metric('workers');
-    const before = await metric('requests_total{status="200"}');
+    const before = await metric('requests_total{status="200",code="ok"}');
     const spent = from('192.0.2.9');
     await Promise.all(Array.from({ length: 240 }, () => server.check('?domain=%zz', spent)));
     const [victim] = server.server.pids;
     process.kill(victim!, 'SIGKILL');
     await expect.poll(() => server.server.pids.filter((pid) => pid !== victim).length).toBe(2);
     expect(await metric('worker_restarts_total')).toBe(1);
-    expect(await metric('requests_total{status="200"}')).toBeGreaterThanOrEqual(before);
+    expect(await metric('requests_total{status="200",code="ok"}')).toBeGreaterThanOrEqual(before);
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         server.check('?domain=example.com', { ...from(`10.8.0.${i}`), connection: 'close' }),
@@ -137,7 +137,7 @@ describe('the port that the kernel chose for a server', () => {
   /** Starts and stops a server with a worker process; `onHeld` is called before that is started. */
   async function start(onHeld: () => void): Promise<number> {
     const dir = mkdtempSync(join(tmpdir(), 'pagegate-port-'));
-    const log: Log = (_level, event) => {
+    const log: Log = (event) => {
       if (event === 'ledger_ready') onHeld();
     };
     try {

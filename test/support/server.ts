@@ -107,7 +107,7 @@ async function startIn(dir: string, options: TestServerOptions): Promise<TestSer
   const { config, paths, keys, publish } = install(dir, options);
   const log: string[] = [];
   const server = await startServer(config, {
-    log: createLog('info', {}, (line) => log.push(line)),
+    log: createLog('info', { write: (line) => log.push(line) }),
     inProcess: options.workers === undefined,
   });
   const url = `http${config.tls.certificate_file === null ? '' : 's'}://127.0.0.1:${server.port}`;

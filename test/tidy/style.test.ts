@@ -24,7 +24,9 @@ function longFunctions(path: string, text: string): string[] {
 
 const sources = sourcesUnder('src');
 const written = filesUnder('').filter(
-  (path) => /\.(?:ts|mts|js|md|sh|yml|yaml|service|conf)$|(?:^|\/)Makefile$/.test(path) && !path.startsWith('data/'),
+  (path) =>
+    /\.(?:ts|mts|js|md|sh|yml|yaml|service|timer|conf|py|nft)$|(?:^|\/)Makefile$/.test(path) &&
+    !path.startsWith('data/'),
 );
 
 describe('length', () => {

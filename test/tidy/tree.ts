@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path';
 export const ROOT = join(import.meta.dirname, '../..');
 
 /** Folders that are made, not written. */
-const MADE = new Set(['node_modules', '.git', 'var', 'dist', 'coverage']);
+const MADE = new Set(['node_modules', '.git', 'var', 'dist', 'coverage', '__pycache__']);
 
 /** Paths of the tree's files under `folder`, relative to the root, in order. */
 export function filesUnder(folder: string): string[] {

@@ -55,7 +55,9 @@ function* filesBelow(root: string, path: string): Generator<string> {
   if (stats === undefined) return;
   if (stats.isFile()) yield path;
   else if (stats.isDirectory()) {
-    for (const name of readdirSync(join(root, path)).sort()) yield* filesBelow(root, `${path}/${name}`);
+    // What Python leaves beside its sources is not part of them.
+    const names = readdirSync(join(root, path)).filter((name) => name !== '__pycache__');
+    for (const name of names.sort()) yield* filesBelow(root, `${path}/${name}`);
   }
 }
 

@@ -2,12 +2,20 @@
 # Installs what `make test-integrations` needs from Debian's packages, where it is missing. Services are not started.
 set -eu
 missing=""
-[ -x /usr/sbin/squid ] || missing="$missing squid"
-[ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
-[ -x /usr/bin/chromium ] || missing="$missing chromium"
+need() { [ -x "$1" ] || missing="$missing $2"; }
+# Squid with OpenSSL does what the plain one does, too.
+/usr/sbin/squid -v 2>/dev/null | grep -q with-openssl || missing="$missing squid-openssl"
+need /usr/sbin/nginx nginx-light
+need /usr/bin/mitmdump mitmproxy
+need /usr/bin/chromium chromium
+need /usr/bin/certutil libnss3-tools
+need /usr/bin/openssl openssl
+need /usr/bin/curl curl
+need /usr/bin/python3 python3
+need /sbin/ip iproute2
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
-  echo "these packages are missing, and only root can install them:$missing" >&2
+  echo "these packages are missing, and only root can install them: apt-get install --no-install-recommends$missing" >&2
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
@@ -20,6 +28,6 @@ if [ ! -e "$policy" ]; then
   made=yes
 fi
 trap '[ -z "$made" ] || rm -f "$policy"' EXIT
-apt-get update -q
+apt-get -o DPkg::Lock::Timeout=300 update -q
 # shellcheck disable=SC2086 # one word for each package
-apt-get install -y -q --no-install-recommends $missing
+apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing

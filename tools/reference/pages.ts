@@ -1,6 +1,8 @@
 /** The reference pages and the parts of them that are made from the code they describe. */
 import { commandTables } from './commands.ts';
 import { errorPageTables } from './errors.ts';
+import { limitTables } from './limits.ts';
+import { logEventTables, metricTables } from './monitoring.ts';
 import { settingTables } from './settings.ts';
 import { vocabularyTables } from './vocabulary.ts';
 
@@ -11,6 +13,9 @@ export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/cli.md': commandTables,
   'docs/configuration.md': settingTables,
   'docs/errors.md': errorPageTables,
+  'docs/limits.md': limitTables,
+  'docs/log-events.md': logEventTables,
+  'docs/metrics.md': metricTables,
   'docs/vocabulary.md': vocabularyTables,
 };
 

@@ -17,7 +17,8 @@ const SLOT_SIZE_BYTES = 64;
 export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
 
 const MAGIC = 0x54436770;
-const FORMAT_VERSION = 2;
+/** The version of the layout. Processes that share counters must agree on it. */
+const COUNTERS_VERSION = 2;
 
 /** Indexes of 32-bit fields in the header. The owner has 48 bytes. */
 const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 18, lastSeenSeconds: 19 } as const;
@@ -123,14 +124,14 @@ export class Counters {
 
   /** Whether they were written for this ledger, since this boot and in this very file. Nothing else is believed. */
   isFor(owner: CountersOwner): boolean {
-    if (this.#ints[FIELD.magic] !== MAGIC || this.#ints[FIELD.version] !== FORMAT_VERSION) return false;
+    if (this.#ints[FIELD.magic] !== MAGIC || this.#ints[FIELD.version] !== COUNTERS_VERSION) return false;
     return ownerBytes(owner).equals(this.#header.subarray(FIELD.owner * 4, FIELD.owner * 4 + OWNER_SIZE_BYTES));
   }
 
   /** Takes empty counters for a ledger. */
   claim(owner: CountersOwner): void {
     this.#header.set(ownerBytes(owner), FIELD.owner * 4);
-    this.#ints[FIELD.version] = FORMAT_VERSION;
+    this.#ints[FIELD.version] = COUNTERS_VERSION;
     this.#ints[FIELD.magic] = MAGIC;
   }
 

@@ -1,9 +1,11 @@
 /** The meters of all accounts in the ledger: what is charged, what is reserved, and the usage by day. */
+
+import { LIMITS } from '../../limits.ts';
 import type { SlotView } from '../counters/counters.ts';
 import type { Database } from './sqlite.ts';
 
 /** Days that the usage by day goes back. */
-export const USAGE_DAYS = 400;
+export const USAGE_DAYS = LIMITS.usageDays.value;
 
 /** A meter as it is durable. */
 export interface MeterRow {

@@ -1,10 +1,12 @@
 /** How many lookups are reserved ahead of their charge. */
+
+import { LIMITS } from '../../limits.ts';
 import { LEFT_MAX } from '../counters/counters.ts';
 
 /** A block lasts about so long at the account's recent rate, in seconds. */
 const BLOCK_SECONDS = 1;
 /** The smallest block, so that an idle account's next requests wait for nothing. */
-const BLOCK_MIN = 64;
+const BLOCK_MIN = LIMITS.blockLookups.value;
 /** A block is never more than this share of the limit: so much may count as used after a loss of power. */
 const BLOCK_MAX_SHARE = 0.01;
 /** Shorter intervals say nothing about a rate, in milliseconds. */

@@ -15,17 +15,22 @@ const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
 const CHANGES_MS = 25;
 const LOCK_TIMEOUT_MS = 5_000;
+/** How soon a lock that was given up is noticed: the time that nobody reserves while one ledger writer follows another. */
+const LOCK_STEP_MS = 10;
 
-/** Takes the lock that makes this ledger writer the only one; the kernel gives it back however the process ends. */
-async function takeLock(ledgerFile: string): Promise<number> {
+/**
+ * Takes the lock that makes this ledger writer the only one; the kernel gives it back however the process ends. One that stands by waits for
+ * as long as its predecessor has it.
+ */
+async function takeLock(ledgerFile: string, standsBy: boolean): Promise<number> {
   const fd = openWriterLock(ledgerFile);
   const deadline = Date.now() + LOCK_TIMEOUT_MS;
   while (!lockFile(fd, 'exclusive')) {
-    if (Date.now() > deadline) {
+    if (!standsBy && Date.now() > deadline) {
       closeSync(fd);
       throw new PagegateError('ledger_in_use', `${writerLockFile(ledgerFile)} is locked.`, { file: ledgerFile });
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, LOCK_STEP_MS));
   }
   return fd;
 }
@@ -44,8 +49,14 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
   makeFolder(dirname(options.file), 0o750);
   refuseNetworkFileSystem(dirname(options.file));
-  await takeLock(options.file);
-  const reserver = new Reserver({ ...options, onNewCounters: () => workers?.reconnectAll() });
+  const standsBy = options.standsBy === true;
+  if (standsBy) report({ kind: 'standing_by' });
+  const endNow = (): never => process.exit(0);
+  process.on('message', endNow);
+  await takeLock(options.file, standsBy);
+  process.off('message', endNow);
+  const onNewCounters = (): void => workers?.reconnectAll();
+  const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy });
   let workers: WorkersLink | undefined;
   reserver.open();
   workers = await listenForWorkers(options.file, (ids) => reserver.reserve(ids));
@@ -65,10 +76,11 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   }, TICK_MS);
   const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
   process.on('message', (message) => {
-    if (message !== 'stop') return;
+    if (message !== 'stop' && message !== 'hand_over') return;
     clearInterval(timer);
     clearInterval(changes);
-    reserver.close();
+    if (message === 'stop') reserver.close();
+    else reserver.handOver();
     process.exit(0);
   });
 }

@@ -41,6 +41,8 @@ export interface ReserverOptions {
   readonly busyTimeoutMs?: number;
   /** Called when counters were made anew, so that workers map the new ones. */
   readonly onNewCounters?: () => void;
+  /** It follows one that handed over: what was used meanwhile is no recovery. */
+  readonly isSuccession?: boolean;
 }
 
 interface Opened {
@@ -89,9 +91,11 @@ export class Reserver {
   #published = 0;
   #commitMs = 0;
   #nextCommitMs = 0;
+  #isSuccession: boolean;
 
   constructor(options: ReserverOptions) {
     this.#options = options;
+    this.#isSuccession = options.isSuccession ?? false;
     this.#now = options.now ?? Date.now;
   }
 
@@ -112,6 +116,7 @@ export class Reserver {
       this.#load(this.#opened);
       this.#openCounters(this.#opened);
       this.#mapped?.counters.nextEpoch();
+      this.#isSuccession = false;
     } catch (error) {
       // Reservations that are not durable any more must not be spent; a full disk loses none.
       if (this.#opened === undefined && !isTemporary(error)) this.#withdrawLost();
@@ -198,6 +203,13 @@ export class Reserver {
     this.abandon();
   }
 
+  /** Commits what was used by now and lets go of the ledger; workers go on charging what is reserved, and the successor goes on from there. */
+  handOver(): void {
+    const active = [...this.#meters.values()].filter(({ isActive }) => isActive);
+    if (this.#opened !== undefined) this.#commit(active.flatMap((meter) => this.#next(meter, true) ?? []));
+    this.abandon();
+  }
+
   /** Lets go of the ledger as it is; the next reserver goes on from there. */
   abandon(): void {
     this.#release();
@@ -261,13 +273,19 @@ export class Reserver {
     const known = before ?? openCounters(file, ledgerId);
     const mapped = isCurrent || before === undefined ? known : undefined;
     this.#mapped = mapped ?? createCounters(file, ledgerId);
-    const steps = [...this.#meters.values()].map((meter) => {
+    const steps = [...this.#meters.values()].map((meter): Step => {
       const slot = known?.counters.view(meter.id);
       if (slot !== undefined && slot.left > 0) meter.isActive = true;
       const row = this.#knownUsage(meter, slot);
       const isPublished = mapped !== undefined && slot !== undefined && row.used === slot.reserved - slot.left;
-      const jump = slot === undefined && known !== undefined ? 'ledger.repair_slot' : 'ledger.recover';
-      return { meter, row, jump, ...(isPublished ? {} : { publish: () => this.#reset(meter) }) } as const;
+      const isDamaged = slot === undefined && known !== undefined;
+      const jump = isDamaged ? 'ledger.repair_slot' : isPublished && this.#isSuccession ? undefined : 'ledger.recover';
+      return {
+        meter,
+        row,
+        ...(jump === undefined ? {} : { jump }),
+        ...(isPublished ? {} : { publish: () => this.#reset(meter) }),
+      };
     });
     const isDurable = this.#commit(steps);
     if (known !== this.#mapped) known?.close();

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 
 export interface AdminSources {
   /** Ready to answer lookups; otherwise the reasons why not. */
@@ -11,8 +12,8 @@ export interface AdminSources {
   readonly status: () => Promise<unknown>;
 }
 
-const CONNECTIONS_MAX = 64;
-const TIMEOUT_MS = 10_000;
+const CONNECTIONS_MAX = LIMITS.adminConnections.value;
+const TIMEOUT_MS = LIMITS.adminRequestMs.value;
 const HEADERS_MAX_BYTES = 8_192;
 
 /** Listens; resolves with the server and its port. */

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
+import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
 import type { LastKnownGood } from '../process/last-known-good.ts';
 import type { MissingWorker, Replies, Supervisor } from '../process/supervisor.ts';
 import type { ReloadReport, WorkerStatus } from '../process/worker-status.ts';
@@ -104,27 +105,32 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
 
 /** Prometheus text. */
 export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: Observed): Promise<string> {
-  const { answers, missing } = await supervisor.ask('status');
-  const gauges: Record<string, number> = {
+  const replies = await supervisor.ask('status');
+  const { answers, missing } = replies;
+  const { ready, warnings } = judge(ledgerWriter, replies);
+  const gauges: Partial<Record<GaugeName, number>> = {
+    ready: ready ? 1 : 0,
+    warnings: warnings.length,
     workers: answers.length,
     workers_configured: answers.length + missing.length,
   };
-  gauges[`build_info{version="${PROGRAM_VERSION}",node="${process.versions.node}"}`] = 1;
   const served = answers.find((worker) => worker.generation !== null);
   if (served?.index_created) {
-    gauges['index_generation'] = served.generation ?? 0;
-    gauges['index_age_seconds'] = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
-    gauges['index_records'] = served.records ?? 0;
+    gauges.index_generation = served.generation ?? 0;
+    gauges.index_age_seconds = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
+    gauges.index_records = served.records ?? 0;
   }
   const { certificate } = lastKnownGood.parts;
-  if (certificate !== undefined) gauges['certificate_expiry_seconds'] = (certificate.expiresMs - Date.now()) / 1_000;
-  const counters: Record<string, number> = { worker_restarts_total: supervisor.restarts };
+  if (certificate !== undefined) gauges.certificate_expiry_seconds = (certificate.expiresMs - Date.now()) / 1_000;
+  const counters: Partial<Record<CounterName, number>> = { worker_restarts_total: supervisor.restarts };
   const ledger = answers[0]?.ledger;
   if (ledger !== undefined) {
-    gauges['ledger_ready'] = ledger.ready && ledgerWriter.health.ready ? 1 : 0;
-    gauges['ledger_wal_bytes'] = ledger.walBytes;
-    gauges['ledger_commit_seconds'] = ledger.commitMs / 1_000;
-    counters['ledger_commits_total'] = ledger.commits;
+    gauges.ledger_ready = ledger.ready && ledgerWriter.health.ready ? 1 : 0;
+    gauges.ledger_wal_bytes = ledger.walBytes;
+    gauges.ledger_commit_seconds = ledger.commitMs / 1_000;
+    counters.ledger_commits_total = ledger.commits;
   }
-  return prometheusText(addSnapshots([await supervisor.metrics(), { counters, gauges, histograms: {} }]));
+  const labeled = { [seriesOf('build_info', { version: PROGRAM_VERSION, node: process.versions.node })]: 1 };
+  const own = { counters, gauges: { ...gauges, ...labeled }, histograms: {} };
+  return prometheusText(addSnapshots([await supervisor.metrics(), own]));
 }

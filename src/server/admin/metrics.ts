@@ -1,4 +1,13 @@
 /** Counters and latency histograms of one worker, how they are added up over workers, and the Prometheus text of the sum. */
+import {
+  type CounterName,
+  type GaugeName,
+  type HistogramName,
+  type LabelArguments,
+  METRICS,
+  type MetricName,
+  seriesOf,
+} from '../metric-table.ts';
 
 /** Upper bounds of the latency buckets, in seconds. */
 const LATENCY_BOUNDS_SECONDS = [
@@ -12,11 +21,11 @@ export interface HistogramSnapshot {
   readonly sumSeconds: number;
 }
 
-/** What a worker hands to the primary process: numbers under fixed names, never a domain, an address or a key. */
+/** What a worker hands to the primary process: numbers by series ({@link seriesOf}), never a domain, an address or a key. */
 export interface MetricsSnapshot {
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;
-  readonly histograms: Readonly<Record<string, HistogramSnapshot>>;
+  readonly histograms: Readonly<Partial<Record<HistogramName, HistogramSnapshot>>>;
 }
 
 class Histogram {
@@ -46,39 +55,41 @@ export class WorkerMetrics {
   readonly lookup = new Histogram();
   readonly wait = new Histogram();
 
-  /** Adds to a counter. `name` is a metric with its labels, for example `requests_total{status="200"}`. */
-  count(name: string): void {
-    this.counter(name).value += 1;
+  /** Adds to a counter. */
+  count<N extends CounterName>(name: N, ...labels: LabelArguments<N>): void {
+    this.counter(name, ...labels).value += 1;
   }
 
-  /** The counter of a name, for places that count often. */
-  counter(name: string): Counter {
-    let counter = this.#counters.get(name);
+  /** The counter of a series, for places that count often. */
+  counter<N extends CounterName>(name: N, ...labels: LabelArguments<N>): Counter {
+    const series = seriesOf(name, ...labels);
+    let counter = this.#counters.get(series);
     if (counter === undefined) {
       counter = new Counter();
-      this.#counters.set(name, counter);
+      this.#counters.set(series, counter);
     }
     return counter;
   }
 
-  snapshot(gauges: Readonly<Record<string, number>>): MetricsSnapshot {
+  snapshot(gauges: Readonly<Partial<Record<GaugeName, number>>>): MetricsSnapshot {
     return {
-      counters: Object.fromEntries([...this.#counters].map(([name, { value }]) => [name, value])),
+      counters: Object.fromEntries([...this.#counters].map(([series, { value }]) => [series, value])),
       gauges,
       histograms: { lookup_seconds: this.lookup.snapshot(), wait_seconds: this.wait.snapshot() },
     };
   }
 }
 
-/** Adds snapshots: counters, gauges and buckets by name. */
+/** Adds snapshots: counters, gauges and buckets by series. */
 export function addSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const counters: Record<string, number> = {};
   const gauges: Record<string, number> = {};
-  const histograms: Record<string, { counts: number[]; sumSeconds: number }> = {};
+  const histograms: Partial<Record<HistogramName, { counts: number[]; sumSeconds: number }>> = {};
   for (const snapshot of snapshots) {
-    for (const [name, value] of Object.entries(snapshot.counters)) counters[name] = (counters[name] ?? 0) + value;
-    for (const [name, value] of Object.entries(snapshot.gauges)) gauges[name] = (gauges[name] ?? 0) + value;
-    for (const [name, { counts, sumSeconds }] of Object.entries(snapshot.histograms)) {
+    for (const [series, value] of Object.entries(snapshot.counters)) counters[series] = (counters[series] ?? 0) + value;
+    for (const [series, value] of Object.entries(snapshot.gauges)) gauges[series] = (gauges[series] ?? 0) + value;
+    for (const name of Object.keys(snapshot.histograms) as HistogramName[]) {
+      const { counts, sumSeconds } = snapshot.histograms[name]!;
       histograms[name] ??= { counts: counts.map(() => 0), sumSeconds: 0 };
       const sum = histograms[name];
       counts.forEach((count, i) => {
@@ -90,56 +101,26 @@ export function addSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnap
   return { counters, gauges, histograms };
 }
 
-const HELP: Readonly<Record<string, string>> = {
-  requests_total: 'Answered requests by HTTP status.',
-  verdicts_total: 'Verdicts served, by verdict and by the layer that decided.',
-  aborted_total: 'Requests whose client went away before the answer.',
-  connections_refused_total: 'Connections closed at once because too many were open.',
-  record_failures_total: 'Look-ups that met a damaged record.',
-  internal_failures_total: 'Requests that met an unexpected failure; each is a defect.',
-  decision_log_lines_total: 'Lines written to the decision log.',
-  decision_log_dropped_total: 'Lines of the decision log dropped because its queue was full or its disk failed.',
-  swaps_total: 'Swaps of index, policy or certificate by outcome, over all workers.',
-  connections: 'Open connections.',
-  in_flight: 'Requests that wait for a reservation.',
-  lookup_seconds: 'Time from the request to its verdict.',
-  wait_seconds: 'Time that requests waited because a burst had used all that was reserved.',
-  index_generation: 'The generation of the index that is served.',
-  index_age_seconds: 'Age of the index that is served, since its drop was made.',
-  index_records: 'Records in the index that is served.',
-  workers: 'Workers that answer.',
-  workers_configured: 'Workers that there should be.',
-  worker_restarts_total: 'Workers that ended or hung and were replaced.',
-  certificate_expiry_seconds: 'Seconds until the certificate expires.',
-  ledger_ready: 'Whether charges are possible: 1 or 0.',
-  ledger_commits_total: 'Commits of the ledger writer.',
-  ledger_commit_seconds: 'How long the latest commit of the ledger took.',
-  ledger_wal_bytes: "Size of the ledger's write-ahead log.",
-  build_info: 'The version of the program.',
-};
-
-/** The text format of Prometheus, version 0.0.4. */
+/** The text format of Prometheus, version 0.0.4, in the order of the table of metrics. */
 export function prometheusText({ counters, gauges, histograms }: MetricsSnapshot): string {
-  const lines: string[] = [];
-  const heading = (name: string, type: string): void => {
-    lines.push(`# HELP pagegate_${name} ${HELP[name] ?? name}`, `# TYPE pagegate_${name} ${type}`);
-  };
-  const family = (entries: Readonly<Record<string, number>>, type: string): void => {
-    let last = '';
-    for (const key of Object.keys(entries).sort()) {
-      const name = key.replace(/\{.*$/, '');
-      if (name !== last) heading(name, type);
-      last = name;
-      lines.push(`pagegate_${key} ${entries[key]}`);
-    }
-  };
-  family(counters, 'counter');
-  family(gauges, 'gauge');
-  for (const name of Object.keys(histograms).sort()) {
-    heading(name, 'histogram');
-    lines.push(...histogramLines(name, histograms[name]!));
+  const series = new Map<string, string[]>();
+  for (const [key, value] of Object.entries({ ...counters, ...gauges }).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const name = key.replace(/\{.*$/s, '');
+    const lines = series.get(name) ?? [];
+    lines.push(`pagegate_${key} ${value}`);
+    series.set(name, lines);
   }
-  return `${lines.join('\n')}\n`;
+  const text: string[] = [];
+  for (const name of Object.keys(METRICS) as MetricName[]) {
+    const { type, meaning, labels } = METRICS[name];
+    const histogram = histograms[name as HistogramName];
+    // What has not happened yet is told, too: a rate needs a value to start from.
+    const none = type === 'counter' && Object.keys(labels).length === 0 ? [`pagegate_${name} 0`] : undefined;
+    const lines = histogram === undefined ? (series.get(name) ?? none) : histogramLines(name, histogram);
+    if (lines !== undefined)
+      text.push(`# HELP pagegate_${name} ${meaning}`, `# TYPE pagegate_${name} ${type}`, ...lines);
+  }
+  return `${text.join('\n')}\n`;
 }
 
 function histogramLines(name: string, { counts, sumSeconds }: HistogramSnapshot): string[] {

@@ -1,5 +1,6 @@
 /** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
 import { addSnapshots, type MetricsSnapshot } from '../admin/metrics.ts';
 import { failureFields, type Log } from '../log.ts';
@@ -7,7 +8,7 @@ import type { Answers, Question, WorkerLink } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;
 /** A reload maps and checks a file and may warm it; a worker that hangs meanwhile is killed by the watch. */
-const RELOAD_TIMEOUT_MS = 120_000;
+const RELOAD_TIMEOUT_MS = LIMITS.reloadMs.value;
 /** A worker that has not answered for so long is not asked by others: they need not wait for it. */
 const QUIET_WORKER_MS = 3_000;
 /** What a worker may take beyond the drain time before it is killed. */
@@ -129,7 +130,7 @@ export class Supervisor {
           await link.ask('drain', this.#options.drainMs + DRAIN_GRACE_MS);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
-          this.#options.log('warn', 'worker_killed', { worker, pid: link.pid, reason });
+          this.#options.log('worker_killed', { worker, pid: link.pid, reason });
           link.kill();
         }
         await Promise.race([link.ended, new Promise((resolve) => setTimeout(resolve, END_MS).unref())]);
@@ -203,7 +204,7 @@ export class Supervisor {
       onTimeout: (quietMs) => {
         slot.timeouts += 1;
         slot.why = `did not answer for ${quietMs / 1_000} s and was killed; it is being replaced`;
-        log('error', 'worker_hung', { worker: number, pid: link.pid, quiet_seconds: quietMs / 1_000 });
+        log('worker_hung', { worker: number, pid: link.pid, quiet_seconds: quietMs / 1_000 });
         link.kill();
       },
     });
@@ -223,7 +224,7 @@ export class Supervisor {
     if (this.#starts.signal.aborted) return;
     // One that lived so long starts the back-off anew, too.
     if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
-    this.#options.log('error', 'worker_died', { worker: number, pid: link.pid, how });
+    this.#options.log('worker_died', { worker: number, pid: link.pid, how });
     this.#replace(number);
   }
 
@@ -234,11 +235,11 @@ export class Supervisor {
     slot.failures += 1;
     slot.timer = setTimeout(() => {
       this.#startSlot(number).then(
-        () => this.#options.log('info', 'worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
+        () => this.#options.log('worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
         (error: unknown) => {
           if (this.#starts.signal.aborted) return;
           slot.why = `cannot be started and is tried again: ${error instanceof Error ? error.message : String(error)}`;
-          this.#options.log('error', 'worker_start_failed', { worker: number, ...failureFields(error) });
+          this.#options.log('worker_start_failed', { worker: number, ...failureFields(error) });
           this.#replace(number);
         },
       );

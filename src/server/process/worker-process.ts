@@ -18,7 +18,7 @@ function tell(message: FromWorker): void {
 }
 
 async function start({ config, number, workers, port, burstFile, knownGood }: StartMessage): Promise<void> {
-  const log = createLog(config.log.level, { worker: number, pid: process.pid });
+  const log = createLog(config.log.level, { common: { worker: number, pid: process.pid } });
   try {
     const burstMemory = mapShared(burstFile, burstTableSizeBytes(config.burst)).buffer;
     const onKnownGood = (part: KnownGoodPart): void => tell({ type: 'known_good', part });
@@ -28,7 +28,7 @@ async function start({ config, number, workers, port, burstFile, knownGood }: St
     await worker.listen(port);
     tell({ type: 'listening' });
   } catch (error) {
-    log('error', 'worker_start_failed', failureFields(error));
+    log('worker_start_failed', failureFields(error));
     const code = error instanceof PagegateError ? error.code : 'worker_failed';
     tell({ type: 'failed', code, message: error instanceof Error ? error.message : String(error) });
   }
@@ -39,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 // What nobody caught ends the worker, as it must; Node's own report of it might quote a request.
 process.on('uncaughtException', (error) => {
-  createLog('error', { pid: process.pid })('error', 'worker_crashed', requestFailureFields(error));
+  createLog('error', { common: { pid: process.pid } })('worker_crashed', requestFailureFields(error));
   process.exit(1);
 });
 

@@ -199,17 +199,17 @@ export class Worker {
     await this.#reload('index', () => this.#swapIndex());
     if (this.#served !== undefined || this.#knownGood.index === undefined) return;
     await this.#serve(openGivenIndex(this.#knownGood.index));
-    this.#log('warn', 'index_kept', { reason: this.#problems.index });
+    this.#log('index_kept', { reason: this.#problems.index });
   }
 
   /** The files of a part do not serve, what the other workers serve does. */
   #keep(part: Part, problem: unknown): void {
     const reason = this.#refuse(part, problem);
-    this.#log('warn', `${part}_kept`, { reason });
+    this.#log(`${part}_kept`, { reason });
   }
 
   #accept({ document, warnings }: Policy): void {
-    for (const warning of warnings) this.#log('warn', 'policy_warning', { warning });
+    for (const warning of warnings) this.#log('policy_warning', { warning });
     this.#onKnownGood({ part: 'policy', document });
   }
 
@@ -260,8 +260,8 @@ export class Worker {
   #refuse(part: Part, error: unknown): string {
     const reason = error instanceof PagegateError ? error.message : String(error);
     this.#problems[part] = reason;
-    this.#metrics.count(`swaps_total{part="${part}",outcome="refused"}`);
-    this.#log('error', `${part}_refused`, failureFields(error));
+    this.#metrics.count('swaps_total', { part, outcome: 'refused' });
+    this.#log(`${part}_refused`, failureFields(error));
     return reason;
   }
 
@@ -276,7 +276,7 @@ export class Worker {
   }
 
   async #serve(index: Index): Promise<void> {
-    if (!hasSameUnicode(index)) this.#log('warn', 'unicode_differs', { index: index.info.unicodeVersion });
+    if (!hasSameUnicode(index)) this.#log('unicode_differs', { index: index.info.unicodeVersion });
     if (this.#config.index.warm) await warm(index, this.#log);
     this.#use(index, this.#policy, 'index');
   }
@@ -291,12 +291,12 @@ export class Worker {
   }
 
   /** Between two requests: nobody uses what was served before. */
-  #use(index: Index, policy: Policy, part: Part): void {
+  #use(index: Index, policy: Policy, part: 'index' | 'policy'): void {
     const old = this.#served;
     this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
     if (old !== undefined && old.index !== index) old.index.close();
-    this.#metrics.count(`swaps_total{part="${part}",outcome="done"}`);
-    this.#log('info', `${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
+    this.#metrics.count('swaps_total', { part, outcome: 'done' });
+    this.#log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
   }
 
   /** Open connections stay with the old certificate until they end. */
@@ -305,8 +305,8 @@ export class Worker {
     if (certificate === undefined || this.#listener === undefined) return 'none';
     this.#listener.useCertificate(certificate);
     this.#onKnownGood({ part: 'certificate', certificate });
-    this.#metrics.count('swaps_total{part="certificate",outcome="done"}');
-    this.#log('info', 'certificate_in_use');
+    this.#metrics.count('swaps_total', { part: 'certificate', outcome: 'done' });
+    this.#log('certificate_in_use');
     return 'in use';
   }
 }
@@ -320,6 +320,6 @@ function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog 
     maxSizeBytes: max_size_mb * 1_000_000,
     keepFiles: keep_files,
     queueLines: queue_lines,
-    onFailure: (error) => log('error', 'decision_log_failed', failureFields(error)),
+    onFailure: (error) => log('decision_log_failed', failureFields(error)),
   });
 }

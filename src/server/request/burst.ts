@@ -10,10 +10,11 @@
  * is taken over after a short while; the worst outcome is one request counted wrongly.
  */
 import { randomBytes } from 'node:crypto';
+import { LIMITS } from '../../limits.ts';
 import type { Address } from '../../network/address.ts';
 import { isIpv4Address } from '../../network/address.ts';
 
-const WINDOW_SECONDS = 60;
+const WINDOW_SECONDS = LIMITS.burstWindowSeconds.value;
 /** Times are kept in ticks: a 32-bit count of them lasts two years of uptime. */
 const TICK_MS = 16;
 const WINDOW_TICKS = (WINDOW_SECONDS * 1_000) / TICK_MS;
@@ -24,7 +25,7 @@ const SET_HEADER_WORDS = 4;
 /** Words of a record before its ring: kind (0: unused), two words of address, position in the ring, time of the last use. */
 const RECORD_HEADER_WORDS = 5;
 /** The table is never larger than this, whatever the settings. */
-const TABLE_MAX_BYTES = 512 * 1024 * 1024;
+const TABLE_MAX_BYTES = LIMITS.burstTableBytes.value;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
 const LOCK_TAKEOVER_MS = 100;
 /** Of the time between two looks at a lock, so much counts: what paused this worker for longer most likely paused the holder, too. */

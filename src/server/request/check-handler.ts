@@ -87,6 +87,7 @@ export class CheckHandler {
   readonly #peer: Address = new Uint8Array(16);
   readonly #answered: Counter;
   readonly #verdicts = new WeakMap<Verdict, Counter>();
+  readonly #refusals = new Map<ErrorCode, Counter>();
   readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
   readonly #readHeader: (name: string, value: string) => void;
   readonly #closing = new ClosingGuard();
@@ -94,7 +95,7 @@ export class CheckHandler {
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
-    this.#answered = parts.metrics.counter('requests_total{status="200"}');
+    this.#answered = parts.metrics.counter('requests_total', { status: '200', code: 'ok' });
     this.#exempt = networksOf(parts.config.burst.exempt);
     this.#proxies = networksOf(parts.config.burst.trusted_proxies);
     this.#subdomains = parts.config.index.subdomains;
@@ -260,15 +261,24 @@ export class CheckHandler {
   #counterOf(verdict: Verdict): Counter {
     let counter = this.#verdicts.get(verdict);
     if (counter === undefined) {
-      const name = `verdicts_total{verdict="${verdict.verdict}",layer="${verdict.layer}"}`;
-      counter = this.#parts.metrics.counter(name);
+      const { verdict: name, layer } = verdict;
+      counter = this.#parts.metrics.counter('verdicts_total', { verdict: name, layer });
       this.#verdicts.set(verdict, counter);
     }
     return counter;
   }
 
+  #refusalCounterOf(code: ErrorCode): Counter {
+    let counter = this.#refusals.get(code);
+    if (counter === undefined) {
+      counter = this.#parts.metrics.counter('requests_total', { status: String(refusalStatus(code)), code });
+      this.#refusals.set(code, counter);
+    }
+    return counter;
+  }
+
   #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): undefined {
-    this.#parts.metrics.count(`requests_total{status="${refusalStatus(code)}"}`);
+    this.#refusalCounterOf(code).value += 1;
     if (options.close === true) this.#closing.mark(this.#peer, this.#parts.closedConnections());
     const close = options.close === true || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
@@ -279,7 +289,7 @@ export class CheckHandler {
     const code = error instanceof PagegateError && refusalStatus(error.code) === 503 ? error.code : 'internal';
     const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
     if (code !== 'ledger_unavailable') metrics.count(counter);
-    log('error', 'request_failed', requestFailureFields(error));
+    log('request_failed', requestFailureFields(error));
     this.#refuse(res, method, code);
   }
 }

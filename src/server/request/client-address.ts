@@ -1,8 +1,10 @@
 /** Who a request comes from: the peer of the connection, or the client that trusted proxies name. */
+
+import { LIMITS } from '../../limits.ts';
 import { type Address, isInAny, type Network, parseAddress } from '../../network/address.ts';
 
 /** X-Forwarded-For beyond this is not read: a chain of proxies is a handful of addresses. */
-const FORWARDED_MAX_LENGTH = 2_048;
+const FORWARDED_MAX_LENGTH = LIMITS.forwardedCharacters.value;
 
 /**
  * The client behind a request: the peer itself, or, where the peer is a trusted proxy, the rightmost address of X-Forwarded-For that

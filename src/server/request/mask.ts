@@ -4,11 +4,12 @@
  */
 import { METHODS } from 'node:http';
 import { registrableDomain } from '../../domain/public-suffix.ts';
+import { LIMITS } from '../../limits.ts';
 import type { Policy } from '../../policy/policy.ts';
 
 const MASK = '***';
 /** Longer paths are cut: a line is a record, not an archive. */
-const PATH_MAX_LENGTH = 1_024;
+const PATH_MAX_LENGTH = LIMITS.loggedPathCharacters.value;
 /** Up to four words of up to twelve letters, and an extension: `/docs/getting-started`, `/index.html`. */
 const PLAIN_SEGMENT = /^(?:[a-z]{1,12}(?:-[a-z]{1,12}){0,3}(?:\.[a-z]{2,5})?)?$/;
 /** The same with a short number behind it, as names of hosts have it: `docs`, `api-eu`, `web12`. */

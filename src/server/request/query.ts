@@ -2,10 +2,12 @@
  * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
  * guessed at. A guardrail that reads a query differently from its caller judges another URL.
  */
+import { withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 
 /** The longest value after decoding, in bytes of UTF-8. */
-export const VALUE_MAX_BYTES = 8_192;
+export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
 
 /** A query, taken apart. `problem` is the first thing that is wrong with it; the key is found all the same. */
 export interface Query {
@@ -13,6 +15,7 @@ export interface Query {
   apiKeyCount: number;
   /** Undefined for a value that is not well encoded, which is no account's key. */
   apiKey: string | undefined;
+  /** Without the blanks around them, as `url` is. */
   domain: string | undefined;
   url: string | undefined;
   method: string | undefined;
@@ -50,13 +53,13 @@ const NAMES = ['url', 'domain', 'method', 'api_key'] as const;
 function readParameter(query: Query, piece: string): void {
   const equals = piece.indexOf('=');
   const name = nameOf(piece, equals === -1 ? piece.length : equals);
-  const value = equals === -1 ? '' : decode(piece.slice(equals + 1));
+  const decoded = equals === -1 ? '' : decode(piece.slice(equals + 1));
   if (name === 'api_key') {
     query.apiKeyCount += 1;
-    query.apiKey = value;
+    query.apiKey = decoded;
     return;
   }
-  if (name === undefined || value === undefined) {
+  if (name === undefined || decoded === undefined) {
     complain(query, 'bad_encoding', name ?? '');
     return;
   }
@@ -68,6 +71,7 @@ function readParameter(query: Query, piece: string): void {
     complain(query, 'repeated_parameter', name);
     return;
   }
+  const value = name === 'method' ? decoded : withoutOuterBlanks(decoded);
   if (value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES) {
     complain(query, 'input_too_long', name);
   }

@@ -1,11 +1,12 @@
 /**
  * Adapter for nginx's `auth_request`, which looks at a status alone: 204 for a verdict of allow, 403 for every other and for
- * none. nginx sends the request to judge in the headers X-Original-URL and X-Original-Method. See docs/integrations.md.
+ * none. nginx sends the request to judge in the headers X-Original-URL and X-Original-Method. See README.md beside this file.
  */
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { ASK_OPTIONS, type Asker, askerOf, type Decision } from '../ask.ts';
+import { startHelper } from '../start.ts';
 
 /** Longer than what pagegate takes as a value, percent-encoded. */
 const HEADERS_MAX_BYTES = 48 * 1024;
@@ -46,7 +47,7 @@ function createAdapter(asker: Asker): Server {
   });
 }
 
-function main(): void {
+function main(fail: (error: Error) => never): void {
   const { values } = parseArgs({
     options: { ...ASK_OPTIONS, listen: { type: 'string', default: '127.0.0.1:9191' } },
   });
@@ -64,6 +65,7 @@ function main(): void {
     if (colon < 1 || !Number.isInteger(port)) throw new Error('--listen is HOST:PORT or the path of a Unix socket');
     server.listen(port, host);
   }
+  server.on('error', fail);
   server.on('listening', () => process.stderr.write(`pagegate-auth listens on ${JSON.stringify(server.address())}\n`));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
@@ -74,4 +76,4 @@ function main(): void {
   }
 }
 
-if (import.meta.main) main();
+if (import.meta.main) startHelper('pagegate-auth', main);

@@ -2,10 +2,11 @@
  * Squid external ACL helper: one line in, one line out. In: `channel URI METHOD` (external_acl_type with `concurrency` and
  * `%URI %METHOD`). Out: `channel OK` for a verdict of allow, `channel ERR` for any other, `channel BH` for a line that cannot
  * be read; Squid treats the last two as no match. The URI is judged as it comes: Squid escapes what would break a line, but
- * not the percent sign, so decoding it would judge another URL than the one that is fetched. See docs/integrations.md.
+ * not the percent sign, so decoding it would judge another URL than the one that is fetched. See README.md beside this file.
  */
 import { parseArgs } from 'node:util';
 import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask.ts';
+import { startHelper } from '../start.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
 const LINE_MAX_CHARS = 64 * 1024;
@@ -32,9 +33,14 @@ export function urlToJudge({ url, method }: Question, tunnels: string): { url: s
   return tunnels === 'judge-host' ? { url: `https://${url}/`, method: 'GET' } : undefined;
 }
 
-/** The answer line for a decision. */
-export const answerLine = (channel: string, decision: Decision): string =>
-  `${channel} ${decision.allowed ? 'OK' : 'ERR'} tag=${decision.verdict} message="${plain(decision.note)}" log="${plain(decision.reason)}"\n`;
+/**
+ * The answer line for a decision. Squid keeps the pairs with the request: `message` is `%o` of the error page, `log` is `%ea` of a log
+ * line, and `pagegate` is the note that squid.conf lets a request pass by.
+ */
+export function answerLine(channel: string, { allowed, verdict, reason, note }: Decision): string {
+  const message = `${verdict} (${reason}): ${note}`;
+  return `${channel} ${allowed ? 'OK' : 'ERR'} pagegate=${verdict} message="${plain(message, 400)}" log="${plain(reason)}"\n`;
+}
 
 const TUNNEL_REFUSED: Decision = {
   allowed: false,
@@ -87,4 +93,4 @@ function main(): void {
   });
 }
 
-if (import.meta.main) main();
+if (import.meta.main) startHelper('pagegate-acl', main);

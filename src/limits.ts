@@ -1,0 +1,386 @@
+/**
+ * One home for the limits that a caller, an operator or a vendor can meet: how much, why so much, and what happens beyond. docs/limits.md is
+ * made from it. Sizes of buffers and of the index format that nobody meets stand where they are used.
+ */
+
+/** One limit. */
+export interface Limit {
+  readonly value: number;
+  readonly unit: 'bytes' | 'characters' | 'seconds' | 'milliseconds' | 'days' | '';
+  /** What is limited. */
+  readonly what: string;
+  /** Why the value is what it is. */
+  readonly reason: string;
+  /** What happens beyond it. */
+  readonly beyond: string;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const DAY_SECONDS = 86_400;
+
+/** Checks a group of limits without widening its names. */
+const group = <K extends string>(limits: Record<K, Limit>): Readonly<Record<K, Limit>> => limits;
+
+const REQUESTS = group({
+  valueBytes: {
+    value: 8_192,
+    unit: 'bytes',
+    what: 'The parameter `url` or `domain`, decoded',
+    reason: 'Twice the longest URL that a page needs; longer ones are judged too, as a deny.',
+    beyond: '`input_too_long`',
+  },
+  domainBytes: {
+    value: 253,
+    unit: 'bytes',
+    what: 'A domain',
+    reason: 'The longest name of the DNS, without its last dot (RFC 1035).',
+    beyond: '`input_too_long`; `domain_too_long` in a drop',
+  },
+  labelBytes: {
+    value: 63,
+    unit: 'bytes',
+    what: 'A label of a domain',
+    reason: 'The DNS has 6 bits for it (RFC 1035).',
+    beyond: '`bad_input`; `domain_label_too_long` in a drop',
+  },
+  spellingCharacters: {
+    value: 4_096,
+    unit: 'characters',
+    what: 'A domain as it is spelled, with percent escapes',
+    reason: 'A spelling may be longer than the name it stands for; every escape triples a byte.',
+    beyond: '`input_too_long`',
+  },
+  headersBytes: {
+    value: 40_960,
+    unit: 'bytes',
+    what: 'Request line and headers together',
+    reason: 'A value of the longest size, every byte percent-encoded, and space for the headers.',
+    beyond: 'status 431, no JSON',
+  },
+  forwardedCharacters: {
+    value: 2_048,
+    unit: 'characters',
+    what: '`X-Forwarded-For`',
+    reason: 'A chain of proxies is a handful of addresses.',
+    beyond: 'the header does not count',
+  },
+  burstWindowSeconds: {
+    value: 60,
+    unit: 'seconds',
+    what: 'The window of `burst.limit`',
+    reason: 'The rate that the interface states is per minute.',
+    beyond: '`rate_limited`',
+  },
+  burstTableBytes: {
+    value: 512 * MIB,
+    unit: 'bytes',
+    what: 'Memory of the burst guard, whatever the settings',
+    reason: 'One table for all workers, reserved at the start.',
+    beyond: 'fewer clients are counted apart than `burst.max_clients` asks for',
+  },
+  loggedPathCharacters: {
+    value: 1_024,
+    unit: 'characters',
+    what: 'A path in the decision log',
+    reason: 'A line is a record, not an archive.',
+    beyond: 'cut, with `…`',
+  },
+});
+
+const ACCOUNTS = group({
+  accounts: {
+    value: 65_535,
+    unit: '',
+    what: 'Accounts in a ledger',
+    reason: 'Each has one slot of 64 bytes in the shared counters, which take 4 MiB.',
+    beyond: '`too_many_accounts`',
+  },
+  planLookups: {
+    value: 1_000_000_000_000,
+    unit: '',
+    what: 'Lookups of a plan in a cycle',
+    reason: 'Well below the 40 bits of a counter.',
+    beyond: '`bad_plan_limit`',
+  },
+  cycleSeconds: {
+    value: 30 * DAY_SECONDS,
+    unit: 'seconds',
+    what: 'A cycle',
+    reason: 'The plans are sold by 30 days.',
+    beyond: 'the next cycle',
+  },
+  overlapSeconds: {
+    value: 30 * DAY_SECONDS,
+    unit: 'seconds',
+    what: 'A rotated API key beside its successor',
+    reason: 'A key that is valid for longer than a cycle was not rotated.',
+    beyond: '`bad_overlap`',
+  },
+  usageDays: {
+    value: 400,
+    unit: 'days',
+    what: 'Usage by day that is kept',
+    reason: 'A year, and a month to compare it with.',
+    beyond: 'removed',
+  },
+  auditLines: {
+    value: 100_000,
+    unit: '',
+    what: 'Lines that `account audit` prints',
+    reason: 'They are held in memory; ask for fewer, or for one account.',
+    beyond: '`usage`',
+  },
+  reservationWaitMs: {
+    value: 5_000,
+    unit: 'milliseconds',
+    what: 'The wait of a burst for its next reservation',
+    reason: 'Longer than a healthy disk needs; an agent does not wait longer for a page.',
+    beyond: '`ledger_unavailable`',
+  },
+  blockLookups: {
+    value: 64,
+    unit: '',
+    what: 'The smallest block of reserved lookups',
+    reason: "An idle account's next requests wait for nothing.",
+    beyond: 'a block grows with the rate',
+  },
+  clockLeapSeconds: {
+    value: 45 * DAY_SECONDS,
+    unit: 'seconds',
+    what: 'The clock ahead of the latest second that the ledger has seen',
+    reason: 'A host that was off for a month goes on by itself; a cycle that a wrong clock opened could not be closed.',
+    beyond: '`ledger_clock`',
+  },
+});
+
+const DROPS = group({
+  manifestBytes: {
+    value: 8 * MIB,
+    unit: 'bytes',
+    what: 'The manifest of a drop',
+    reason: 'Ten thousand parts take about 2 MB.',
+    beyond: '`manifest_invalid`',
+  },
+  signatures: {
+    value: 8,
+    unit: '',
+    what: 'Signatures of a manifest',
+    reason: 'More than one lets a vendor change keys.',
+    beyond: '`drop_signature_invalid`',
+  },
+  signatureFileBytes: {
+    value: 4 * KIB,
+    unit: 'bytes',
+    what: '`manifest.json.sig`',
+    reason: 'Eight signatures take 700 bytes.',
+    beyond: '`drop_signature_invalid`',
+  },
+  lineBytes: {
+    value: 65_536,
+    unit: 'bytes',
+    what: 'A line of a part',
+    reason: 'All page types with the longest URLs fit.',
+    beyond: 'reject `line_too_long`',
+  },
+  pageUrlBytes: {
+    value: 2_048,
+    unit: 'bytes',
+    what: 'The URL of a verified page',
+    reason: 'What browsers and sitemaps agree on; the index keeps a size in few bits.',
+    beyond: 'reject `page_url_too_long`',
+  },
+  unpackedRecordBytes: {
+    value: 16_384,
+    unit: 'bytes',
+    what: 'What a packed part may unpack to, for each of its records',
+    reason: 'A quarter of the longest line, on average.',
+    beyond: '`drop_too_large`',
+  },
+  unpackedFloorBytes: {
+    value: 65_536,
+    unit: 'bytes',
+    what: 'What any packed part may unpack to',
+    reason: 'One line of the longest size fits into the smallest part.',
+    beyond: '`drop_too_large`',
+  },
+  rejectsOfPart: {
+    value: 10_000,
+    unit: '',
+    what: 'Rejects of one part in the side file',
+    reason: 'One broken part does not hide the others.',
+    beyond: 'counted only',
+  },
+  rejects: {
+    value: 100_000,
+    unit: '',
+    what: 'Rejects of a drop in the side file',
+    reason: 'Enough to see every kind; about 20 MB.',
+    beyond: 'counted only',
+  },
+  generationNumber: {
+    value: 999_999_999,
+    unit: '',
+    what: 'The number of a generation',
+    reason: 'Nine digits: whatever holds it holds it exactly.',
+    beyond: '`store_damaged`',
+  },
+  withdrawnDrops: {
+    value: 64,
+    unit: '',
+    what: 'Withdrawn drops that are remembered',
+    reason: 'Older ones are refused by their revision.',
+    beyond: 'the oldest is forgotten',
+  },
+});
+
+const FILES = group({
+  configurationBytes: {
+    value: MIB,
+    unit: 'bytes',
+    what: 'A configuration file',
+    reason: 'It is a page of JSON; what is larger is something else.',
+    beyond: '`config_unreadable`',
+  },
+  policyBytes: {
+    value: 16 * MIB,
+    unit: 'bytes',
+    what: 'A policy file, or a file of cases',
+    reason: 'A hundred thousand hosts fit.',
+    beyond: '`policy_missing`',
+  },
+  registerBytes: {
+    value: 32 * MIB,
+    unit: 'bytes',
+    what: 'A file of the agent register',
+    reason: 'A register of ten thousand agents is about 10 MB.',
+    beyond: '`register_unreadable`',
+  },
+  registerFindings: {
+    value: 1_000,
+    unit: '',
+    what: 'Findings that `register validate` prints',
+    reason: 'Enough to see what is wrong.',
+    beyond: 'counted only',
+  },
+  licenseBytes: {
+    value: MIB,
+    unit: 'bytes',
+    what: 'A license file',
+    reason: 'Ten thousand manifests take 650 KB.',
+    beyond: '`bad_license`',
+  },
+  licenseManifests: {
+    value: 10_000,
+    unit: '',
+    what: 'Manifests that a license names',
+    reason: 'A drop each day for 27 years.',
+    beyond: '`bad_license`',
+  },
+  plansBytes: {
+    value: MIB,
+    unit: 'bytes',
+    what: 'A plan catalog',
+    reason: 'A hundred plans take some thousand bytes.',
+    beyond: '`bad_plan_catalogue`',
+  },
+  publicKeyBytes: {
+    value: 16 * KIB,
+    unit: 'bytes',
+    what: 'A file with a key in PEM',
+    reason: 'A key is a few hundred bytes; comments may stand before it.',
+    beyond: '`trusted_key_invalid`, `bad_license_key`',
+  },
+  certificateBytes: {
+    value: MIB,
+    unit: 'bytes',
+    what: 'A certificate chain or its key',
+    reason: 'A chain of a few certificates has some ten thousand bytes.',
+    beyond: '`tls_unusable`',
+  },
+  jsonDepth: {
+    value: 32,
+    unit: '',
+    what: 'Nesting of a JSON document',
+    reason: 'No document here needs ten levels.',
+    beyond: "the file's own code",
+  },
+  jsonValues: {
+    value: 1_000_000,
+    unit: '',
+    what: 'Values of a JSON document',
+    reason: 'The place of each is kept; a register of ten thousand agents has about 400,000.',
+    beyond: "the file's own code",
+  },
+});
+
+const PROCESSES = group({
+  workers: {
+    value: 256,
+    unit: '',
+    what: 'Threads of a command, and workers of a server',
+    reason: 'More than any host here has cores; each takes its memory.',
+    beyond: '`usage`, `config_invalid`',
+  },
+  heartbeatMs: {
+    value: 1_000,
+    unit: 'milliseconds',
+    what: 'Between two heartbeats of a worker or the ledger writer',
+    reason: 'Short beside the timeout, long beside a request.',
+    beyond: '',
+  },
+  hangTimeoutMs: {
+    value: 10_000,
+    unit: 'milliseconds',
+    what: 'Without a heartbeat',
+    reason: 'Longer than a stall of a healthy disk. It doubles with each end in a row, four times.',
+    beyond: 'the process is killed and replaced',
+  },
+  reloadMs: {
+    value: 120_000,
+    unit: 'milliseconds',
+    what: 'A reload',
+    reason: 'It maps and checks a file, and may read all of it.',
+    beyond: '`server_refused`; the worker is named',
+  },
+  adminConnections: {
+    value: 64,
+    unit: '',
+    what: 'Connections to the admin listener',
+    reason: 'A few scrapers and probes.',
+    beyond: 'closed at once',
+  },
+  adminRequestMs: {
+    value: 10_000,
+    unit: 'milliseconds',
+    what: 'A request to the admin listener',
+    reason: 'Probes give up sooner.',
+    beyond: 'closed',
+  },
+  socketConnections: {
+    value: 16,
+    unit: '',
+    what: 'Connections to the Unix socket',
+    reason: 'Commands of people and timers.',
+    beyond: 'closed at once',
+  },
+  socketPathBytes: {
+    value: 107,
+    unit: 'bytes',
+    what: 'The path of the Unix socket',
+    reason: "The kernel's limit, without the final zero byte.",
+    beyond: '`listen_failed`',
+  },
+});
+
+/** Every limit by its name. */
+export const LIMITS = { ...REQUESTS, ...ACCOUNTS, ...DROPS, ...FILES, ...PROCESSES } as const;
+
+/** Every limit under its topic, in the order of docs/limits.md. */
+export const LIMIT_TOPICS: Readonly<Record<string, Readonly<Record<string, Limit>>>> = {
+  Requests: REQUESTS,
+  'Accounts and quotas': ACCOUNTS,
+  'Drops and generations': DROPS,
+  'Files that people write': FILES,
+  Processes: PROCESSES,
+};

@@ -1,0 +1,212 @@
+/**
+ * Every line that the server can write to its log, in one table: the log takes no other event and no other field, and the reference page is
+ * made from it.
+ */
+
+export type LogLevel = 'error' | 'warn' | 'info';
+
+export interface LogEventEntry {
+  readonly level: LogLevel;
+  /** When the line is written: one sentence. */
+  readonly meaning: string;
+  /** Its fields beside `time`, `level` and `event`, each with its meaning. One that does not apply is left out. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** What an operator should do. Empty where nothing is to be done. */
+  readonly action: string;
+}
+
+/** Fields that any line of a worker process has. */
+export const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
+
+const FAILURE = {
+  code: 'the error code',
+  message: 'what happened, in words',
+  stack: 'where in the program, for an unexpected failure',
+} as const;
+
+const WORKER = WORKER_FIELDS;
+
+/** Checks a table of events without widening its names and fields. */
+const table = <const T extends Readonly<Record<string, LogEventEntry>>>(entries: T): T => entries;
+
+export const LOG_EVENTS = table({
+  // the server as a whole
+  listening: {
+    level: 'info',
+    meaning: 'The server answers lookups.',
+    fields: {
+      address: 'where',
+      workers: 'how many workers',
+      admin_port: 'port of the admin listener; null without one',
+    },
+    action: '',
+  },
+  stopping: {
+    level: 'info',
+    meaning: 'The server was told to stop, and answers what is open.',
+    fields: {},
+    action: '',
+  },
+  stopped: { level: 'info', meaning: 'The server has stopped.', fields: {}, action: '' },
+  admin_not_on_loopback: {
+    level: 'warn',
+    meaning: 'The admin listener, which has no authentication, listens on an address that others can reach.',
+    fields: { host: 'the address' },
+    action: 'Set admin.host to 127.0.0.1, or let a firewall keep everybody but your monitoring away.',
+  },
+  lines_suppressed: {
+    level: 'warn',
+    meaning: 'More lines of one event came than the log takes in a time; the rest was left out.',
+    fields: { of: 'the event', count: 'how many lines were left out', seconds: 'in how many seconds' },
+    action: 'See what to do for the event itself.',
+  },
+
+  // ledger
+  ledger_ready: { level: 'info', meaning: 'Lookups can be charged.', fields: {}, action: '' },
+  ledger_unavailable: {
+    level: 'error',
+    meaning: 'Lookups cannot be charged; what is reserved can still be used, then the answer is 503.',
+    fields: { reason: 'why, in words' },
+    action: 'Follow the reason: free the disk, restore the file, correct the clock. It goes on by itself afterwards.',
+  },
+  ledger_writer_killed: {
+    level: 'error',
+    meaning: 'The ledger writer sent no heartbeat and was killed; another one goes on from what it left.',
+    fields: { pid: 'its process id', reason: 'why, in words' },
+    action: 'Look at the disk of the ledger when it happens again.',
+  },
+
+  // index
+  index_in_use: {
+    level: 'info',
+    meaning: 'A worker serves this index from now on.',
+    fields: { data: 'index generation and policy revision', records: 'records in the index' },
+    action: '',
+  },
+  index_refused: {
+    level: 'error',
+    meaning: 'The index that is current was not taken into use; what was served before goes on.',
+    fields: FAILURE,
+    action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
+  },
+  index_kept: {
+    level: 'warn',
+    meaning: 'A worker that was started anew serves the index of the other workers, since the current file is refused.',
+    fields: { reason: 'why the file is refused' },
+    action: 'As for index_refused.',
+  },
+  index_warming: {
+    level: 'info',
+    meaning: 'The index is read into memory before it is served.',
+    fields: { generation: 'its generation', percent: 'how much was read' },
+    action: '',
+  },
+  unicode_differs: {
+    level: 'warn',
+    meaning: 'The index was built with another version of Unicode than this program has.',
+    fields: { index: "the index's version" },
+    action: 'Build or refresh with this version of the program: a few names may not be found until then.',
+  },
+
+  // policy
+  policy_in_use: {
+    level: 'info',
+    meaning: 'A worker judges by this policy from now on.',
+    fields: { data: 'index generation and policy revision', records: 'records in the index' },
+    action: '',
+  },
+  policy_refused: {
+    level: 'error',
+    meaning: 'The policy file was not taken into use; the policy in force goes on.',
+    fields: FAILURE,
+    action: 'Correct the file; "pagegate policy check" says the same.',
+  },
+  policy_kept: {
+    level: 'warn',
+    meaning: 'A worker that was started anew judges by the policy of the other workers, since the file is refused.',
+    fields: { reason: 'why the file is refused' },
+    action: 'As for policy_refused.',
+  },
+  policy_warning: {
+    level: 'warn',
+    meaning: 'An entry of the policy has no effect, or not the one that it seems to have.',
+    fields: { warning: 'which and why' },
+    action: 'Correct the entry.',
+  },
+
+  // certificate
+  certificate_in_use: { level: 'info', meaning: 'New connections get the new certificate.', fields: {}, action: '' },
+  certificate_refused: {
+    level: 'error',
+    meaning: 'The certificate or its key was not taken into use; the ones before go on.',
+    fields: FAILURE,
+    action: 'Correct the files.',
+  },
+  certificate_kept: {
+    level: 'warn',
+    meaning: 'A worker that was started anew uses the certificate of the other workers, since the files are refused.',
+    fields: { reason: 'why the files are refused' },
+    action: 'As for certificate_refused.',
+  },
+
+  // workers
+  worker_died: {
+    level: 'error',
+    meaning: 'A worker process ended; another one takes its place.',
+    fields: { ...WORKER, how: 'its exit code or signal' },
+    action: 'Report it, unless somebody killed it or memory ran out.',
+  },
+  worker_hung: {
+    level: 'error',
+    meaning: 'A worker did not answer and was killed; another one takes its place.',
+    fields: { ...WORKER, quiet_seconds: 'how long it did not answer' },
+    action: 'Look at the disk and at the load of the host.',
+  },
+  worker_killed: {
+    level: 'warn',
+    meaning: 'A worker did not end in time when the server stopped, and was killed.',
+    fields: { ...WORKER, reason: 'what it did not do' },
+    action: 'Raise server.drain_seconds if requests need longer.',
+  },
+  worker_replaced: {
+    level: 'info',
+    meaning: 'The worker that took the place of one that ended listens.',
+    fields: WORKER,
+    action: '',
+  },
+  worker_start_failed: {
+    level: 'error',
+    meaning: 'A worker could not start; it is tried again.',
+    fields: { ...WORKER, ...FAILURE },
+    action: 'Follow the message.',
+  },
+  worker_crashed: {
+    level: 'error',
+    meaning: 'A worker met a failure that nobody caught, and ended; another one takes its place.',
+    fields: { ...WORKER, ...FAILURE, name: 'the kind of failure' },
+    action: 'Report it with this line: it is a defect.',
+  },
+
+  // requests
+  request_failed: {
+    level: 'error',
+    meaning: 'A request met a failure and was answered 503.',
+    fields: { ...FAILURE, name: 'the kind of failure' },
+    action: 'For record_corrupt run "pagegate verify"; for ledger_unavailable look at /readyz; report code internal.',
+  },
+  decision_log_failed: {
+    level: 'error',
+    meaning: 'The decision log cannot be written; lines are dropped until it can.',
+    fields: FAILURE,
+    action: 'Free the disk, or give the folder to the user of the server.',
+  },
+});
+
+export type LogEvent = keyof typeof LOG_EVENTS;
+
+export type LogValue = string | number | boolean | null | undefined;
+
+/** The fields of an event; those of several where any of them may be meant. */
+export type LogFields<E extends LogEvent = LogEvent> = {
+  readonly [F in keyof (typeof LOG_EVENTS)[E]['fields']]?: LogValue;
+};

@@ -1,0 +1,310 @@
+/** The proxy that opens TLS, on Debian's mitmproxy, as shipped: real names, real ports, real certificates, a network of its own. */
+import { spawnSync } from 'node:child_process';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createBrowser } from './network/browser.ts';
+import { curlThrough, get, type Result, speak, speakNested, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { HOME, STATUSES, wronglyReached } from './network/tour.ts';
+import { testTour, useTourWorld } from './network/tour-tests.ts';
+import { startMitmproxy } from './proxies.ts';
+import { createJudge, put, verdict } from './world.ts';
+
+describe.runIf(hasNetwork)('mitmproxy', () => {
+  const context = useTourWorld();
+  let proxy: Way;
+  beforeAll(async () => {
+    proxy = await startMitmproxy(context.world, `http://127.0.0.1:${context.judge.port}`, context.internet.caFile);
+  });
+
+  const curl = (...words: string[]): Promise<Result> => curlThrough(proxy, ...words);
+
+  testTour(context, { url: `${HOME}/tour`, proxy: () => proxy }, (seen, report) => {
+    test('the page sees 403 and the note', () => {
+      const refused = ['fetch', 'post', 'put', 'override', ...STATUSES.map((status) => `redirect ${status}`)];
+      for (const name of refused) {
+        expect(report()[name], name).toMatch(
+          /^403 [\s\S]*<p>pagegate refused [A-Z]+ https:\/\/good\.example\.com: deny \(rules\/by_tour\)\. note of by_tour<\/p>/,
+        );
+      }
+      expect(report()).toMatchObject({
+        xhr: 403,
+        image: 'error',
+        'image allowed': 'load',
+        script: 'error',
+        style: 'error',
+      });
+      expect(report()['worker']).toMatchObject({
+        '/denied-worker': expect.stringMatching(/^403 /),
+        '/ok-worker': expect.stringMatching(/^200 /),
+      });
+      expect(report()['post allowed']).toMatch(/^200 /);
+      for (const status of STATUSES) expect(report()[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
+    });
+
+    test('WebSocket: judged as a write, before it is opened', () => {
+      expect(report()).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'message' });
+      const lines = ['/denied-socket', '/ok-socket', '/write-socket'].map((path) => `POST ${HOME}${path}`);
+      expect(seen.asked).toEqual(expect.arrayContaining(lines));
+      expect(seen.reached.filter((line) => line.startsWith('OPEN'))).toEqual([`OPEN ${HOME}/write-socket`]);
+    });
+  });
+
+  test('a refused page is one that a model can read', async () => {
+    const browser = createBrowser({ proxy: `http://127.0.0.1:${proxy.port}`, caFile: proxy.caFile });
+    try {
+      const text = await browser.dump(`${HOME}/denied-page`);
+      expect(text).toContain('pagegate refused GET https://good.example.com: deny (rules/by_tour). note of by_tour');
+    } finally {
+      await browser.close();
+    }
+  });
+
+  describe('another program on the host', () => {
+    test('is judged by URL and method, over TLS and without', async () => {
+      for (const origin of [HOME, 'http://good.example.com']) {
+        expect(await curl(`${origin}/ok?q=%41#x`)).toMatchObject({ code: 0, status: 200 });
+        expect(await curl(`${origin}/denied`)).toMatchObject({ code: 0, status: 403 });
+        expect(await curl('-d', 'x', `${origin}/ok`)).toMatchObject({ status: 403 });
+        expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
+        expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
+      }
+      expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
+      expect(context.judge.asked).toContain('POST http://good.example.com/ok');
+      expect(wronglyReached(context.internet.reached)).toEqual([]);
+    });
+
+    test.each(['--http1.1', '--http2'])(
+      'sends a body of any size where it may, and gets its answer where not: %s',
+      async (version) => {
+        const large = put(context.world, 'large', 'x'.repeat(3_000_000));
+        expect(await curl(version, '-T', large, '-X', 'POST', `${HOME}/write`)).toMatchObject({ status: 200 });
+        const refused = await curl(version, '-T', large, '-X', 'POST', `${HOME}/ok`);
+        expect(refused.status, 'cut off').toBe(0);
+        const chunked = await curl(version, '-H', 'transfer-encoding: chunked', '-d', 'x', `${HOME}/ok`);
+        expect(chunked.status, 'of unknown size: cut off, but HTTP/2 has no such header').toBe(
+          version === '--http2' ? 403 : 0,
+        );
+        expect(context.internet.reached).toEqual([`POST ${HOME}/write`]);
+      },
+    );
+
+    test('does not reach a site whose certificate is not its own', async () => {
+      context.names.set('wrong.example.net', PUBLIC);
+      expect((await curl('https://wrong.example.net/ok')).status).toBe(502);
+      expect(context.internet.reached).toEqual([]);
+    });
+  });
+
+  describe('where a name leads', () => {
+    test.each(INSIDE)('%s: refused at the connection, whatever the verdict', async (address) => {
+      context.names.set('inside.example.com', address);
+      for (const scheme of ['http', 'https']) {
+        const { status, body } = await curl(`${scheme}://inside.example.com/ok`);
+        expect(status).toBe(502);
+        expect(body).toContain('guard/inside_address');
+      }
+      expect(context.internet.inside).toEqual([]);
+    });
+
+    test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1'])(
+      'a host that is an address, %s',
+      async (host) => {
+        for (const scheme of ['http', 'https'])
+          expect((await curl(`${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
+        expect(context.internet.reached).toEqual([]);
+        expect(context.internet.inside).toEqual([]);
+      },
+    );
+
+    test('a name that leads outside first and inside then (rebinding)', async () => {
+      let asked = 0;
+      context.names.set('rebind.example.com', () => (asked++ === 0 ? PUBLIC : '127.0.0.1'));
+      expect((await curl('-4', 'https://rebind.example.com/ok')).status).toBe(200);
+      for (let i = 0; i < 3; i += 1) expect((await curl('https://rebind.example.com/ok')).status).toBe(502);
+      context.names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
+      expect((await curl('https://mixed.example.com/ok')).status).toBe(502);
+      expect(context.internet.reached).toEqual(['GET https://rebind.example.com/ok']);
+      expect(context.internet.inside).toEqual([]);
+    });
+
+    test('an address of the other family is looked at, too', async () => {
+      context.names.set('six.example.com', PUBLIC_V6);
+      expect((await curl('https://six.example.com/ok')).status).toBe(200);
+    });
+
+    test('a name that is denied is not even looked up', async () => {
+      expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
+      expect(context.names.asked).toEqual([]);
+      expect(context.internet.reached).toEqual([]);
+    });
+  });
+
+  const good = { to: 'good.example.com:443', name: 'good.example.com' };
+
+  test.each([
+    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), good],
+    ['a second Host header', get('/ok', 'good.example.com', 'Host: denied.example.com\r\n'), good],
+    [
+      'a request target with another site, in the tunnel',
+      get('https://denied.example.com/ok', 'good.example.com'),
+      good,
+    ],
+    ['TLS for another name than the tunnel', get('/ok', 'good.example.com'), { ...good, name: 'denied.example.com' }],
+    [
+      'a tunnel to another site than the one named',
+      get('/ok', 'good.example.com'),
+      { to: 'denied.example.com:443', name: 'good.example.com' },
+    ],
+    ['a Host header that contradicts the request line', get('http://good.example.com/ok', 'denied.example.com')],
+    ['a user name in the request line', get('http://good.example.com@denied.example.com/ok', 'denied.example.com')],
+    ['a backslash', get('http://good.example.com\\@denied.example.com/ok', 'good.example.com')],
+    ['a request target without a slash', get('ok', 'good.example.com'), good],
+    ['a request for the server itself', get('*', 'good.example.com').replace('GET', 'OPTIONS'), good],
+    ['a fragment that is sent', get('/ok#/../denied', 'good.example.com'), good],
+    ['another scheme', get('ftp://good.example.com/ok', 'good.example.com')],
+  ])('%s is refused', async (_name, text, tunnel = undefined) => {
+    expect(await speak(proxy.port, text, tunnel)).toMatch(/^HTTP\/1\.1 (?:403|400|502) /);
+    expect(context.internet.reached).toEqual([]);
+    expect(context.internet.inside).toEqual([]);
+  });
+
+  test.each([
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
+    ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\r\n\r\n'],
+  ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
+    const before = context.internet.connections();
+    expect(await speak(proxy.port, text, { to: 'good.example.com:80' })).toMatch(/^HTTP\/1\.1 400 Bad Request/);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
+    'a tunnel to %s inside a tunnel passes nothing on',
+    async (inner) => {
+      const before = context.internet.connections();
+      const text = get('/denied', 'denied.example.com');
+      const answer = await speakNested(proxy.port, good, inner, text);
+      expect(answer).not.toMatch(/ 200 OK/);
+      expect(context.internet.connections()).toBe(before);
+      expect(context.internet.reached).toEqual([]);
+    },
+  );
+
+  test.each([
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
+    '\x00\x01\x02\x03\x04\r\n\r\n',
+    get('*', 'good.example.com'),
+    get('/ok', ''),
+  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
+    const before = context.internet.connections();
+    await speak(proxy.port, text, good);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test('a path that looks like a host is a path', async () => {
+    await speak(proxy.port, get('//denied.example.com/', 'good.example.com'), good);
+    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
+  });
+
+  test('a failure of the addon, and a path that is none, let nothing pass', () => {
+    const tests = new URL('python/addon_test.py', import.meta.url).pathname;
+    const { status, stderr } = spawnSync('/usr/bin/python3', ['-B', '-W', 'ignore', tests], { encoding: 'utf8' });
+    expect(stderr).toMatch(/Ran [3-9] tests[\s\S]*OK/);
+    expect(status).toBe(0);
+  });
+
+  test('another protocol on the same connection is not asked for', async () => {
+    const more = 'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n';
+    const text = get('http://good.example.com/ok', 'good.example.com', more).replace(
+      'close',
+      'Upgrade, HTTP2-Settings',
+    );
+    expect(await speak(proxy.port, text)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(context.internet.headersOf('/ok')).not.toHaveProperty('upgrade');
+  });
+
+  test('what belongs to the proxy and to pagegate goes to no site', async () => {
+    expect(
+      (await curl('--proxy-header', 'Proxy-Authorization: Basic eDp5', 'http://good.example.com/ok-headers')).status,
+    ).toBe(200);
+    const seen = JSON.stringify(context.internet.headersOf('/ok-headers'));
+    for (const word of ['proxy', 'pg_test', 'x-api-key']) expect(seen).not.toContain(word);
+  });
+
+  test('an exception is for one name and one address, and a host can be refused without a lookup', async () => {
+    context.names.set('intra.example.com', '10.0.0.5');
+    context.names.set('other.example.com', '10.0.0.5');
+    const words = ['--except', 'intra.example.com=10.0.0.5', '--refuse', 'update.example.com'];
+    const before = proxy;
+    proxy = await startMitmproxy(
+      context.world,
+      `http://127.0.0.1:${context.judge.port}`,
+      context.internet.caFile,
+      words,
+    );
+    try {
+      expect((await curl('https://intra.example.com/ok')).status).toBe(200);
+      expect((await curl('https://other.example.com/ok')).status).toBe(502);
+      context.judge.asked.length = 0;
+      expect((await curl('https://UPDATE.example.com/ok')).body).toContain('guard/refused_here');
+      expect(context.judge.asked).toEqual([]);
+    } finally {
+      proxy = before;
+    }
+    expect(context.internet.reached).toEqual(['GET https://intra.example.com/ok']);
+  });
+
+  describe('without a verdict', () => {
+    const refused = async (reason: string): Promise<void> => {
+      const before = context.internet.connections();
+      for (const origin of [HOME, 'http://good.example.com']) {
+        const { status, body } = await curl(`${origin}/ok`);
+        expect(status).toBe(403);
+        expect(body).toContain(reason);
+      }
+      expect(context.internet.connections(), 'no connection is made before the verdict').toBe(before);
+    };
+    const answering = async (answer: Parameters<typeof createJudge>[0]): Promise<Way> => {
+      const strict = await createJudge(answer);
+      const made = await startMitmproxy(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile, [
+        '--timeout-ms',
+        '700',
+      ]);
+      return made;
+    };
+
+    test.each([401, 403, 429, 503, 500])('pagegate answers %d', async (status) => {
+      const body = JSON.stringify({ error: 'e', message: 'm', domain: 'x', verdict: 'allow', matched: {} });
+      const before = proxy;
+      proxy = await answering(() => ({ status, body }));
+      await refused(`guard/status_${status}`).finally(() => {
+        proxy = before;
+      });
+    });
+
+    test('pagegate is slow', async () => {
+      const before = proxy;
+      proxy = await answering(() => 'silence');
+      await refused('guard/timeout').finally(() => {
+        proxy = before;
+      });
+    });
+
+    test('pagegate flags', async () => {
+      const before = proxy;
+      proxy = await answering(() => verdict('flag'));
+      await refused('flag (rules/test)').finally(() => {
+        proxy = before;
+      });
+    });
+
+    test('pagegate is away, and comes back', async () => {
+      const { port } = context.judge;
+      await context.judge.close();
+      await refused('guard/unreachable').finally(async () => {
+        context.judge = await createJudge(() => verdict('allow'), port);
+      });
+      expect((await curl(`${HOME}/ok`)).status).toBe(200);
+    });
+  });
+});

@@ -1,0 +1,81 @@
+"""The addon of the mitmproxy proxy with requests of mitmproxy's own making: what no client can be made to send."""
+import asyncio
+import pathlib
+import sys
+import unittest
+import unittest.mock
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "tools/integrations/mitmproxy")]
+
+from mitmproxy.test import tflow  # noqa: E402
+from pagegate_mitmproxy import Pagegate  # noqa: E402
+from worlds import KEY, Judge  # noqa: E402
+
+from pagegate_guard import Guard  # noqa: E402
+
+
+class Addon(unittest.TestCase):
+    def setUp(self):
+        self.judge = Judge()
+        self.addCleanup(self.judge.close)
+        self.guard = Guard(self.judge.url, key=KEY, timeout_seconds=60)
+        self.addon = Pagegate(self.guard)
+        self.addCleanup(self.addon.done)
+
+    def flow(self, **changes):
+        flow = tflow.tflow()
+        flow.client_conn.sni = None
+        flow.request.host, flow.request.port, flow.request.scheme, flow.request.path = "good.example.com", 80, "http", "/ok"
+        flow.request.headers["host"] = "good.example.com"
+        flow.request.headers["content-length"] = "0"
+        for name, value in changes.items():
+            setattr(flow.request, name, value)
+        return flow
+
+    def headers(self, flow):
+        asyncio.run(self.addon.requestheaders(flow))
+        return flow.response and flow.response.status_code
+
+    def test_a_request_that_is_allowed_goes_on(self):
+        self.assertIsNone(self.headers(self.flow()))
+        self.assertEqual(self.judge.asked, ["GET http://good.example.com/ok"])
+
+    def test_a_failure_of_any_kind_refuses(self):
+        for failure in (ZeroDivisionError, asyncio.CancelledError, KeyboardInterrupt, RecursionError):
+            for place in ("_enforce",):
+                flow = self.flow()
+                with unittest.mock.patch.object(self.addon, place, side_effect=failure):
+                    self.assertRaises(failure, self.headers, flow)
+                self.assertEqual(flow.response.status_code, 403)
+                self.assertIn(b"guard/internal", flow.response.content)
+                self.assertFalse(flow.request.stream)
+
+    def test_a_path_that_would_change_the_place(self):
+        for path in (":8080/ok", "@denied.example.com/", ".denied.example.com/", "ok", "*", "", "//", "\\x"):
+            flow = self.flow(path=path)
+            if path == "//":
+                self.assertIsNone(self.headers(flow))
+            else:
+                self.assertEqual(self.headers(flow), 403, path)
+        self.assertEqual(self.judge.asked, ["GET http://good.example.com//"])
+
+    def test_a_response_that_was_there_before_is_none(self):
+        flow = self.flow()
+        flow.response = tflow.tresp()
+        self.assertIsNone(self.headers(flow))
+
+    def test_a_connection_without_the_check_of_addresses_is_not_made(self):
+        async def connect():
+            data = unittest.mock.Mock()
+            data.server.address, data.server.transport_protocol, data.server.via = ("good.example.com", 80), "tcp", None
+            data.server.error = None
+            self.addon.server_connect(data)
+            return data.server.error
+
+        self.assertEqual(asyncio.run(connect()), "addresses are not checked")
+
+
+if __name__ == "__main__":
+    unittest.main()

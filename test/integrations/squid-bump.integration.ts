@@ -1,0 +1,369 @@
+/** Squid with TLS opened, as shipped: real names, real ports, real certificates, a network of its own. */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createBrowser } from './network/browser.ts';
+import { curlThrough, curlWords, get, type Result, runCurl, speak, speakNested, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { HOME, STATUSES, until, wronglyReached } from './network/tour.ts';
+import { testTour, useTourWorld } from './network/tour-tests.ts';
+import { type RunningSquid, startSquidBump } from './proxies.ts';
+import { createJudge, createWorld, put, TOOLS, verdict } from './world.ts';
+
+/** The word of a refusal in Squid's page. */
+const refusal = (reason: string): string => `pagegate refused this request: ${reason}`;
+
+describe.runIf(hasNetwork)('Squid with TLS opened', () => {
+  const context = useTourWorld();
+  let squid: RunningSquid & Way;
+  beforeAll(async () => {
+    const lines = ['negative_dns_ttl 1 second'];
+    squid = await startSquidBump(
+      context.world,
+      `http://127.0.0.1:${context.judge.port}`,
+      context.internet.caFile,
+      lines,
+    );
+  });
+
+  const curl = (...words: string[]): Promise<Result> => curlThrough(squid, ...words);
+
+  testTour(context, { url: `${HOME}/tour`, proxy: () => squid }, (seen, report) => {
+    test('the page sees 403, the layer and the note', () => {
+      for (const name of ['fetch', 'post', 'put', ...STATUSES.map((status) => `redirect ${status}`)]) {
+        expect(report()[name], name).toMatch(/^403 /);
+        expect(report()[name], name).toContain(refusal('deny (rules/by_tour): note of by_tour'));
+      }
+      expect(report()).toMatchObject({
+        xhr: 403,
+        image: 'error',
+        'image allowed': 'load',
+        script: 'error',
+        style: 'error',
+      });
+      expect(report()['worker']).toMatchObject({
+        '/denied-worker': expect.stringMatching(/^403 /),
+        '/ok-worker': expect.stringMatching(/^200 /),
+      });
+      expect(report()['post allowed']).toMatch(/^200 /);
+      for (const status of STATUSES) expect(report()[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
+    });
+
+    test('a header that would make another method of a read is taken out', () => {
+      expect(report()['override']).toMatch(/^200 /);
+      expect(context.internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
+    });
+
+    test('no WebSocket is opened', () => {
+      expect(report()).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'error' });
+      expect(seen.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
+      expect(seen.asked).toContain(`GET ${HOME}/denied-socket`);
+    });
+  });
+
+  test('a refused page is one that a model can read', async () => {
+    const browser = createBrowser({ proxy: `http://127.0.0.1:${squid.port}`, caFile: squid.caFile });
+    try {
+      expect(await browser.dump(`${HOME}/denied-page`)).toContain(refusal('deny (rules/by_tour): note of by_tour'));
+    } finally {
+      await browser.close();
+    }
+  });
+
+  test('another program on the host is judged by URL and method, over TLS and without', async () => {
+    for (const origin of [HOME, 'http://good.example.com']) {
+      expect(await curl(`${origin}/ok?q=%41#x`)).toMatchObject({ code: 0, status: 200 });
+      expect(await curl(`${origin}/denied`)).toMatchObject({ code: 0, status: 403 });
+      expect(await curl('-d', 'x', `${origin}/ok`)).toMatchObject({ status: 403 });
+      expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
+      expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
+    }
+    expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
+    expect(context.judge.asked).toContain('POST http://good.example.com/ok');
+    expect(wronglyReached(context.internet.reached)).toEqual([]);
+  });
+
+  test('a note in markup stays text', async () => {
+    const strict = await createJudge(() => verdict('deny', '<script>alert(1)</script>'));
+    const other = await startSquidBump(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile);
+    const before = squid;
+    squid = other;
+    try {
+      const { body } = await curl(`${HOME}/ok`);
+      expect(body).toContain('&lt;script&gt;');
+      expect(body).not.toContain('<script>');
+    } finally {
+      squid = before;
+      await strict.close();
+    }
+  });
+
+  test('a site whose certificate is not its own is not reached', async () => {
+    context.names.set('wrong.example.net', PUBLIC);
+    expect((await curl('https://wrong.example.net/ok')).status).toBe(503);
+    expect(context.internet.reached).toEqual([]);
+  });
+
+  describe('where a name leads', () => {
+    test.each(INSIDE)('%s: refused after the verdict', async (address) => {
+      context.names.set(`inside-${INSIDE.indexOf(address)}.example.com`, address);
+      for (const scheme of ['http', 'https']) {
+        const { status, body } = await curl(`${scheme}://inside-${INSIDE.indexOf(address)}.example.com/ok`);
+        expect(status).toBe(403);
+        expect(body).toContain('deny (gateway/inside_address)');
+      }
+      expect(context.internet.reached).toEqual([]);
+      expect(context.internet.inside).toEqual([]);
+    });
+
+    test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1', '0'])(
+      'a host that is an address, %s',
+      async (host) => {
+        for (const scheme of ['http', 'https'])
+          expect((await curl('-k', `${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
+        expect(context.internet.reached).toEqual([]);
+        expect(context.internet.inside).toEqual([]);
+      },
+    );
+
+    test('a name that leads outside first and inside then (rebinding)', async () => {
+      context.names.set('rebind.example.com', PUBLIC);
+      expect((await curl('https://rebind.example.com/ok')).status).toBe(200);
+      context.names.set('rebind.example.com', '127.0.0.1');
+      await sleep(2_500);
+      for (let i = 0; i < 3; i += 1) expect((await curl('https://rebind.example.com/ok')).status).toBe(403);
+      context.names.set('mixed.example.com', [PUBLIC, '10.0.0.5']);
+      expect((await curl('https://mixed.example.com/ok')).status).toBe(403);
+      expect(context.internet.reached).toEqual(['GET https://rebind.example.com/ok']);
+      expect(context.internet.inside).toEqual([]);
+    });
+
+    test('an address of the other family is looked at, too', async () => {
+      context.names.set('six.example.com', PUBLIC_V6);
+      expect((await curl('https://six.example.com/ok')).status).toBe(200);
+    });
+
+    test('a name that is denied is not even looked up', async () => {
+      expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
+      expect(context.names.asked.filter((name) => name.includes('secret'))).toEqual([]);
+    });
+  });
+
+  const good = { to: 'good.example.com:443', name: 'good.example.com' };
+
+  test.each([
+    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), good],
+    [
+      'a request target with another site, in the tunnel',
+      get('https://denied.example.com/ok', 'good.example.com'),
+      good,
+    ],
+    ['a request target on another site, without a tunnel', get('http://denied.example.com/ok', 'good.example.com')],
+    ['a user name in the request line', get('http://good.example.com@denied.example.com/ok', 'denied.example.com')],
+    ['a backslash', get('http://good.example.com\\@denied.example.com/ok', 'good.example.com')],
+    ['a request target without a slash', get('ok', 'good.example.com'), good],
+    ['another scheme', get('ftp://good.example.com/ok', 'good.example.com')],
+    [
+      'a tunnel to another port',
+      get('/ok', 'good.example.com:8443'),
+      { to: 'good.example.com:8443', name: 'good.example.com' },
+    ],
+    ['a tunnel to port 80', get('/ok', 'good.example.com'), { to: 'good.example.com:80', name: 'good.example.com' }],
+    ['an inside place in the tunnel', get('/ok', '10.0.0.5'), good],
+  ])('%s is refused', async (_name, text, tunnel = undefined) => {
+    const answer = await speak(squid.port, text, tunnel);
+    expect(wronglyReached(context.internet.reached)).toEqual([]);
+    expect(context.internet.inside).toEqual([]);
+    expect(answer).toMatch(/^HTTP\/1\.1 (?:4\d\d|5\d\d) /);
+  });
+
+  test.each([
+    ['TLS for another name than the tunnel', { ...good, name: 'denied.example.com' }],
+    ['a tunnel to another site', { to: 'denied.example.com:443', name: 'denied.example.com' }],
+    ['a tunnel to an inside place', { to: '10.0.0.5:443', name: 'good.example.com' }],
+    ['a second Host header', good, 'Host: denied.example.com\r\n'],
+  ])('%s: what the request inside context.names is judged and fetched', async (_name, tunnel, more = '') => {
+    expect(await speak(squid.port, get('/ok', 'good.example.com', more), tunnel)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
+    expect(context.internet.inside).toEqual([]);
+  });
+
+  test.each([
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
+    ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a'],
+    ['HTTP without TLS', 'GET /ok HTTP/1.1\r\nHost: good.example.com\r\n\r\n'],
+  ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
+    const before = context.internet.connections();
+    await speak(squid.port, text, { to: 'good.example.com:443' });
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
+    'a tunnel to %s inside a tunnel passes nothing on',
+    async (inner) => {
+      const before = context.internet.connections();
+      const text = get('/denied', 'denied.example.com');
+      const answer = await speakNested(squid.port, good, inner, text);
+      expect(answer).not.toMatch(/ 200 OK/);
+      expect(context.internet.connections()).toBe(before);
+      expect(context.internet.reached).toEqual([]);
+    },
+  );
+
+  test.each([
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
+    '\x00\x01\x02\x03\x04\r\n\r\n',
+    get('*', 'good.example.com'),
+    get('/ok', 'good.example.com').replace('HTTP/1.1', 'HTTP/9.9'),
+    get('/ok', ''),
+  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
+    const before = context.internet.connections();
+    await speak(squid.port, text, good);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test('a path that looks like a host is a path', async () => {
+    await speak(squid.port, get('//denied.example.com/', 'good.example.com'), good);
+    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
+  });
+
+  test('the authority is read by root alone, also when Squid reads its configuration again', async () => {
+    const authority = statSync(squid.caFile.replace(/crt$/, 'pem'));
+    expect([authority.uid, authority.mode & 0o777]).toEqual([0, 0o600]);
+    const before = squid;
+    squid = await startSquidBump(context.world, `http://127.0.0.1:${context.judge.port}`, context.internet.caFile);
+    try {
+      squid.child.kill('SIGHUP');
+      await until(() => readFileSync(squid.logFile, 'utf8').includes('Reconfiguring'));
+      await sleep(1_000);
+      expect((await curl(`${HOME}/ok`)).status).toBe(200);
+    } finally {
+      squid = before;
+    }
+  });
+
+  test('behind the firewall file an agent has no other way out, and Squid none to the inside', async () => {
+    const rules = readFileSync(`${TOOLS}firewall/agents-through-proxy.nft`, 'utf8')
+      .replace('{ "agent" }', '{ 64123 }')
+      .replace('proxy_port = 3128', `proxy_port = ${squid.port}`)
+      .replace('pagegate_port = 8443', `pagegate_port = ${context.judge.port}`);
+    const file = put(context.world, 'rules.nft', rules);
+    const asAgent = (...words: string[]): Promise<Result> => {
+      const agent = ['--reuid=64123', '--regid=64123', '--clear-groups', 'curl', '--noproxy', ''];
+      return runCurl('setpriv', [...agent, ...curlWords(squid, 4), ...words], process.env);
+    };
+    const through = ['-x', `http://127.0.0.1:${squid.port}`];
+    expect((await asAgent('http://good.example.com/denied')).status, 'without it there is a way').toBe(200);
+    context.internet.reached.length = 0;
+    execFileSync('nft', ['-f', file]);
+    try {
+      for (const url of [
+        'http://good.example.com/denied',
+        'http://93.184.215.14/denied',
+        'http://[2606:2800:21f::1]/denied',
+        'http://10.0.0.5/',
+      ]) {
+        expect((await asAgent(url)).status, url).toBe(0);
+      }
+      expect((await asAgent(...through, `${HOME}/denied`)).status).toBe(403);
+      expect((await asAgent(...through, `${HOME}/ok`)).status).toBe(200);
+      expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
+      const asSquid = [
+        '--reuid=proxy',
+        '--regid=proxy',
+        '--clear-groups',
+        'curl',
+        '--noproxy',
+        '*',
+        ...curlWords(squid),
+      ];
+      for (const host of ['127.0.0.1', '10.0.0.5', '169.254.169.254', '[::1]', '[fd00::5]']) {
+        expect((await runCurl('setpriv', [...asSquid, `http://${host}/`], process.env)).status, host).toBe(0);
+      }
+      expect((await runCurl('setpriv', [...asSquid, `http://${PUBLIC}/ok`], process.env)).status).toBe(200);
+    } finally {
+      execFileSync('nft', ['delete', 'table', 'inet', 'pagegate']);
+    }
+    expect(context.internet.inside).toEqual([]);
+  });
+
+  describe('without a verdict', () => {
+    const refused = async (reason: string): Promise<void> => {
+      const before = context.internet.connections();
+      for (const origin of [HOME, 'http://good.example.com']) {
+        const { status, body } = await curl(`${origin}/ok`);
+        expect(status).toBe(403);
+        expect(body).toContain(reason);
+      }
+      expect(context.internet.connections(), 'no connection is made before the verdict').toBe(before);
+    };
+    const answering = async (answer: Parameters<typeof createJudge>[0], reason: string): Promise<void> => {
+      const strict = await createJudge(answer);
+      const before = squid;
+      squid = await startSquidBump(context.world, `http://127.0.0.1:${strict.port}`, context.internet.caFile);
+      await refused(reason).finally(async () => {
+        squid = before;
+        await strict.close();
+      });
+    };
+
+    test.each([401, 403, 429, 503, 500])('pagegate answers %d', (status) => {
+      const body = JSON.stringify({ error: 'e', message: 'm', domain: 'x', verdict: 'allow', matched: {} });
+      return answering(() => ({ status, body }), refusal('error ('));
+    });
+
+    test('pagegate is slow', () => answering(() => 'silence', refusal('error (')));
+    test('pagegate hangs up', () => answering(() => 'hang up', refusal('error (')));
+    test('pagegate flags', () => answering(() => verdict('flag'), refusal('flag (rules/test): note of test')));
+
+    test('pagegate is away, and comes back', async () => {
+      const { port } = context.judge;
+      await context.judge.close();
+      await refused(refusal('error (')).finally(async () => {
+        context.judge = await createJudge(() => verdict('allow'), port);
+      });
+      expect((await curl(`${HOME}/ok`)).status).toBe(200);
+    });
+
+    test('a helper that cannot start says why in one line, and nothing passes', async () => {
+      const mine = await createWorld();
+      try {
+        put(mine, 'api.key', 'pg_test\n', 0o644);
+        const before = context.internet.connections();
+        // Squid itself may end: it gives up a helper that does not start.
+        const started = await startSquidBump(
+          mine,
+          `http://127.0.0.1:${context.judge.port}`,
+          context.internet.caFile,
+        ).catch(() => undefined);
+        if (started !== undefined) {
+          const way = [
+            '-q',
+            '-s',
+            '-k',
+            '--max-time',
+            '5',
+            '-w',
+            '\n%{http_code}',
+            '-x',
+            `http://127.0.0.1:${started.port}`,
+          ];
+          const { status } = await runCurl('curl', [...way, `${HOME}/ok`], { PATH: process.env['PATH'] });
+          expect(status).not.toBe(200);
+        }
+        expect(context.internet.connections()).toBe(before);
+        const log = readdirSync(mine.folder).find((name) => name.startsWith('cache-'))!;
+        const lines = readFileSync(join(mine.folder, log), 'utf8').split('\n');
+        const said = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));
+        expect(new Set(said)).toEqual(
+          new Set([`pagegate-acl: ${mine.keyFile}: others may access the API key; chmod o= it`]),
+        );
+      } finally {
+        await mine.close();
+      }
+    });
+  });
+});

@@ -1,0 +1,93 @@
+/** tools/packaging/backup.sh: a copy of the ledger that can be restored, the newest few kept, nothing lost where it fails. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { statePaths } from '../../src/config/paths.ts';
+import { openLedger } from '../../src/ledger/ledger.ts';
+import { pagegate } from '../support/program.ts';
+
+const SCRIPT = new URL('../../tools/packaging/backup.sh', import.meta.url).pathname;
+const named = (day: number): string => `ledger-203001${String(day).padStart(2, '0')}T023000Z.sqlite`;
+
+let folder: string;
+let config: string;
+let copies: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-backup-'));
+  config = join(folder, 'config.json');
+  writeFileSync(config, JSON.stringify({ state_dir: join(folder, 'state') }), { mode: 0o640 });
+  const paths = statePaths(loadConfig({ env: {}, flags: { state_dir: join(folder, 'state') } }));
+  const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
+  ledger.createAccount('gateway');
+  ledger.close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => {
+  copies = mkdtempSync(join(folder, 'copies-'));
+});
+
+/** Runs the script on a day of January 2030, told by a `date` of the test's own. */
+function backUp(day: number, ...args: string[]) {
+  const bin = join(folder, `bin-${day}`);
+  mkdirSync(bin, { recursive: true });
+  const stamp = named(day).slice('ledger-'.length, -'.sqlite'.length);
+  writeFileSync(join(bin, 'date'), `#!/bin/sh\necho ${stamp}\n`, { mode: 0o755 });
+  const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}` };
+  return spawnSync(SCRIPT, args.length === 0 ? [copies, '2', config] : args, { encoding: 'utf8', env });
+}
+
+const present = (): string[] => readdirSync(copies).sort();
+
+describe('backup.sh', () => {
+  test('keeps the newest copies, closed to others, and touches nothing else', () => {
+    writeFileSync(join(copies, 'ledger-notes.sqlite'), 'mine');
+    writeFileSync(join(copies, `${named(1)}.4711.tmp`), 'what a killed copy left');
+    for (const day of [1, 2, 3, 4]) expect(backUp(day)).toMatchObject({ status: 0, stderr: '' });
+    expect(present()).toEqual([named(3), named(4), 'ledger-notes.sqlite']);
+    for (const name of [named(3), named(4)]) expect(statSync(join(copies, name)).mode & 0o777).toBe(0o600);
+  });
+
+  test('makes a copy that the program restores', () => {
+    expect(backUp(1).status).toBe(0);
+    const restored = join(folder, 'restored.json');
+    writeFileSync(restored, JSON.stringify({ state_dir: join(folder, 'restored') }), { mode: 0o640 });
+    const words = ['account', 'restore', join(copies, named(1)), '--accept-unknown-usage', '--config', restored];
+    const { status, stderr } = pagegate(words);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(pagegate(['account', 'list', '--config', restored]).stdout).toContain('gateway');
+  });
+
+  test('removes no old copy where the new one fails', () => {
+    for (const day of [1, 2]) expect(backUp(day).status).toBe(0);
+    const missing = join(folder, 'missing.json');
+    writeFileSync(missing, JSON.stringify({ state_dir: join(folder, 'nowhere') }), { mode: 0o640 });
+    const { status, stderr } = backUp(3, copies, '1', missing);
+    expect(status).not.toBe(0);
+    expect(stderr).toContain('no_ledger');
+    expect(backUp(2).status).not.toBe(0);
+    expect(present()).toEqual([named(1), named(2)]);
+  });
+
+  test('never removes the copy it has just made, also after the clock was set back', () => {
+    for (const day of [8, 9]) expect(backUp(day).status).toBe(0);
+    expect(backUp(1).status).toBe(0);
+    expect(present()).toEqual([named(1), named(9)]);
+  });
+
+  test.each(['0', '', '-1', '1 2', 'x', '010'])('refuses to keep %j copies', (keep) => {
+    writeFileSync(join(copies, named(1)), 'old');
+    const { status, stderr } = backUp(2, copies, keep, config);
+    expect(status).toBe(2);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(present()).toEqual([named(1)]);
+  });
+
+  test('says what is missing where there is no folder', () => {
+    const { status, stderr } = backUp(1, join(folder, 'none'), '1', config);
+    expect(status).toBe(2);
+    expect(stderr).toContain('is not a folder');
+  });
+});

@@ -1,0 +1,30 @@
+/** What docs/limits.md lists: every limit under its topic. */
+import { LIMIT_TOPICS, type Limit } from '../../src/limits.ts';
+import { cell, table } from './markdown.ts';
+
+const MIB = 2 ** 20;
+const DAY_SECONDS = 86_400;
+
+/** A value as people read it: `8 MiB`, `30 days`, `65,535`. */
+function amount({ value, unit }: Limit): string {
+  if (unit === 'seconds' && value % DAY_SECONDS === 0) return `${value / DAY_SECONDS} days`;
+  if (unit === 'milliseconds' && value % 1_000 === 0) return `${value / 1_000} s`;
+  if (unit === 'bytes' && value % MIB === 0) return `${value / MIB} MiB`;
+  return `${value.toLocaleString('en-US')} ${unit}`.trim();
+}
+
+function limitTable(): string {
+  return Object.entries(LIMIT_TOPICS)
+    .map(([topic, limits]) => {
+      const rows = Object.values(limits).map((limit) => [
+        cell(limit.what),
+        amount(limit),
+        cell(limit.reason),
+        limit.beyond,
+      ]);
+      return `## ${topic}\n\n${table([['what', 'limit', 'why', 'beyond it'], ...rows])}`;
+    })
+    .join('\n\n');
+}
+
+export const limitTables = { limits: limitTable };

@@ -1,0 +1,41 @@
+/** What docs/metrics.md and docs/log-events.md list, read from the tables that the server counts and logs with. */
+import { LOG_EVENTS, type LogEventEntry } from '../../src/server/log-events.ts';
+import { METRICS, type MetricEntry } from '../../src/server/metric-table.ts';
+import { cell, code, table } from './markdown.ts';
+
+/** `name`: meaning, for each. */
+function described(texts: Readonly<Record<string, string>>): string {
+  return Object.entries(texts)
+    .map(([name, meaning]) => `${code(name)}: ${cell(meaning)}`)
+    .join('; ');
+}
+
+/** Every metric as it is called on the wire. */
+function metricTable(): string {
+  const rows = Object.entries<MetricEntry>(METRICS).map(([name, { type, meaning, labels, worry }]) => [
+    code(`pagegate_${name}`),
+    type,
+    described(labels),
+    cell(meaning),
+    cell(worry),
+  ]);
+  return table([['metric', 'type', 'labels', 'meaning', 'when to worry'], ...rows]);
+}
+
+const LEVELS = { error: 'Errors', warn: 'Warnings', info: 'For information' } as const;
+
+/** Every event under its level. */
+function eventTables(): string {
+  const events = Object.entries<LogEventEntry>(LOG_EVENTS);
+  return Object.entries(LEVELS)
+    .map(([level, heading]) => {
+      const rows = events
+        .filter(([, entry]) => entry.level === level)
+        .map(([name, { meaning, fields, action }]) => [code(name), cell(meaning), described(fields), cell(action)]);
+      return `## ${heading}\n\n${table([['event', 'when', 'fields', 'what to do'], ...rows])}`;
+    })
+    .join('\n\n');
+}
+
+export const metricTables = { metrics: metricTable };
+export const logEventTables = { events: eventTables };
