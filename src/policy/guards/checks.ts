@@ -66,19 +66,25 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const suffixes = bySuffix(rule.suffixes ?? []);
     const inside = bySuffix(rule.inside_suffixes ?? []);
     const { single_label: singleLabel = false, unlisted = false } = rule;
+    const isPlain = memoByLastLabel(
+      (label) => !suffixes.has(label) && (!unlisted || (!inside.has(label) && hasKnownSuffix(`a.${label}`))),
+    );
     // A top-level domain may be newer than the list: what is classified exists.
     const isUnlisted = ({ host, evidence }: Subject): boolean =>
-      !evidence.found && (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.parentFound;
-    return (subject) =>
-      subject.url.hostKind === 'domain' &&
-      (isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject)));
+      (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.found && !evidence.parentFound;
+    return (subject) => {
+      if (subject.url.hostKind !== 'domain' || isPlain(subject.host)) return false;
+      return isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject));
+    };
   },
   spelled_address: (rule) => {
     const ranges = (rule.ranges ?? []).map(readRange);
     return ({ host, url, evidence }) => {
-      // Three dots or hyphens at least; most hosts have fewer.
-      if (url.hostKind !== 'domain' || host.length < 9 || evidence.found) return false;
-      return spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address)));
+      // Three dots or hyphens and four digits at least.
+      if (url.hostKind !== 'domain' || host.length < 9 || !/[0-9]/.test(host)) return false;
+      return (
+        spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address))) && !evidence.found
+      );
     };
   },
   port: (rule) => {
@@ -129,6 +135,25 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     return ({ evidence }) => evidence.filteringCategories().some((category) => wanted.has(category));
   },
 };
+
+const MEMO_MAX_SIZE = 4096;
+
+/** What holds for all hosts below a last label, asked once for each label; never for a single label. */
+function memoByLastLabel(holds: (label: string) => boolean): (host: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (host) => {
+    const dot = host.lastIndexOf('.');
+    if (dot < 0) return false;
+    const label = host.slice(dot + 1);
+    let answer = known.get(label);
+    if (answer === undefined) {
+      if (known.size >= MEMO_MAX_SIZE) known.clear();
+      answer = holds(label);
+      known.set(label, answer);
+    }
+    return answer;
+  };
+}
 
 /** Whether a parameter of a list has a value. */
 function hasParameter({ parameters }: Subject, list: number): boolean {
