@@ -70,7 +70,8 @@ function compileExcuses({ excuses, rules }: PolicyDocument): Map<string, HostMap
   for (const excuse of excuses) {
     const { rule, host } = excuse;
     const read = readAllowedHost(host);
-    if (read === undefined) throw invalid(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host.`);
+    if (read === undefined)
+      throw invalid(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host.`);
     if (!rules.some(({ id, kind }) => id === rule && kind === 'guard'))
       throw invalid(rule, `"excuse" names the guard rule "${rule}", which does not exist.`);
     const map = byRule.get(rule) ?? new HostMap<readonly ExcuseEntry[]>();
