@@ -1,5 +1,5 @@
 /**
- * A trial: look-ups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
+ * A trial: lookups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
  * Prints one JSON document.
  */
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** A trial: look-ups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
+/** A trial: lookups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';

@@ -64,7 +64,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   }
   const signature = checked.signedBy === null ? 'without a checked signature' : `signed by ${checked.signedBy}`;
   const unpacked = parts.reduce((sum, part) => sum + part.unpackedSizeBytes, 0);
-  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${parts.length} parts are sound.`);
+  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${parts.length} parts are intact.`);
   printLine(`They unpack to ${unpacked.toLocaleString('en-US')} bytes. Manifest SHA-256: ${checked.manifestSha256}`);
 }
 
@@ -80,5 +80,5 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };
   if (options.json) printJson(report);
-  else printLine(`Signed: ${file} (${parts.length} parts are sound; manifest SHA-256 ${checked.manifestSha256}).`);
+  else printLine(`Signed: ${file} (${parts.length} parts are intact; manifest SHA-256 ${checked.manifestSha256}).`);
 }

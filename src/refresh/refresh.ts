@@ -199,7 +199,7 @@ async function buildGeneration(
   }
 }
 
-/** A generation that an interrupted refresh finished but did not activate, if it is still sound. */
+/** A generation that an interrupted refresh finished but did not activate, if it is still intact. */
 async function findFinished(
   drop: CheckedDrop,
   generations: readonly Generation[],

@@ -40,7 +40,7 @@ test.each([
   ['text', 'hello\n'],
   ['63 bytes', `${Buffer.alloc(63).toString('base64')}\n`],
   ['nine lines', `${Buffer.alloc(64).toString('base64')}\n`.repeat(9)],
-])('a signature file that is none is refused: %s', (_name, file) => {
+])('an invalid signature file is refused: %s', (_name, file) => {
   const { publicKey } = generateKeyPairSync('ed25519');
   expect(() => verifySignature(MANIFEST, file, [{ name: 'k', key: publicKey }])).toThrow(/signature file/);
 });

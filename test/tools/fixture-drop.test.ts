@@ -1,4 +1,4 @@
-/** The made-up drop for tests: it says so, it has everything, and the committed files are what the tool makes. */
+/** The synthetic drop for tests: it says so, it has everything, and the committed files are what the tool makes. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -193,7 +193,7 @@ export class Supervisor {
           if (performance.now() - slot.startedMs > STABLE_MS) slot.timeouts = 0;
           if (slot.link === link) slot.last = answer;
         };
-        // A refusal is silence, too.
+        // A refusal is no answer either.
         void link
           .ask('metrics', watch.timeoutMs)
           .then(heard, () => {})

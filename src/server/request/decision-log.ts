@@ -82,7 +82,7 @@ export class DecisionLog {
   }
 
   async #drain(): Promise<void> {
-    // Lines of one turn belong into one write.
+    // Lines of one turn go out in one write.
     await nextTurn();
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH_LINES);
