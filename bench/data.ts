@@ -6,7 +6,7 @@ import { Dataset } from '../tools/dataset/parts.ts';
 import { partsOf } from './lines.ts';
 import type { BenchOptions } from './workload.ts';
 
-export const SEED = 1;
+const SEED = 1;
 
 /** The dataset's generator: names of records, and names that no record has. */
 export function datasetOf(records: number): Dataset {

@@ -515,6 +515,10 @@ export class PagegateError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
+  /**
+   * @param what what happened in this case; it follows the sentence of the table.
+   * @param details facts for programs: paths, numbers, the system's own code. Never a secret.
+   */
   constructor(code: ErrorCode, what = '', details: ErrorDetails = {}, options?: ErrorOptions) {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
     this.name = 'PagegateError';

@@ -53,6 +53,7 @@ export class Thread {
   #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void } | undefined;
   #failure: Error | undefined;
 
+  /** @param workerData what the thread begins with; it is copied. */
   constructor(module: URL, workerData: unknown) {
     this.#thread = new Worker(module, { workerData, resourceLimits: THREAD_LIMITS });
     const { promise, resolve: start } = Promise.withResolvers<void>();

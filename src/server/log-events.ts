@@ -16,7 +16,7 @@ export interface LogEventEntry {
 }
 
 /** Fields that any line of a worker process has. */
-export const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
+const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
 
 const FAILURE = {
   code: 'the error code',

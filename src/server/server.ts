@@ -50,6 +50,7 @@ export class RunningServer {
   readonly #resolveStopped: () => void;
   #stopping: Promise<void> | undefined;
 
+  /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
   constructor(parts: Parts) {
     this.#parts = parts;
     this.port = parts.port;

@@ -30,7 +30,7 @@ export interface CrowdOptions {
   readonly key: string;
 }
 
-export class Crowd {
+class Crowd {
   requests = 0;
   answered = 0;
   cut = 0;

@@ -60,6 +60,7 @@ interface Slot {
   timer: NodeJS.Timeout | undefined;
 }
 
+/** Starts the workers, watches them, replaces those that end or hang, and asks them all for the primary. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #slots: Slot[];

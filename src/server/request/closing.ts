@@ -5,6 +5,7 @@
  */
 import type { Address } from '../../network/address.ts';
 
+/** Keeps what follows on a connection that is about to be closed from being served. */
 export class ClosingGuard {
   /** Connections closed until the refusal; -1 without one. */
   #closedBefore = -1;

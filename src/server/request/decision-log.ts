@@ -46,6 +46,7 @@ export interface Decision {
   readonly latencyMs: number;
 }
 
+/** Writes decisions to a file from a bounded queue, and rotates it; an answer never waits for it. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
   #queue: string[] = [];
