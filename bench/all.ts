@@ -22,7 +22,7 @@ for (const size of isLarge ? [...SIZES, records] : [records]) {
   for (const name of isLarge ? INDEX_BENCHES : [...INDEX_BENCHES, ...OTHER_BENCHES]) {
     // The build bench itself goes through the smaller sizes.
     if (name === 'build' && size !== records) continue;
-    const report = await runBench(name, size, dir);
+    const report = await runBench(name, { records: size, dir });
     printReport(report);
     writeFileSync(join(out, `${name}-${size}.json`), `${JSON.stringify(report, null, 2)}\n`);
   }

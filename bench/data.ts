@@ -1,12 +1,27 @@
 /** The dataset and the index of a bench, made when they are not there yet. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Dataset } from '../tools/dataset/parts.ts';
 import { partsOf } from './lines.ts';
 import type { BenchOptions } from './workload.ts';
 
 const SEED = 1;
+
+const SAMPLE_DROP = new URL('../data/sample', import.meta.url).pathname;
+/** The part of the sample drop whose records have pages. */
+export const SAMPLE_PART = 'with-pages.ndjson.zst';
 
 /** The dataset's generator: names of records, and names that no record has. */
 export function datasetOf(records: number): Dataset {
@@ -33,6 +48,41 @@ export function ensureIndex(options: BenchOptions): string {
   const drop = ensureDrop(options);
   options.log('building the index');
   node('src/cli.ts', ['build', drop, '--out', index, '--no-rejects']);
+  return index;
+}
+
+/** The folder of a drop with so many generated records, and behind them those of the sample drop that have pages. */
+function ensureServedDrop(options: BenchOptions): string {
+  const drop = join(options.dir, `served-drop-${options.records}`);
+  if (existsSync(drop)) return drop;
+  const generated = ensureDrop(options);
+  const unfinished = `${drop}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished);
+  const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
+  const manifest = manifestOf(generated);
+  const sample = manifestOf(SAMPLE_DROP).files.filter(({ name }) => name === SAMPLE_PART);
+  for (const { name } of manifest.files) linkSync(join(generated, name), join(unfinished, name));
+  copyFileSync(join(SAMPLE_DROP, SAMPLE_PART), join(unfinished, SAMPLE_PART));
+  const files = [...manifest.files, ...sample];
+  writeFileSync(join(unfinished, 'manifest.json'), JSON.stringify({ ...manifest, files }));
+  renameSync(unfinished, drop);
+  return drop;
+}
+
+interface Manifest {
+  readonly files: readonly { readonly name: string }[];
+}
+
+/** What a server of the benches serves, as the program of a checkout builds it; versions differ in their format. */
+export function ensureServedIndex(options: BenchOptions, checkout: string): string {
+  const version = createHash('sha256').update(checkout).digest('hex').slice(0, 8);
+  const index = join(options.dir, `served-${options.records}-${version}.pgx`);
+  if (existsSync(index)) return index;
+  const drop = ensureServedDrop(options);
+  options.log(`building the index with ${checkout}`);
+  const args = ['build', drop, '--out', index, '--no-rejects'];
+  execFileSync(join(checkout, 'src/pagegate'), args, { stdio: ['ignore', 'ignore', 'inherit'] });
   return index;
 }
 

@@ -1,19 +1,20 @@
 /** The processes of the server benches: one server for each mode, and the load generator that asks them all. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ServedInstallation } from '../tools/chaos/served-installation.ts';
 import { freePort } from '../tools/free-port.ts';
 import { domainOf } from '../tools/installation.ts';
-import type { LoadReport } from './load.ts';
+import type { LoadJob, LoadLength, LoadReport, LoadTarget } from './load.ts';
 
 const RECORDS = 10_000;
 const CLOCK_TICKS = 100;
 /** Records that are asked for, scattered over the index. */
-const DOMAINS = Array.from({ length: 1_000 }, (_, i) => domainOf((i * 37) % RECORDS));
+const TARGETS = Array.from({ length: 1_000 }, (_, i) => `/api/check?url=${domainOf((i * 37) % RECORDS)}`);
 
 /** The next message of a child; a child that ends instead is an error, not a wait without end. */
-function nextMessage<T>(child: ChildProcess): Promise<T> {
+export function nextMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: unknown): void => {
       child.off('exit', onExit);
@@ -41,26 +42,42 @@ export function cpuUsOf(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS;
 }
 
-/** An installation with one account, and where it is served. */
-export interface Target {
-  readonly port: number;
-  readonly key: string;
-}
-
 /** Asks as fast as it gets answers, over as many connections as it is told. */
 export class LoadGenerator {
-  readonly #child = fork(new URL('./load.ts', import.meta.url).pathname);
+  readonly #child: ChildProcess;
+
+  /** @param prefix what its command line begins with, to keep it on a core. */
+  constructor(prefix: readonly string[] = []) {
+    const [command = '', ...args] = [...prefix, process.execPath, new URL('./load.ts', import.meta.url).pathname];
+    this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  }
 
   get pid(): number {
     return this.#child.pid!;
   }
 
-  /** @throws Error where anything but a 200 came, or nothing. */
-  async run({ port, key }: Target, connections: number, durationMs: number): Promise<LoadReport> {
-    this.#child.send({ port, key, domains: DOMAINS, connections, durationMs });
-    const report = await nextMessage<LoadReport>(this.#child);
+  /**
+   * Opens the connections, then asks for as long as it is told.
+   *
+   * @param onConnected called in between, so that what a connection costs is not counted.
+   * @throws Error where anything but a 200 came, or nothing.
+   */
+  async run(
+    target: LoadTarget,
+    connections: number,
+    length: LoadLength,
+    onConnected: () => void = () => {},
+  ): Promise<LoadReport> {
+    await this.#ask({ kind: 'connect', target, connections });
+    onConnected();
+    const report = (await this.#ask({ kind: 'run', ...length })) as LoadReport;
     if (report.others > 0 || report.answered === 0) throw new Error(JSON.stringify(report));
     return report;
+  }
+
+  #ask(job: LoadJob): Promise<unknown> {
+    this.#child.send(job);
+    return nextMessage(this.#child);
   }
 
   stop(): Promise<void> {
@@ -80,11 +97,11 @@ export async function createBenchInstallation(workers: number): Promise<BenchIns
 }
 
 /** A server program of the benches in one mode, in a process of its own. It is told its port, its mode and a configuration file. */
-export class ForkedServer<Mode extends string> implements Target {
+export class ForkedServer<Mode extends string> {
   readonly mode: Mode;
-  port = 0;
   readonly #program: URL;
-  #place: BenchInstallation | undefined;
+  #installation: ServedInstallation | undefined;
+  #target: LoadTarget | undefined;
   #child: ChildProcess | undefined;
 
   constructor(program: URL, mode: Mode) {
@@ -92,8 +109,8 @@ export class ForkedServer<Mode extends string> implements Target {
     this.mode = mode;
   }
 
-  get key(): string {
-    return this.#place!.key;
+  get target(): LoadTarget {
+    return this.#target!;
   }
 
   get pid(): number {
@@ -102,10 +119,13 @@ export class ForkedServer<Mode extends string> implements Target {
 
   /** Resolves with what the server says once it listens. */
   async start<T>(): Promise<T> {
-    this.#place = await createBenchInstallation(1);
-    this.port = await freePort();
-    const { configFile } = this.#place.installation;
-    this.#child = fork(this.#program.pathname, [String(this.port), this.mode, configFile]);
+    const { installation, key } = await createBenchInstallation(1);
+    this.#installation = installation;
+    const requestsFile = join(installation.root, 'requests.txt');
+    writeFileSync(requestsFile, `${TARGETS.join('\n')}\n`);
+    const port = await freePort();
+    this.#target = { port, requestsFile, keys: [key] };
+    this.#child = fork(this.#program.pathname, [String(port), this.mode, installation.configFile]);
     return nextMessage<T>(this.#child);
   }
 
@@ -116,6 +136,6 @@ export class ForkedServer<Mode extends string> implements Target {
 
   async stop(): Promise<void> {
     await end(this.#child);
-    await this.#place?.installation.remove();
+    await this.#installation?.remove();
   }
 }

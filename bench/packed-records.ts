@@ -38,9 +38,14 @@ export function* packedRecords({ count, from, to }: RecordRange): Generator<Pack
   }
 }
 
+/** A packed record as an object. */
+export function unpackRecord(value: Uint8Array): object {
+  return packr.unpack(value) as object;
+}
+
 /** A packed record as an answer's bytes. */
 export function renderPacked(key: string, value: Uint8Array): Buffer {
-  return Buffer.from(JSON.stringify({ domain: key, found: true, ...(packr.unpack(value) as object) }));
+  return Buffer.from(JSON.stringify({ domain: key, found: true, ...unpackRecord(value) }));
 }
 
 export function packRange(range: RecordRange): PackedRange {

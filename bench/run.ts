@@ -1,28 +1,27 @@
-/** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]`: runs one bench, prints its table, keeps its numbers. */
+/** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR] [--beside CHECKOUT]`: runs one bench, prints its table, keeps its numbers. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readOptions, refuse, wholeNumber } from '../tools/options.ts';
 import { hardware } from './hardware.ts';
-import type { BenchReport, Workload } from './workload.ts';
+import type { BenchOptions, BenchReport, Workload } from './workload.ts';
 
 const WORKLOADS = new URL('./workloads/', import.meta.url);
-const USAGE = 'Usage: npm run bench -- NAME [--records N] [--json FILE] [--dir DIR]';
+const USAGE = 'Usage: npm run bench -- NAME [--records N] [--json FILE] [--dir DIR] [--beside CHECKOUT]';
 
 /** Runs a workload and returns its report with everything that says under which conditions it was made. */
 export async function runBench(
   name: string,
-  records: number,
-  dir: string,
+  options: Omit<BenchOptions, 'log'>,
 ): Promise<BenchReport & Record<string, unknown>> {
   const { workload } = (await import(new URL(`${name}.ts`, WORKLOADS).href)) as { workload: Workload };
   const started = new Date();
   const log = (line: string): void => void process.stderr.write(`${name}: ${line}\n`);
-  const report = await workload.run({ records, dir, log });
+  const report = await workload.run({ ...options, log });
   const seconds = Math.round((Date.now() - started.getTime()) / 1000);
   return {
     bench: name,
     description: workload.description,
-    records,
+    records: options.records,
     started: started.toISOString(),
     seconds,
     hardware: hardware(),
@@ -57,7 +56,7 @@ async function usage(): Promise<string> {
 if (import.meta.main) {
   const { values, positionals } = await readOptions(
     usage,
-    { records: '1000000', json: '', dir: 'var/bench-data' },
+    { records: '1000000', json: '', dir: 'var/bench-data', beside: '' },
     true,
   );
   const [name] = positionals;
@@ -70,7 +69,11 @@ if (import.meta.main) {
   const records = wholeNumber(values, 'records', 1_000);
   const dir = resolve(values.dir);
   mkdirSync(dir, { recursive: true });
-  const report = await runBench(name, records, dir);
+  const report = await runBench(name, {
+    records,
+    dir,
+    beside: values.beside === '' ? undefined : resolve(values.beside),
+  });
   printReport(report);
   if (values.json !== '') {
     mkdirSync(dirname(resolve(values.json)), { recursive: true });

@@ -4,6 +4,8 @@
 export interface BenchOptions {
   /** Records of the dataset; benches that have no dataset ignore it. */
   readonly records: number;
+  /** Another checkout, with its packages installed, that is measured in the same rounds where a bench can do that. */
+  readonly beside?: string | undefined;
   /** Folder for datasets, indexes and what peers store; kept between runs. */
   readonly dir: string;
   /** Says what is being done. */

@@ -65,20 +65,24 @@ export const pageOf = (domain: string, revision: number): string => `https://${d
 
 export const domainOf = (i: number): string => `site-${i}.example.com`;
 
-export function createInstallation(options: { readonly config?: object } = {}): Installation {
+export interface InstallationOptions {
+  /** Settings beside those that it makes. */
+  readonly config?: object;
+  /** What the license is for; `test` unless told otherwise. */
+  readonly dataset?: string;
+}
+
+export function createInstallation({ config, dataset: licensed = 'test' }: InstallationOptions = {}): Installation {
   const root = mkdtempSync(join(tmpdir(), 'pagegate-installation-'));
   const vendor = createLicenseKey();
   const state = join(root, 'state');
   mkdirSync(join(state, 'license'), { recursive: true });
   const entitlement = { kind: 'refreshes_until', until: '2099-01-01' } as const;
-  const terms = { licensee: 'Test', dataset: 'test', entitlement };
+  const terms = { licensee: 'Test', dataset: licensed, entitlement };
   writeFileSync(join(state, 'license/license.json'), issueLicense(terms, vendor.privateKey, 'vendor'));
   const configFile = join(root, 'config.json');
   const trusted = { trusted_keys: { vendor: vendor.publicKey } };
-  writeFileSync(
-    configFile,
-    JSON.stringify({ state_dir: state, license: trusted, refresh: trusted, ...options.config }),
-  );
+  writeFileSync(configFile, JSON.stringify({ state_dir: state, license: trusted, refresh: trusted, ...config }));
   return {
     root,
     state,

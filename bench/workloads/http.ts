@@ -1,150 +1,254 @@
 /**
- * `npm run bench -- http`: what each step of a request costs, as a ratio to the transport answering 600 fixed bytes. Modes are
- * interleaved; the load generator is a process of its own. The generator is a JavaScript program too and may be the slower side:
- * CPU time of the server for each request, which does not depend on it, stands beside the rate.
+ * `npm run bench -- http [--records N] [--beside CHECKOUT]`: the program as it is served, beside the same transport that answers fixed bytes of
+ * the same size with the same headers, and beside what one would write instead. One base cell, and each dimension varied alone.
+ *
+ * What counts is the processor time of all processes of a server for each request, as a ratio within a round: it depends neither on the load
+ * generator nor on who else uses the machine. With `--beside` another checkout is measured in the same rounds.
  */
-import { memoryMb } from '../../tools/chaos/leftovers.ts';
-import { cpuUsOf, createBenchInstallation, ForkedServer, LoadGenerator } from '../forked.ts';
-import { HTTP_MODES, type HttpMode } from '../http/server.ts';
-import { type BenchReport, median, type Workload } from '../workload.ts';
+import { openIndex } from '../../src/index/reader.ts';
+import { ensureServedIndex } from '../data.ts';
+import { LoadGenerator } from '../forked.ts';
+import { cpuUsOf } from '../http/cpu.ts';
+import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
+import {
+  type Contender,
+  measure,
+  rowOf,
+  type Survey,
+  sampleOf,
+  survey,
+  takeTurns,
+  targetOf,
+  writeTargets,
+} from '../http/rounds.ts';
+import {
+  createTlsFiles,
+  type FixedSubject,
+  LOAD_CORE,
+  type ProgramOptions,
+  pinned,
+  type Subject,
+  startFixed,
+  startNaive,
+  startProgram,
+  type TlsFiles,
+} from '../http/subjects.ts';
+import { hasWrk, runWrk } from '../http/wrk.ts';
+import type { LoadLength } from '../load.ts';
+import { dropFromPageCache } from '../page-cache.ts';
+import { ensurePeers } from '../peers.ts';
+import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 
-export interface HttpOptions {
-  readonly rounds: number;
-  readonly durationMs: number;
-  readonly connections: readonly number[];
-  readonly modes: readonly HttpMode[];
+const ROUNDS = 5;
+const ROUND: LoadLength = { requests: 40_000, durationMs: 4_000 };
+/** Until the code of a server is compiled as well as it will ever be. */
+const WARM_UP: LoadLength = { requests: 150_000, durationMs: 60_000 };
+const WRK_SECONDS = 2;
+const CONNECTIONS = 64;
+const REQUESTS = 40_000;
+const HOT_REQUESTS = 1_000;
+const ACCOUNTS = 1_000;
+const COLD: LoadLength = { requests: 20_000, durationMs: 4_000 };
+/** From this size on, the base cell alone. */
+const LARGE = 40_000_000;
+const SMALL = 1_000_000;
+
+const OWN = 'pagegate';
+const TRANSPORT = 'transport, fixed bytes';
+
+interface CellPlan {
+  readonly name: string;
+  readonly targets: readonly string[];
+  readonly connections?: number;
 }
 
-export interface HttpRow {
-  readonly mode: HttpMode;
-  readonly connections: number;
-  readonly requestsPerSecond: number;
-  /** Median over the rounds of the ratio to `fixed` in the same round. */
-  readonly rateRatio: number;
-  readonly cpuUsPerRequest: number;
-  /** Of `fixed`'s CPU time a request to this mode's: the rate ratio of a server that has its core to itself. */
-  readonly cpuRatio: number;
-  readonly p50Us: number;
-  readonly p99Us: number;
+/** The checkouts that are measured: this one, and another where one is named. */
+function checkoutsOf({ beside }: BenchOptions): { readonly name: string; readonly checkout: string }[] {
+  const own = { name: OWN, checkout: new URL('../..', import.meta.url).pathname.replace(/\/$/, '') };
+  return beside === undefined ? [own] : [own, { name: `${OWN} of ${beside}`, checkout: beside }];
 }
 
-interface Sample {
-  readonly rate: number;
-  readonly cpuUs: number;
-  readonly p50Us: number;
-  readonly p99Us: number;
-}
-
-class Subject extends ForkedServer<HttpMode> {
-  constructor(mode: HttpMode) {
-    super(new URL('../http/server.ts', import.meta.url), mode);
-  }
-
-  async measure(load: LoadGenerator, connections: number, durationMs: number): Promise<Sample> {
-    const before = await this.#cpuUs();
-    const { answered, elapsedMs, p50Us, p99Us } = await load.run(this, connections, durationMs);
-    const cpuUs = ((await this.#cpuUs()) - before) / answered;
-    return { rate: answered / (elapsedMs / 1_000), cpuUs, p50Us, p99Us };
-  }
-
-  async #cpuUs(): Promise<number> {
-    const { user, system } = await this.ask<NodeJS.CpuUsage>('cpu');
-    return user + system;
-  }
-}
-
-/** Measures all modes in turn, again and again, so that a slow minute of the machine falls on all of them. */
-async function measureHttp(options: HttpOptions): Promise<HttpRow[]> {
-  const load = new LoadGenerator();
-  const subjects = options.modes.map((mode) => new Subject(mode));
-  const rows: HttpRow[] = [];
-  try {
-    for (const subject of subjects) {
-      await subject.start();
-      await subject.measure(load, 16, 300);
-    }
-    for (const connections of options.connections) {
-      const samples = new Map<HttpMode, Sample[]>(options.modes.map((mode) => [mode, []]));
-      for (let round = 0; round < options.rounds; round += 1) {
-        for (const subject of subjects) {
-          samples.get(subject.mode)!.push(await subject.measure(load, connections, options.durationMs));
-        }
-      }
-      const fixed = samples.get('fixed')!;
-      for (const [mode, own] of samples) rows.push(summarize(mode, connections, own, fixed));
-    }
-  } finally {
-    await load.stop();
-    for (const subject of subjects) await subject.stop();
-  }
-  return rows;
-}
-
-function summarize(mode: HttpMode, connections: number, own: readonly Sample[], fixed: readonly Sample[]): HttpRow {
-  const of = (pick: (sample: Sample) => number): number => median(own.map(pick));
-  return {
-    mode,
-    connections,
-    requestsPerSecond: Math.round(of((sample) => sample.rate)),
-    rateRatio: Number(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)).toFixed(2)),
-    cpuUsPerRequest: Number(of((sample) => sample.cpuUs).toFixed(1)),
-    cpuRatio: Number(median(own.map((sample, i) => fixed[i]!.cpuUs / sample.cpuUs)).toFixed(2)),
-    p50Us: of((sample) => sample.p50Us),
-    p99Us: of((sample) => sample.p99Us),
-  };
-}
-
-interface WorkersRow {
-  readonly workers: number;
-  readonly requestsPerSecond: number;
-  readonly cpuUsPerRequest: number;
-  readonly memoryMb: number;
-}
-
-/** The program as it is served, with so many worker processes: CPU time of the workers for each request, and their memory. */
-async function measureWorkers(workers: number, durationMs: number): Promise<WorkersRow> {
-  const { installation, key } = await createBenchInstallation(workers);
-  const load = new LoadGenerator();
-  try {
-    await installation.start();
-    const pids = installation.workers;
-    const cpu = (): number => pids.reduce((sum, pid) => sum + cpuUsOf(pid), 0);
-    const target = { port: installation.port, key };
-    await load.run(target, 64, 500);
-    const before = cpu();
-    const { answered, elapsedMs } = await load.run(target, 64, durationMs);
-    return {
-      workers,
-      requestsPerSecond: Math.round(answered / (elapsedMs / 1_000)),
-      cpuUsPerRequest: Number(((cpu() - before) / answered).toFixed(1)),
-      memoryMb: memoryMb(pids),
-    };
-  } finally {
-    await load.stop();
-    await installation.remove();
-  }
-}
-
-async function run(options: { readonly log: (line: string) => void }): Promise<BenchReport> {
-  options.log('the steps of a request, 3 rounds of 1 s, 1 and 64 connections');
-  const rows = await measureHttp({ rounds: 3, durationMs: 1_000, connections: [1, 64], modes: HTTP_MODES });
-  options.log('the program with 1 and 2 workers');
-  const served = [await measureWorkers(1, 3_000), await measureWorkers(2, 3_000)];
-  const perWorker = served.map(
-    ({ workers, requestsPerSecond, cpuUsPerRequest, memoryMb: size }) =>
-      `pagegate serve --workers ${workers}: ${requestsPerSecond} requests a second, ${cpuUsPerRequest} µs of worker CPU a request, ${size} MB of worker memory (shared pages counted once)`,
+function startPrograms(options: BenchOptions, settings: Partial<ProgramOptions> = {}): Promise<Subject[]> {
+  return Promise.all(
+    checkoutsOf(options).map(({ name, checkout }) =>
+      startProgram({ name, checkout, index: ensureServedIndex(options, checkout), ...settings }),
+    ),
   );
+}
+
+class HttpBench {
+  readonly rows: Record<string, Cell>[] = [];
+  readonly surveys: string[] = [];
+  readonly #options: BenchOptions;
+  readonly #load = new LoadGenerator(pinned(LOAD_CORE));
+
+  constructor(options: BenchOptions) {
+    this.#options = options;
+  }
+
+  stop(): Promise<void> {
+    return this.#load.stop();
+  }
+
+  /** Measures subjects in turn; `fixed` answers as the first of them does. */
+  async cell(
+    { name, targets, connections = CONNECTIONS }: CellPlan,
+    fixed: FixedSubject,
+    subjects: readonly Subject[],
+    { tls, others = () => [] }: { readonly tls?: TlsFiles; readonly others?: (file: string) => Contender[] } = {},
+  ): Promise<void> {
+    this.#options.log(name);
+    const file = writeTargets(name, targets);
+    const facts = await survey(subjects[0]!, targets, tls);
+    await fixed.answerWith(facts.answer);
+    this.surveys.push(surveyText(name, facts));
+    const contender = (subject: Subject): Contender => ({
+      label: subject.name,
+      measure: () => measure(subject, this.#load, targetOf(subject, file, tls), connections, ROUND),
+    });
+    const all = [contender(fixed), ...subjects.map(contender), ...others(file)];
+    for (const subject of [fixed, ...subjects]) {
+      await measure(subject, this.#load, targetOf(subject, file, tls), connections, WARM_UP);
+    }
+    const samples = await takeTurns(all, ROUNDS);
+    for (const [i, { label }] of all.entries()) {
+      // What another generator measured of the program stands beside what it measured of the transport.
+      const transport = label.endsWith(' by wrk') ? all.findIndex((other) => other.label === `${TRANSPORT} by wrk`) : 0;
+      this.rows.push(rowOf(name, label, samples[i]!, samples[transport]!));
+    }
+  }
+
+  /** The program and the transport as `wrk` measures them. */
+  wrk(subjects: readonly Subject[]): (file: string) => Contender[] {
+    if (!hasWrk(this.#options.log)) return () => [];
+    return (file) =>
+      subjects.map((subject) => ({
+        label: `${subject.name} by wrk`,
+        measure: async () => {
+          const pids = subject.pids();
+          const before = cpuUsOf(pids);
+          const target = targetOf(subject, file, undefined);
+          const report = await runWrk(pinned(LOAD_CORE), target, CONNECTIONS, WRK_SECONDS);
+          return sampleOf(report, cpuUsOf(pids) - before);
+        },
+      }));
+  }
+
+  /** A server that has answered only a few requests, over an index file that is not in memory: each round another start. */
+  async cold(targets: readonly string[], fixed: FixedSubject): Promise<void> {
+    const { log } = this.#options;
+    log('cold');
+    const hot = writeTargets('hot', targets.slice(0, HOT_REQUESTS));
+    const unseen = writeTargets('unseen', targets.slice(HOT_REQUESTS));
+    const contenders = checkoutsOf(this.#options).map(({ name, checkout }): Contender => {
+      const index = ensureServedIndex(this.#options, checkout);
+      return {
+        label: name,
+        measure: async () => {
+          dropFromPageCache(index);
+          const subject = await startProgram({ name, checkout, index, warm: false });
+          try {
+            await measure(subject, this.#load, targetOf(subject, hot, undefined), CONNECTIONS, WARM_UP);
+            return await measure(subject, this.#load, targetOf(subject, unseen, undefined), CONNECTIONS, COLD);
+          } finally {
+            await subject.stop();
+          }
+        },
+      };
+    });
+    const transport: Contender = {
+      label: fixed.name,
+      measure: () => measure(fixed, this.#load, targetOf(fixed, unseen, undefined), CONNECTIONS, COLD),
+    };
+    const samples = await takeTurns([transport, ...contenders], ROUNDS);
+    for (const [i, { label }] of [transport, ...contenders].entries()) {
+      this.rows.push(rowOf('cold', label, samples[i]!, samples[0]!));
+    }
+  }
+}
+
+function surveyText(name: string, { answer, found, verdicts }: Survey): string {
+  const shares = Object.entries(verdicts).map(([verdict, share]) => `${verdict} ${share} %`);
+  return `${name}: found ${found} %, ${shares.join(', ')}; the mean body has ${answer.bodySize} bytes.`;
+}
+
+/** The cells that need a server of another kind than the base cell. */
+async function otherServers(bench: HttpBench, options: BenchOptions, targets: readonly string[]): Promise<void> {
+  const run = async (
+    plan: CellPlan,
+    subjects: readonly Subject[],
+    fixed: FixedSubject,
+    tls?: TlsFiles,
+  ): Promise<void> => {
+    try {
+      await bench.cell(plan, fixed, subjects, tls === undefined ? {} : { tls });
+    } finally {
+      for (const subject of [...subjects, fixed]) await subject.stop();
+    }
+  };
+  const tls = createTlsFiles();
+  await run({ name: 'TLS', targets }, await startPrograms(options, { tls }), await startFixed(tls), tls);
+  const [own] = checkoutsOf(options);
+  const index = ensureServedIndex(options, own!.checkout);
+  const many = await startProgram({ ...own!, index, accounts: ACCOUNTS });
+  await run({ name: `${ACCOUNTS} accounts`, targets }, [many], await startFixed());
+  if (options.records > SMALL) {
+    const small = { ...options, records: SMALL };
+    const smallTargets = mixedTargets(SMALL, REQUESTS, 1);
+    const name = `${SMALL.toLocaleString('en-US')} records`;
+    await run({ name, targets: smallTargets }, await startPrograms(small), await startFixed());
+  }
+}
+
+async function run(options: BenchOptions): Promise<BenchReport> {
+  const { records, dir, log } = options;
+  const index = openIndex(ensureServedIndex(options, checkoutsOf(options)[0]!.checkout));
+  const { recordCount } = index.info;
+  index.close();
+  await ensurePeers(dir, ['sqlite'], records, log);
+  const targets = mixedTargets(records, REQUESTS, 1);
+  const bench = new HttpBench(options);
+  try {
+    const fixed = await startFixed();
+    const programs = await startPrograms(options);
+    const naive = await startNaive(dir, records);
+    const others = bench.wrk([fixed, programs[0]!]);
+    await bench.cell({ name: 'base', targets }, fixed, [...programs, naive], { others });
+    await naive.stop();
+    if (records < LARGE) {
+      const bare = bareTargets(records, REQUESTS, 2);
+      await bench.cell({ name: 'bare domains', targets: bare }, fixed, programs);
+      const zipf = zipfTargets(targets, HOT_REQUESTS, 3);
+      await bench.cell({ name: `Zipf, ${HOT_REQUESTS} URLs`, targets: zipf }, fixed, programs);
+      for (const connections of [1, 16, 256]) {
+        const name = `${connections} connection${connections === 1 ? '' : 's'}`;
+        await bench.cell({ name, targets, connections }, fixed, programs);
+      }
+    }
+    for (const program of programs) await program.stop();
+    if (records < LARGE) await bench.cold(mixedTargets(records, REQUESTS, 4), fixed);
+    await fixed.stop();
+    if (records < LARGE) await otherServers(bench, options, targets);
+  } finally {
+    await bench.stop();
+  }
+  const shares = Object.entries(MIX).map(([kind, share]) => `${kind} ${share} %`);
   return {
-    rows: rows.map((row) => ({ ...row })),
+    rows: bench.rows,
     notes: [
-      'Ratios are to the transport answering 600 fixed bytes in the same round; rates depend on the load generator, which shares the cores, CPU time a request does not.',
-      ...perWorker,
+      `Served: ${recordCount.toLocaleString('en-US')} records, of which ${records.toLocaleString('en-US')} are generated and the others the sample's, in one worker, from an index that is in memory, but for the cold cell.`,
+      `Base cell: ${REQUESTS.toLocaleString('en-US')} URLs that differ (${shares.join(', ')}), six headers, one key, ${CONNECTIONS} connections, plain HTTP. Each other cell differs in what its name says.`,
+      ...bench.surveys,
+      `CPU µs: processor time a request of all processes of a server; medians of ${ROUNDS} interleaved rounds of ${ROUND.requests.toLocaleString('en-US')} requests. of transport: ratio to the fixed bytes in the same round, median, least, most. own µs: what is more than theirs.`,
+      'tail of its: p99 / p50, as a ratio to the same of the transport.',
+      'The servers have one core and the load generator the other; the generator is a JavaScript program and is the slower side beside the transport, so rates say less than processor time.',
+      'The bench asks from one address, which is exempt from the burst guard.',
     ],
   };
 }
 
 export const workload: Workload = {
   name: 'http',
-  description: 'what each step of a request costs, beside the transport answering fixed bytes',
+  description: 'the program as it is served, beside its transport alone and beside what one would write instead',
   run,
 };

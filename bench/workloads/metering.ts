@@ -71,7 +71,10 @@ class Subject extends ForkedServer<Mode> {
 
   async measure(load: LoadGenerator, connections: number, durationMs: number): Promise<Sample> {
     const before = await this.#counts();
-    const { answered, elapsedMs, p50Us, p99Us } = await load.run(this, connections, durationMs);
+    const { answered, elapsedMs, p50Us, p99Us } = await load.run(this.target, connections, {
+      requests: Number.POSITIVE_INFINITY,
+      durationMs,
+    });
     const after = await this.#counts();
     const seconds = elapsedMs / 1000;
     return {

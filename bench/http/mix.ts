@@ -1,0 +1,141 @@
+/**
+ * What the HTTP bench asks. Every URL is another one, so that no cache of a URL or an answer decides; the shares of the kinds are those of
+ * {@link MIX}. The pages and the pieces of paths are real: those of the sample drop, which is part of what is served.
+ */
+import { readFileSync } from 'node:fs';
+import { zstdDecompressSync } from 'node:zlib';
+import { Random } from '../../tools/random.ts';
+import { datasetOf, SAMPLE_PART } from '../data.ts';
+
+const SAMPLE = new URL(`../../data/sample/${SAMPLE_PART}`, import.meta.url);
+
+export interface SampleRecord {
+  readonly domain: string;
+  readonly page_types: Readonly<Record<string, string>>;
+}
+
+/** The records of the sample drop that have pages. */
+export function sampleRecords(): SampleRecord[] {
+  const lines = zstdDecompressSync(readFileSync(SAMPLE)).toString('utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as SampleRecord);
+}
+
+/** Kinds of requests and their shares in percent. */
+export const MIX = {
+  /** A verified page of the sample drop, as it is written there. */
+  page: 30,
+  /** A page on a classified domain: a path of real pieces. */
+  found: 25,
+  /** The same with a query of one to four parameters of its own. */
+  query: 15,
+  /** A page on a domain that no record has. */
+  unknown: 15,
+  /** What a guardrail is there for: a login, an internal address, a secret, an open redirect, a write. */
+  denied: 10,
+  /** A URL of 1 to 2 KB. */
+  long: 5,
+} as const;
+type Kind = keyof typeof MIX;
+
+/** Real pieces of paths, and where the domains come from. */
+class Source {
+  readonly #random: Random;
+  readonly #records: number;
+  readonly #dataset: ReturnType<typeof datasetOf>;
+  readonly #pages: string[];
+  readonly #segments: string[];
+
+  constructor(records: number, seed: number) {
+    this.#random = new Random(seed);
+    this.#records = records;
+    this.#dataset = datasetOf(records);
+    this.#pages = sampleRecords().flatMap(({ page_types }) => Object.values(page_types));
+    const isReading = ([type]: [string, string]): boolean => !/login|password|account/.test(type);
+    const reading = sampleRecords().flatMap(({ page_types }) => Object.entries(page_types).filter(isReading));
+    this.#segments = reading.flatMap(([, url]) => new URL(url).pathname.split('/')).filter((segment) => segment !== '');
+  }
+
+  /** The domain of a record. */
+  known(): string {
+    return this.#dataset.nameOf(this.#random.below(this.#records));
+  }
+
+  /** A domain that no record has. */
+  unknown(): string {
+    return this.#dataset.absentNameOf(this.#random.below(this.#records));
+  }
+
+  #path(segments: number): string {
+    return Array.from({ length: segments }, () => `/${this.#random.pick(this.#segments)}`).join('');
+  }
+
+  #query(parameters: number): string {
+    const names = ['q', 'page', 'id', 'utm_source', 'lang', 'sort', 'ref', 'category', 'from', 'v'];
+    const value = (): string =>
+      this.#random.chance(40) ? String(this.#random.below(1_000_000)) : this.#random.pick(this.#segments);
+    return Array.from({ length: parameters }, () => `${this.#random.pick(names)}=${value()}`).join('&');
+  }
+
+  #denied(): string {
+    const secret = (): string => Array.from({ length: 36 }, () => this.#random.below(36).toString(36)).join('');
+    const path = this.#path(1);
+    return this.#random.pick([
+      `https://${this.known()}/login`,
+      `https://${this.known()}/account/signin?next=${path}`,
+      `http://10.${this.#random.below(256)}.${this.#random.below(256)}.7${path}`,
+      `http://169.254.169.254/latest/meta-data${path}`,
+      `https://${this.known()}${path}?token=ghp_${secret()}`,
+      `https://${this.known()}/r?url=http%3A%2F%2F127.0.0.1%2Fadmin${this.#random.below(10_000)}`,
+      `https://${this.known()}${path}/../..%2f..%2fetc/passwd`,
+      `https://${this.known()}${path}`,
+    ]);
+  }
+
+  /** A URL of a kind. */
+  url(kind: Kind): string {
+    const segments = 1 + this.#random.below(4);
+    if (kind === 'page') return this.#random.pick(this.#pages);
+    if (kind === 'unknown') return `https://${this.unknown()}${this.#path(segments)}`;
+    if (kind === 'denied') return this.#denied();
+    const host = `${this.#random.chance(30) ? 'www.' : ''}${this.known()}`;
+    if (kind === 'found') return `https://${host}${this.#path(segments)}`;
+    if (kind === 'query') return `https://${host}${this.#path(segments)}?${this.#query(segments)}`;
+    return `https://${host}${this.#path(40)}?${this.#query(40)}`.slice(0, 1_000 + this.#random.below(1_000));
+  }
+
+  kind(): Kind {
+    let at = this.#random.below(100);
+    for (const [kind, share] of Object.entries(MIX)) {
+      at -= share;
+      if (at < 0) return kind as Kind;
+    }
+    throw new RangeError('The shares of the mix are not 100 in all.');
+  }
+
+  /** The method that an agent means to use: in one of ten requests a write. */
+  method(kind: Kind): string {
+    return this.#random.chance(kind === 'denied' ? 30 : 8) ? '&method=POST' : '';
+  }
+}
+
+/** Request targets of the mix, over an index of so many generated records and the sample. */
+export function mixedTargets(records: number, count: number, seed: number): string[] {
+  const source = new Source(records, seed);
+  return Array.from({ length: count }, () => {
+    const kind = source.kind();
+    return `/api/check?url=${encodeURIComponent(source.url(kind))}${source.method(kind)}`;
+  });
+}
+
+/** Request targets for domains alone, four of five with a record. */
+export function bareTargets(records: number, count: number, seed: number): string[] {
+  const source = new Source(records, seed);
+  const random = new Random(seed + 1);
+  return Array.from({ length: count }, () => `/api/check?url=${random.chance(80) ? source.known() : source.unknown()}`);
+}
+
+/** As many of the targets, the k-th of the first `hot` in proportion to 1 / k. */
+export function zipfTargets(targets: readonly string[], hot: number, seed: number): string[] {
+  const random = new Random(seed);
+  return targets.map(() => targets[Math.floor(hot ** (random.below(2 ** 30) / 2 ** 30)) - 1]!);
+}

@@ -1,0 +1,35 @@
+/** Debian's `wrk` beside our own load generator: another program, in C, that must come to the same figures. */
+import { execFile, spawnSync } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { LoadReport, LoadTarget } from '../load.ts';
+
+const SCRIPT = new URL('./wrk.lua', import.meta.url).pathname;
+const run = promisify(execFile);
+
+/** Whether it can be called; where it is missing and may be installed, it is installed. */
+export function hasWrk(log: (line: string) => void): boolean {
+  if (spawnSync('wrk', ['-v']).error === undefined) return true;
+  if (process.getuid?.() !== 0) return false;
+  log("installing Debian's wrk");
+  return spawnSync('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'wrk']).status === 0;
+}
+
+/** One run of one thread, pinned like our generator. */
+export async function runWrk(
+  prefix: readonly string[],
+  target: LoadTarget,
+  connections: number,
+  seconds: number,
+): Promise<LoadReport> {
+  const [command = '', ...args] = [
+    ...prefix,
+    'wrk',
+    ...['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', SCRIPT],
+    `http://127.0.0.1:${target.port}`,
+    ...[target.requestsFile, target.keys[0] ?? ''],
+  ];
+  const { stdout } = await run(command, args);
+  const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as LoadReport;
+  if (report.others > 0 || report.answered === 0) throw new Error(`wrk: ${JSON.stringify(report)}`);
+  return report;
+}
