@@ -1,6 +1,7 @@
 /**
  * What stands behind a refusal that closes its connection. The transport closes when it has read the whole packet, and a further
- * request in the same packet makes it forget to. Requests of one packet are handled without a pause: as long as no connection was
+ * request in the same packet makes it forget to (uWebSockets.js 20.57; uNetworking/uWebSockets.js#1301 is of the same kind). This can go
+ * when the transport drops what stands behind an answer that closes. Requests of one packet are handled without a pause: as long as no connection was
  * closed and the turn of the event loop is the same, the next request of that client is such a further one.
  */
 import type { Address } from '../../network/address.ts';
