@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readManifest } from '../../src/builder/manifest.ts';
+import { readManifest } from '../../src/drop/manifest.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 
