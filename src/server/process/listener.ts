@@ -56,7 +56,7 @@ export class Listener {
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
 
-  /** Throws `tls_unusable` when the files do not serve. */
+  /** @throws PagegateError tls_unusable when the files do not serve */
   constructor(options: ListenerOptions) {
     this.#options = options;
     const certificate = options.certificate ?? configuredCertificate(options.tls);
@@ -71,8 +71,9 @@ export class Listener {
   }
 
   /**
-   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. Throws
-   * `tls_unusable`, and then changes nothing.
+   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one.
+   *
+   * @throws PagegateError tls_unusable, and then changes nothing
    */
   useCertificate(certificate: Certificate): void {
     const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls.ciphers), connections: 0 };
@@ -99,7 +100,11 @@ export class Listener {
     });
   }
 
-  /** Listens; several workers may share a port, but not port 0. Throws `listen_failed`. */
+  /**
+   * Listens; several workers may share a port, but not port 0.
+   *
+   * @throws PagegateError listen_failed
+   */
   async listen(host: string, port: number): Promise<void> {
     const socket = await new Promise<us_listen_socket | false>((resolve) => {
       this.#app.listen(host, port, resolve);
@@ -141,7 +146,11 @@ export class Listener {
   }
 }
 
-/** The transport says only that it failed. Throws `tls_unusable`. */
+/**
+ * The transport says only that it failed.
+ *
+ * @throws PagegateError tls_unusable
+ */
 function createEndpointApp(certificate: Certificate, ciphers: string | null): HandingApp {
   return withCertificateFiles(certificate, (files) => {
     try {

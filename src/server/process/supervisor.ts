@@ -82,7 +82,11 @@ export class Supervisor {
     }));
   }
 
-  /** Starts the first worker, which finds what is wrong for all, then the others at once. Throws what one failed with, and stops the others. */
+  /**
+   * Starts the first worker, which finds what is wrong for all, then the others at once.
+   *
+   * @throws what one failed with, and stops the others
+   */
   async start(): Promise<void> {
     try {
       const [first = 0, ...others] = this.#slots.keys();

@@ -2,7 +2,7 @@
  * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
  * guessed at. A guardrail that reads a query differently from its caller judges another URL.
  */
-import { withoutOuterBlanks } from '../../domain/target.ts';
+import { HTTP_TOKEN, withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -23,9 +23,6 @@ export interface Query {
   /** The parameter that the problem is about, for the message. */
   parameter: string;
 }
-
-/** What a method may be written with (RFC 9110, token). */
-export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 /** Reads the part of a request target after the first `?`. Never throws. */
 export function parseQuery(raw: string): Query {
