@@ -98,7 +98,6 @@ const INDEXES = table({
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
   },
   index_changed: {
-    status: 503,
     exit: EXIT.corrupt,
     message:
       'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
@@ -193,7 +192,7 @@ const REQUESTS = table({
   no_index: {
     status: 503,
     exit: EXIT.environment,
-    message: 'No index is being served yet; retry with exponential backoff.',
+    message: 'No index is being served; retry with exponential backoff.',
   },
   record_corrupt: {
     status: 503,

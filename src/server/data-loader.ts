@@ -30,10 +30,15 @@ export const GIVEN_INDEX_FD = 4;
  * that was activated, unchanged.
  *
  * @throws what is wrong with it; nothing stays open then
+ * @throws PagegateError index_changed where the file was written to or cut
+ * @throws PagegateError index_refused where it has another mode
  */
 export function openGivenIndex(identity: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
-  if (openFileIdentity(GIVEN_INDEX_FD) !== identity)
+  const now = openFileIdentity(GIVEN_INDEX_FD);
+  if (contentOf(now) !== contentOf(identity))
+    throw new PagegateError('index_changed', 'It was written to while it was served.', { path });
+  if (now !== identity)
     throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
   return openChecked(path);
 }
@@ -107,4 +112,7 @@ export function openFileIdentity(fd: number): string {
   return identityOf(fstatSync(fd, { bigint: true }));
 }
 
-const identityOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
+const identityOf = (stat: BigIntStats): string => `${stat.mode}.${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}`;
+
+/** An identity without the mode. */
+const contentOf = (identity: string): string => identity.slice(identity.indexOf('.'));

@@ -89,6 +89,14 @@ export const LOG_EVENTS = table({
     fields: FAILURE,
     action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
   },
+  index_dropped: {
+    level: 'error',
+    meaning:
+      'The file of the index that is served was written to or cut. It is not served any more: lookups are answered 503.',
+    fields: FAILURE,
+    action:
+      'Put a whole index in its place as pagegate refresh does, by renaming: it is served at the next look. Find out who wrote.',
+  },
   index_kept: {
     level: 'warn',
     meaning: 'A worker that was started anew serves the index of the other workers, since the current file is refused.',

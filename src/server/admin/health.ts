@@ -45,7 +45,10 @@ function judge({ health }: LedgerWriter, { answers, missing }: Replies<'status'>
     (listens ? reasons : warnings).push(`worker ${worker}${process} ${reason}`);
   }
   for (const worker of answers) {
-    if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
+    const { index_failure: failure } = worker;
+    if (worker.generation === null)
+      reasons.push(`worker ${worker.worker} serves no index${failure === null ? '' : `: ${failure}`}`);
+    else if (failure !== null) reasons.push(`worker ${worker.worker}: ${failure}`);
     for (const [part, problem] of Object.entries(worker.problems))
       warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
     if (worker.unicode_agrees === false)
