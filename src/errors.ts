@@ -46,7 +46,7 @@ const PROGRAM = table({
   },
   output_failed: {
     exit: EXIT.environment,
-    message: 'Standard output cannot be written; make room where it goes, and run the command again.',
+    message: 'Standard output cannot be written; free space where it goes, and run the command again.',
   },
 });
 
@@ -400,7 +400,7 @@ const ACCOUNTS = table({
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
   },
-  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalogue breaks its schema; correct the file.' },
+  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalog breaks its schema; correct the file.' },
   bad_plan_limit: { exit: EXIT.bad_input, message: 'The limit does not fit the plan.' },
   key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
   key_not_readable: {
@@ -465,7 +465,7 @@ const BUILDS = table({
   },
   build_path: {
     exit: EXIT.bad_input,
-    message: 'A path that the build is given to write to cannot be meant; correct it.',
+    message: 'A path that the build would write to is not usable; correct it.',
   },
   build_output_exists: {
     exit: EXIT.refused,

@@ -21,14 +21,14 @@ export function withLedgerOptions(command: Command): Command {
     .option('--json', 'print JSON');
 }
 
-/** The plan catalogue: plans.json in the state directory where there is one, otherwise the shipped one. */
+/** The plan catalog: plans.json in the state directory where there is one, otherwise the shipped one. */
 export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
   const { loadPlans } = await import('../../ledger/plans.ts');
   const own = join(config.state_dir, 'plans.json');
   return isThere(own) ? loadPlans(own) : loadPlans();
 }
 
-/** Also where it cannot be looked at, or is a link to nothing: another catalogue than the operator's own must not take its place. */
+/** Also where it cannot be looked at, or is a link to nothing: another catalog than the operator's own must not take its place. */
 function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
