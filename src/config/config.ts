@@ -29,13 +29,16 @@ export interface Config {
     readonly workers: number | 'auto';
     readonly plain_http_anywhere: boolean;
     readonly max_connections: number;
+    readonly max_unanswered_per_address: number;
+    readonly idle_seconds: number;
     readonly poll_seconds: number;
     readonly drain_seconds: number;
   };
   readonly tls: {
     readonly certificate_file: string | null;
     readonly key_file: string | null;
-    readonly ciphers: string | null;
+    readonly ciphers: string;
+    readonly names: readonly string[];
   };
   readonly burst: {
     readonly limit: number;
@@ -53,6 +56,7 @@ export interface Config {
     readonly enabled: boolean;
     readonly host: string;
     readonly port: number;
+    readonly names: readonly string[];
     readonly socket: string | null;
   };
   readonly log: { readonly level: 'error' | 'warn' | 'info' };

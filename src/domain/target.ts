@@ -54,6 +54,9 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
+  // A client connects to such a host, although no drop may name it.
+  if (key.problem === 'edge_hyphen' || key.problem === 'forbidden_character')
+    return { key: withoutWww(url.host), classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
   if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };

@@ -33,6 +33,8 @@ export function loadUws(): Uws {
   const problem = isGlibcOlder() ? loadCompatible(require) : '';
   try {
     loaded = require('uWebSockets.js') as Uws;
+    // Without this every answer has a header with the transport's name and version. The call is not in its types.
+    (loaded as Uws & { _cfg(setting: string): void })._cfg('silent');
     return loaded;
   } catch (cause) {
     const first = cause instanceof Error ? (cause.message.split('\n').at(-1) ?? '') : String(cause);

@@ -40,6 +40,8 @@ describe('the order of the sources', () => {
       workers: 1,
       plain_http_anywhere: false,
       max_connections: 10_000,
+      max_unanswered_per_address: 64,
+      idle_seconds: 10,
       poll_seconds: 2,
       drain_seconds: 10,
     });

@@ -7,6 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
+import { parseNetworks } from '../../network/address.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import { type MetricsSnapshot, WorkerMetrics } from '../admin/metrics.ts';
 import { type Certificate, configuredCertificate } from '../certificate.ts';
@@ -17,8 +18,9 @@ import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
+import { ConnectionCount } from './connections.ts';
 import { type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
-import { ConnectionCount, Listener } from './listener.ts';
+import { Listener } from './listener.ts';
 import type { Part, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
@@ -66,9 +68,12 @@ export class Worker {
     this.#knownGood = knownGood;
     this.#onKnownGood = onKnownGood;
     this.#meter = meter;
-    this.#connections = new ConnectionCount(Math.ceil(config.server.max_connections / workers), () =>
-      this.#metrics.count('connections_refused_total'),
-    );
+    this.#connections = new ConnectionCount({
+      most: Math.ceil(config.server.max_connections / workers),
+      mostUnanswered: config.server.max_unanswered_per_address,
+      exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
+      onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
+    });
     this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#handler = new CheckHandler({
@@ -110,7 +115,8 @@ export class Worker {
     this.#knownGood = {};
     const handle = this.#handler.handle.bind(this.#handler);
     const { tls } = this.#config;
-    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections });
+    const { idle_seconds: idleSeconds } = this.#config.server;
+    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections, idleSeconds });
     await this.#listener.listen(this.#config.server.host, port);
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#onKnownGood({ part: 'certificate', certificate: value });
