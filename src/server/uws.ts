@@ -25,7 +25,11 @@ const GLIBC_NEEDED = [2, 38] as const;
 
 let loaded: Uws | undefined;
 
-/** Loads the transport, once. Throws `transport_unavailable` with what was tried. */
+/**
+ * Loads the transport, once.
+ *
+ * @throws PagegateError transport_unavailable with what was tried
+ */
 export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
   Object.assign(process.env, ENVIRONMENT);
