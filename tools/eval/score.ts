@@ -10,7 +10,7 @@ export const LEAST_DENIED: Readonly<Partial<Record<SetName, Readonly<Record<stri
   labelled: { login: 0.9, oauth_authorize: 0.9, change_password: 0.9 },
 };
 /** The largest shares of reading pages that may be denied and flagged. */
-export const MOST_STOPPED: Readonly<Partial<Record<SetName, { readonly denied: number; readonly flagged: number }>>> = {
+const MOST_STOPPED: Readonly<Partial<Record<SetName, { readonly denied: number; readonly flagged: number }>>> = {
   labelled: { denied: 0.01, flagged: 0.03 },
 };
 /** Fewer pages of a category than these are too few to hold a goal against: one miss more or less would decide. */
