@@ -439,6 +439,26 @@ const ACCOUNTS = table({
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
 });
 
+/** The console and its users. */
+const CONSOLE = table({
+  bad_console_user: {
+    exit: EXIT.bad_input,
+    message:
+      'A user of the console has a name of 1 to 64 characters of a-z, 0-9, ".", "_", "@" and "-", and the role operator or viewer.',
+  },
+  bad_password: { exit: EXIT.bad_input, message: 'A password has 12 to 256 characters.' },
+  console_busy: { exit: EXIT.busy, message: 'The console has too much to do at once; try again in a moment.' },
+  console_unavailable: {
+    exit: EXIT.environment,
+    message: 'The file or the listener of the console cannot be used; lookups go on without it.',
+  },
+  console_user_exists: { exit: EXIT.refused, message: 'A user of the console has this name; choose another name.' },
+  console_user_not_found: {
+    exit: EXIT.negative,
+    message: 'No user of the console has this name; see pagegate console user list.',
+  },
+});
+
 /** License files and their keys. */
 const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
@@ -511,6 +531,7 @@ export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, Error
   'Refresh, rollback, prune': REFRESHES,
   'Index files': INDEXES,
   Policy: POLICIES,
+  Console: CONSOLE,
   License: LICENSES,
   'Agent register': REGISTERS,
   'Every command': PROGRAM,
@@ -525,6 +546,7 @@ export const ERRORS = {
   ...REFRESHES,
   ...INDEXES,
   ...POLICIES,
+  ...CONSOLE,
   ...LICENSES,
   ...REGISTERS,
   ...PROGRAM,

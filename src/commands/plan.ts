@@ -1,7 +1,7 @@
 /** `pagegate plan`: the plan catalog. */
 import type { Command } from 'commander';
 import { addConfigOptions, configFrom } from './shared/config-options.ts';
-import { type LedgerCommandOptions, loadCatalogue } from './shared/ledger-options.ts';
+import type { LedgerCommandOptions } from './shared/ledger-options.ts';
 import { printJson, printTable } from './shared/output.ts';
 
 export function registerPlan(program: Command): void {
@@ -10,7 +10,8 @@ export function registerPlan(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate plan list')
     .action(async (options: LedgerCommandOptions) => {
-      const plans = await loadCatalogue(await configFrom(options));
+      const { loadCatalogue } = await import('../ledger/plans.ts');
+      const plans = loadCatalogue((await configFrom(options)).state_dir);
       if (options.json) {
         printJson(plans.map(({ id, name, priceUsd, lookups }) => ({ id, name, price_usd: priceUsd, lookups })));
         return;

@@ -1,4 +1,6 @@
 /** The plan catalog: which monthly plans exist, and how many lookups each grants in a cycle. */
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
@@ -81,4 +83,19 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
     throw new PagegateError('bad_plan_limit', `Plan ${id} needs --limit, an integer from 1 to ${PLAN_LOOKUPS_MAX}.`);
   }
   return { plan: id, limit };
+}
+
+/** The catalog of an installation: plans.json in the state directory where there is one, otherwise the shipped one. */
+export function loadCatalogue(stateDir: string): readonly Plan[] {
+  const own = join(stateDir, 'plans.json');
+  return isThere(own) ? loadPlans(own) : loadPlans();
+}
+
+/** Also where it cannot be looked at, or is a link to nothing: another catalog than the operator's own must not take its place. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }

@@ -29,6 +29,36 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'network', 'platform', 'version'],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
   guard: ['policy', 'domain', 'network'],
+  activation: ['config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
+  doctor: [
+    'activation',
+    'config',
+    'domain',
+    'index',
+    'ledger',
+    'license',
+    'network',
+    'platform',
+    'record',
+    'refresh',
+    'server',
+  ],
+  console: [
+    'activation',
+    'config',
+    'doctor',
+    'domain',
+    'index',
+    'ledger',
+    'license',
+    'network',
+    'platform',
+    'policy',
+    'record',
+    'refresh',
+    'server',
+    'version',
+  ],
   refresh: ['config', 'drop', 'json', 'platform'],
 };
 
@@ -41,7 +71,7 @@ const OPEN = new Set(['commands', 'cli']);
 /** Package → the one file that imports it; other packages may be used where they are needed. */
 const ONE_IMPORTER: Readonly<Record<string, string>> = {
   koffi: 'src/platform/libc.ts',
-  'better-sqlite3': 'src/ledger/store/sqlite.ts',
+  'better-sqlite3': 'src/platform/sqlite.ts',
   'uWebSockets.js': 'src/server/uws.ts',
   tldts: 'src/domain/public-suffix.ts',
   'xxhash-wasm': 'src/index/format/checksum.ts',

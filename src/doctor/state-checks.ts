@@ -1,9 +1,9 @@
 /** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
 import { existsSync, statfsSync, statSync } from 'node:fs';
-import type { Config } from '../../config/config.ts';
-import { statePaths } from '../../config/paths.ts';
-import { PagegateError } from '../../errors.ts';
-import type { GenerationReport } from '../../refresh/store.ts';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import type { GenerationReport } from '../refresh/store.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
 
@@ -14,7 +14,7 @@ const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<Outcome[]> {
-  const { isLoopback } = await import('../../network/address.ts');
+  const { isLoopback } = await import('../network/address.ts');
   const { server, tls, admin } = config;
   const findings: Outcome[] = [];
   if (tls.certificate_file === null && !isLoopback(server.host)) {
@@ -38,7 +38,7 @@ async function checkCertificate(config: Config): Promise<Outcome> {
   if (certificate_file === null || key_file === null) {
     return skipped('no certificate: plain HTTP, which is for loopback only');
   }
-  const { readChain } = await import('../../server/certificate.ts');
+  const { readChain } = await import('../server/certificate.ts');
   const { certificate } = readChain(certificate_file);
   const left = Date.parse(certificate.validTo) - Date.now();
   const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
@@ -57,13 +57,13 @@ async function checkCertificate(config: Config): Promise<Outcome> {
 async function checkPrivateKey(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { readCertificate } = await import('../../server/certificate.ts');
+  const { readCertificate } = await import('../server/certificate.ts');
   readCertificate(certificate_file, key_file);
   return ok('the private key fits the certificate');
 }
 
-async function servedIndex(config: Config): Promise<import('../../index/read.ts').IndexInfo | undefined> {
-  const { openIndex } = await import('../../index/read.ts');
+async function servedIndex(config: Config): Promise<import('../index/read.ts').IndexInfo | undefined> {
+  const { openIndex } = await import('../index/read.ts');
   const path = statePaths(config).indexFile;
   if (!existsSync(path)) return undefined;
   const index = openIndex(path);
@@ -75,7 +75,7 @@ async function servedIndex(config: Config): Promise<import('../../index/read.ts'
 }
 
 async function checkIndex(config: Config): Promise<Outcome> {
-  const { currentGeneration } = await import('../../refresh/store.ts');
+  const { currentGeneration } = await import('../refresh/store.ts');
   const paths = statePaths(config);
   if (config.index.path === null) currentGeneration(paths.indexDir);
   const info = await servedIndex(config);
@@ -90,8 +90,8 @@ async function checkIndex(config: Config): Promise<Outcome> {
 }
 
 async function checkUnicode(config: Config): Promise<Outcome> {
-  const { UNICODE_VERSION } = await import('../../domain/normalize.ts');
-  const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
+  const { UNICODE_VERSION } = await import('../domain/normalize.ts');
+  const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
   const info = await servedIndex(config);
   if (info === undefined) return skipped('no index');
   if (!isOwnVocabulary(info.vocabulary)) {
@@ -113,8 +113,8 @@ function buildNeeds(served: GenerationReport | undefined): number {
 }
 
 async function checkStore(config: Config): Promise<Outcome> {
-  const { nextNumber } = await import('../../refresh/numbering.ts');
-  const { listGenerations, listLitter } = await import('../../refresh/store.ts');
+  const { nextNumber } = await import('../refresh/numbering.ts');
+  const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
   if (!existsSync(indexDir)) return skipped('no index store yet');
   const generations = listGenerations(indexDir);
@@ -136,9 +136,9 @@ async function checkStore(config: Config): Promise<Outcome> {
 }
 
 async function checkLicense(config: Config): Promise<Outcome> {
-  const { readTrustedKeys } = await import('../../config/trusted-keys.ts');
-  const { loadLicense } = await import('../../license/installed.ts');
-  const { assertEntitled } = await import('../../license/license.ts');
+  const { readTrustedKeys } = await import('../config/trusted-keys.ts');
+  const { loadLicense } = await import('../license/installed.ts');
+  const { assertEntitled } = await import('../license/license.ts');
   const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
   const info = await servedIndex(config);
   if (info !== undefined) assertEntitled(license, info);
@@ -154,21 +154,21 @@ async function checkLicense(config: Config): Promise<Outcome> {
 }
 
 async function checkDropKeys(config: Config): Promise<Outcome> {
-  const { readDropKeys } = await import('../shared/key-file.ts');
-  const keys = await readDropKeys(config);
+  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const keys = readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
 }
 
 async function checkPolicy(config: Config): Promise<Outcome> {
-  const { openPolicy } = await import('../../server/data-loader.ts');
+  const { openPolicy } = await import('../server/data-loader.ts');
   const policy = openPolicy(config);
   const found = `profile ${policy.profile}, revision ${policy.revision}`;
   return policy.warnings.length === 0 ? ok(found) : warning(found, policy.warnings.join(' '));
 }
 
 async function checkLedger(config: Config): Promise<Outcome> {
-  const { glanceAtLedger } = await import('../../ledger/check.ts');
+  const { glanceAtLedger } = await import('../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
   const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
   if (found === undefined)
@@ -187,7 +187,7 @@ async function checkLedger(config: Config): Promise<Outcome> {
 }
 
 async function checkServer(config: Config): Promise<Outcome> {
-  const { askServer } = await import('../../server/control.ts');
+  const { askServer } = await import('../server/control.ts');
   const { socket } = statePaths(config);
   if (!existsSync(socket)) return skipped('no server is running');
   try {

@@ -1,8 +1,8 @@
 /** Who may change or read what the program keeps. Whoever may write a folder may put something else in the place of each file in it. */
 import { accessSync, constants, existsSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Config } from '../../config/config.ts';
-import { statePaths } from '../../config/paths.ts';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
 import { type Check, failed, type Outcome, ok, problem, warning } from './check.ts';
 
 const GROUP_WRITE = 0o020;

@@ -2,7 +2,7 @@
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
-import type { Config } from '../../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
@@ -25,7 +25,7 @@ function checkPlatform(): Outcome {
 }
 
 async function checkTransport(): Promise<Outcome> {
-  const { glibcVersion, loadUws } = await import('../../server/uws.ts');
+  const { glibcVersion, loadUws } = await import('../server/uws.ts');
   const glibc = glibcVersion();
   if (glibc === undefined) return problem('no glibc', 'Use a distribution with glibc, such as Debian 12 or later.');
   const [major = 0, minor = 0] = glibc.split('.').map(Number);
@@ -39,7 +39,7 @@ async function checkTransport(): Promise<Outcome> {
 
 async function checkMapping(): Promise<Outcome> {
   const { openSync, closeSync } = await import('node:fs');
-  const { mapFile, PAGE_SIZE_BYTES } = await import('../../platform/libc.ts');
+  const { mapFile, PAGE_SIZE_BYTES } = await import('../platform/libc.ts');
   const fd = openSync('/proc/self/exe', 'r');
   try {
     const mapping = mapFile(fd, PAGE_SIZE_BYTES);
@@ -121,8 +121,8 @@ function existingParent(path: string): string {
 }
 
 async function checkFileSystems(config: Config): Promise<Outcome> {
-  const { statePaths } = await import('../../config/paths.ts');
-  const { refuseNetworkFileSystem } = await import('../../ledger/check.ts');
+  const { statePaths } = await import('../config/paths.ts');
+  const { refuseNetworkFileSystem } = await import('../ledger/check.ts');
   const { ledgerFile, indexDir } = statePaths(config);
   refuseNetworkFileSystem(existingParent(dirname(ledgerFile)));
   const kind = FORGETFUL.get(statfsSync(existingParent(dirname(ledgerFile))).type >>> 0);

@@ -1,6 +1,6 @@
 /** What a check of `pagegate doctor` says, and how checks are run so that one that fails does not end the others. */
-import type { Config } from '../../config/config.ts';
-import { PagegateError } from '../../errors.ts';
+import type { Config } from '../config/config.ts';
+import { PagegateError } from '../errors.ts';
 
 /** `problem`: it will not work, or not safely. `warning`: it works, but not for long or not well. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped';
