@@ -1,7 +1,7 @@
 /** A change of what is served, in the audit table of the ledger. */
 
 import type { Config } from '../config/config.ts';
-import { statePaths } from '../config/paths.ts';
+import { ledgerPlace, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { openLedger } from '../ledger/open.ts';
 import { loadCatalogue } from '../ledger/plans.ts';
@@ -24,10 +24,10 @@ export async function noteActivation(
   action: string,
   { generation, revision, previousGeneration }: ActivationFacts,
 ): Promise<string | undefined> {
-  const { ledgerFile, ledgerKeyFile } = statePaths(config);
+  const { ledgerKeyFile: keyFile } = statePaths(config);
   try {
     const plans = loadCatalogue(config.state_dir);
-    const ledger = openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor, plans });
+    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, plans });
     try {
       const before = previousGeneration === null ? null : JSON.stringify({ generation: previousGeneration });
       await ledger.note(action, before, JSON.stringify({ generation, revision }));

@@ -1,7 +1,6 @@
 /** Where things lie in the state directory. */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { PROGRAM_VERSION } from '../version.ts';
 import type { Config } from './config.ts';
 
 /** In the index store: the link to the generation that is served, and the index in a generation's folder. */
@@ -56,7 +55,6 @@ export function ledgerPlace(config: Config) {
     engine: { url, passwordFile: password_file ?? undefined, caFile: ca_file ?? undefined },
     nodeName: config.fleet.node_name ?? hostname().slice(0, NODE_NAME_MAX),
     maxStalenessSeconds: config.fleet.max_staleness_seconds,
-    program: PROGRAM_VERSION,
     currentLink,
   };
   return { file, fleet };

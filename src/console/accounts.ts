@@ -1,6 +1,6 @@
 /** The ledger as the console uses it: one connection for looking, and one for each change, under the name of who makes it. */
 import type { Config } from '../config/config.ts';
-import { statePaths } from '../config/paths.ts';
+import { ledgerPlace, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open.ts';
@@ -11,7 +11,7 @@ const READER = 'console';
 /** Opens the ledger for pages and for changes. */
 export class Accounts {
   readonly #config: Config;
-  #reader: Ledger | undefined;
+  #reader: Promise<Ledger> | undefined;
 
   /** @param config names the ledger; nothing is opened yet */
   constructor(config: Config) {
@@ -27,10 +27,11 @@ export class Accounts {
   async read<T>(task: (ledger: Ledger) => Promise<T>): Promise<T> {
     this.#reader ??= this.#open(READER, false);
     try {
-      return await task(this.#reader);
+      return await task(await this.#reader);
     } catch (error) {
       // The file may have been replaced; the next look opens it anew.
-      if (error instanceof PagegateError && error.code === 'ledger_unavailable') await this.close();
+      if (error instanceof PagegateError && (error.code === 'ledger_unavailable' || error.code === 'no_ledger'))
+        await this.close();
       throw error;
     }
   }
@@ -53,7 +54,7 @@ export class Accounts {
    * @throws PagegateError no_ledger, ledger_unavailable, and what the task throws
    */
   async change<T>(actor: string, task: (ledger: Ledger) => Promise<T>, create = false): Promise<T> {
-    const ledger = this.#open(actor, create);
+    const ledger = await this.#open(actor, create);
     try {
       return await task(ledger);
     } finally {
@@ -64,11 +65,11 @@ export class Accounts {
   async close(): Promise<void> {
     const reader = this.#reader;
     this.#reader = undefined;
-    await reader?.close();
+    await (await reader?.catch(() => undefined))?.close();
   }
 
-  #open(actor: string, create: boolean): Ledger {
-    const { ledgerFile, ledgerKeyFile } = statePaths(this.#config);
-    return openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor, plans: this.plans(), create });
+  #open(actor: string, create: boolean): Promise<Ledger> {
+    const { ledgerKeyFile: keyFile } = statePaths(this.#config);
+    return openLedger({ ...ledgerPlace(this.#config), keyFile, actor, plans: this.plans(), create });
   }
 }

@@ -1,7 +1,7 @@
 /** Whether a ledger is what it should be: every byte of it, or at a glance. */
 import { dirname } from 'node:path';
-import { clockProblem } from './clock.ts';
 import { countersFound } from './counters/location.ts';
+import { clockProblem } from './store/clock.ts';
 import { openDatabase, refuseNetworkFileSystem } from './store/database.ts';
 import { isMissingOrEmpty, refuseLostLedger, requireLedger } from './store/identity.ts';
 import { createReader } from './store/records.ts';

@@ -2,9 +2,7 @@
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
 
-export { type MoveReport, moveToFile, moveToPostgres } from './fleet/move.ts';
-export { connectEngine } from './postgres/connect.ts';
-export { type EngineSource, readEngine } from './postgres/engine.ts';
+export { moveToFile, moveToPostgres } from './fleet/move.ts';
 
 /** A node as the fleet's ledger knows it. */
 export interface NodeView {

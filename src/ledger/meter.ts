@@ -44,6 +44,17 @@ export interface MeterHealth {
   readonly walBytes: number;
   /** Requests that wait for a reservation, in this worker. */
   readonly waiting: number;
+  /** How a node follows its fleet's ledger; absent on a host of its own. */
+  readonly fleet?: {
+    /** Seconds since the fleet's ledger was heard. */
+    readonly staleSeconds: number;
+    /** Lookups that the node may spend without asking. */
+    readonly held: number;
+    /** Nothing is granted: the fleet's database has lost commits. */
+    readonly learning: boolean;
+    /** What is wrong at this moment; empty where nothing is. */
+    readonly problem: string;
+  };
 }
 
 /** A request that waits. */
@@ -179,7 +190,11 @@ export class Meter {
     const { commits, commitMs, walBytes } = counters.status;
     const stalled = this.#isStalled ? `The ledger writer has not answered for ${this.#timeoutMs} ms.` : '';
     const reason = counters.state === STATE.failed ? counters.reason : this.#staleness() || stalled;
-    return { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
+    const health = { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
+    if (counters.isAlone) return health;
+    const { heardMs, held, learning } = counters.fleet;
+    const staleSeconds = heardMs === 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, (this.#now() - heardMs) / 1_000);
+    return { ...health, fleet: { staleSeconds, held, learning: learning !== 0, problem: counters.reason } };
   }
 
   /** Resolves when nobody waits. */

@@ -19,8 +19,6 @@ export interface FleetMember {
   readonly nodeName: string;
   /** After so many seconds without the fleet's ledger the node stops answering. */
   readonly maxStalenessSeconds: number;
-  /** The program's version. */
-  readonly program: string;
   /** The link to the generation that is served. */
   readonly currentLink: string;
 }

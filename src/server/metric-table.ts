@@ -184,6 +184,24 @@ export const METRICS = table({
     labels: {},
     worry: 'Growing for hours: a program holds the ledger open for reading, such as a backup that hangs.',
   },
+  fleet_staleness_seconds: {
+    type: 'gauge',
+    meaning: "Seconds since this node heard the fleet's database; absent on a host of its own.",
+    labels: {},
+    worry: 'Above 10: the database is away. At `fleet.max_staleness_seconds` the node answers 503.',
+  },
+  fleet_held_lookups: {
+    type: 'gauge',
+    meaning: 'Lookups that this node may spend without asking the database; absent on a host of its own.',
+    labels: {},
+    worry: '',
+  },
+  fleet_learning: {
+    type: 'gauge',
+    meaning: 'Whether nothing is granted because the database has lost commits: 1 or 0; absent on a host of its own.',
+    labels: {},
+    worry: 'Alert on 1: acknowledged commits were lost; check the replication of the database.',
+  },
 });
 
 export type MetricName = keyof typeof METRICS;

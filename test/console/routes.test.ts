@@ -44,7 +44,7 @@ afterAll(() => console.stop());
 /** Everything that a change would change, but sign-ins. */
 async function state(): Promise<string> {
   const { ledgerFile: file, ledgerKeyFile: keyFile } = console.server.paths;
-  const ledger = openLedger({ file, keyFile, actor: 'test' });
+  const ledger = await openLedger({ file, keyFile, actor: 'test' });
   try {
     const audit = await readAudit(ledger, undefined, 1_000);
     return JSON.stringify([audit.length, console.users.list().map(({ hasPassword }) => hasPassword)]);
@@ -113,7 +113,10 @@ describe("an account's own addresses name nobody", () => {
   it("cannot revoke, show or rotate another account's key, whatever the form says", async () => {
     const visitor = await visitors.account();
     const before = await visitor.get('account');
-    const ledger = openLedger({ file: console.server.paths.ledgerFile, keyFile: console.server.paths.ledgerKeyFile });
+    const ledger = await openLedger({
+      file: console.server.paths.ledgerFile,
+      keyFile: console.server.paths.ledgerKeyFile,
+    });
     const { keys } = await ledger.view('rival');
     const rivalKey = String(keys[0]!.id);
     for (const action of ['revoke-key', 'show-key']) {

@@ -58,7 +58,6 @@ export class TestNode {
       connect,
       nodeName: this.name,
       maxStalenessSeconds,
-      program: 'test',
       onFenced: (why) => {
         this.fenced = why;
         this.reserver.forfeit();

@@ -22,7 +22,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   index: ['bytes', 'record', 'platform'],
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record', 'network', 'json', 'platform'],
-  ledger: ['json', 'platform'],
+  ledger: ['json', 'platform', 'version'],
   license: ['json', 'platform'],
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform'],

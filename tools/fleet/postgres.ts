@@ -183,7 +183,7 @@ export class PostgresServer {
     this.#cluster.run('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', 'promote']);
   }
 
-  /** Runs statements and returns the rows, fields parted by `|`. */
+  /** Runs statements and returns the rows, fields separated by `|`. */
   sql(text: string, database = 'pagegate'): string {
     const args = [
       '-h',

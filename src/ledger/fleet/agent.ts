@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { PagegateError } from '../../errors.ts';
+import { PROGRAM_VERSION } from '../../version.ts';
 import type { FleetStatus } from '../counters/counters.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
@@ -43,8 +44,6 @@ export interface FleetAgentOptions {
   /** What people call this node. */
   readonly nodeName: string;
   readonly maxStalenessSeconds: number;
-  /** The program's version. */
-  readonly program: string;
   /** The link to the generation that is served. */
   readonly currentLink?: string;
   /** The node's state is not its own any more: it must begin anew. */
@@ -329,7 +328,7 @@ export class FleetAgent {
     accounts: readonly SyncItem[],
     { leaves, isFull }: { leaves: boolean; isFull: boolean },
   ): Promise<SyncReply> {
-    const { copy, nodeName, maxStalenessSeconds, program } = this.#options;
+    const { copy, nodeName, maxStalenessSeconds } = this.#options;
     this.#seq += 1;
     const today = dayOf(Math.floor(this.#book.now() / 1000));
     const request = {
@@ -341,7 +340,7 @@ export class FleetAgent {
       full: isFull,
       leaves,
       revision: copy.revision,
-      program,
+      program: PROGRAM_VERSION,
       generation: this.#generation(),
       max_staleness: maxStalenessSeconds,
       accounts,

@@ -34,7 +34,7 @@ export interface EngineOptions {
 }
 
 /** The variable that may hold the engine's password. */
-export const PASSWORD_VARIABLE = 'PAGEGATE_LEDGER_PASSWORD';
+const PASSWORD_VARIABLE = 'PAGEGATE_LEDGER_PASSWORD';
 const SMALL_FILE_MAX_BYTES = 64 * 1024;
 
 /** Reads the password and the certificates. @throws PagegateError ledger_unavailable */
@@ -46,7 +46,7 @@ export function readEngine({ url, passwordFile, caFile }: EngineSource, env = pr
   return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile) }) };
 }
 
-const SSL_MODES = ['disable', 'require', 'verify-full'] as const;
+const SSL_MODES = ['disable', 'verify-full', 'require'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
 /** A URL of the engine, in its parts. */

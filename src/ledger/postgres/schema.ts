@@ -164,7 +164,7 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
 const MIGRATIONS: readonly string[] = [`${TABLES}${SYNC}`];
 
 /** The version of the tables that this program works with. */
-export const SCHEMA_VERSION: number = MIGRATIONS.length;
+const SCHEMA_VERSION: number = MIGRATIONS.length;
 
 /** Serializes migrations; any number that nobody else uses. */
 const MIGRATION_LOCK = 0x70674c47;

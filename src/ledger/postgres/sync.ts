@@ -3,7 +3,7 @@
  * blocks. The function is the only place that writes grants, so that all rules of the fleet stand here.
  *
  * A node's word on what it holds is binding downward: it never spends above what it told last plus what it was granted since. So an
- * answer that was lost needs no retry, and a block is given back by telling a lower number.
+ * answer that was lost needs no retry, and a block is given back by naming a lower number.
  */
 
 /** An account's cycle as a node holds it. */

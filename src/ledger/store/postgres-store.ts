@@ -1,9 +1,9 @@
 /** Accounts in PostgreSQL, for a fleet of nodes. */
 import { PagegateError } from '../../errors.ts';
-import { clockProblem } from '../clock.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { Account, CycleUsage } from '../quota.ts';
+import { clockProblem } from './clock.ts';
 import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
 
 export interface PostgresStoreOptions {
@@ -26,6 +26,7 @@ function numbered(text: string): string {
   });
 }
 
+/** The ledger of a fleet. */
 export class PostgresStore implements LedgerStore {
   readonly name: string;
   readonly isFleet = true;

@@ -1,9 +1,10 @@
 /** Accounts in the SQLite file of this host. */
-import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
+
 import { readCounters } from '../counters/location.ts';
 import { awaitPublished } from '../counters/published.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import type { Account, CycleUsage } from '../quota.ts';
+import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
 import { type Database, openDatabase } from './database.ts';
 import { refuseForeignLedger, refuseLostLedger, refuseMovedLedger, requireLedger } from './identity.ts';
 import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';

@@ -6,7 +6,6 @@
  * state `failed` with its reason, and everything that is reserved can still be spent.
  */
 import { PagegateError } from '../../errors.ts';
-import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
 import {
   type Counters,
   type FleetStatus,
@@ -19,6 +18,7 @@ import {
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import { type Account, planIn } from '../quota.ts';
+import { CLOCK_LEAP_SECONDS, clockProblem } from '../store/clock.ts';
 import { openDatabase } from '../store/database.ts';
 import {
   noteIdentity,

@@ -1,5 +1,6 @@
 /** What a running server says about itself: readiness, status, metrics, and what came out of a reload. */
 import type { Config } from '../../config/config.ts';
+import type { MeterHealth } from '../../ledger/meter.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
@@ -32,6 +33,9 @@ export async function readiness(server: Observed): Promise<Readiness> {
   return judge(server.ledgerWriter, await server.supervisor.ask('status'));
 }
 
+/** A node is heard once a second; after this it is worth a look. */
+const STALE_WARNING_SECONDS = 10;
+
 /**
  * A worker that ended takes no connections until its replacement listens: the others answer, so that is a warning. One that hangs
  * still is given its share of them, which waits: that is a reason.
@@ -53,11 +57,20 @@ function judge({ health }: LedgerWriter, { answers, missing }: Replies<'status'>
       warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
     if (worker.unicode_agrees === false)
       warnings.push(`worker ${worker.worker}: the index was built with another Unicode version`);
+    if (worker.ledger.fleet !== undefined) warnings.push(...fleetWarnings(worker.ledger.fleet));
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
     if (!worker.ledger.ready && health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);
   }
   if (!health.ready) reasons.push(health.reason);
-  return { ready: reasons.length === 0, reasons, warnings };
+  return { ready: reasons.length === 0, reasons, warnings: [...new Set(warnings)] };
+}
+
+/** What an operator should know of a node before it stops answering. */
+function fleetWarnings({ staleSeconds, learning, problem }: NonNullable<MeterHealth['fleet']>): string[] {
+  const warnings: string[] = [];
+  if (staleSeconds > STALE_WARNING_SECONDS) warnings.push(`the fleet's ledger is not heard: ${problem}`);
+  if (learning) warnings.push("the fleet's database has lost commits; nothing is granted until all nodes were heard");
+  return warnings;
 }
 
 export async function serverStatus(server: Observed): Promise<Omit<ServerStatus, 'stopping'>> {
@@ -102,6 +115,11 @@ export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: O
     gauges.ledger_wal_bytes = ledger.walBytes;
     gauges.ledger_commit_seconds = ledger.commitMs / 1_000;
     counters.ledger_commits_total = ledger.commits;
+    if (ledger.fleet !== undefined) {
+      gauges.fleet_staleness_seconds = ledger.fleet.staleSeconds;
+      gauges.fleet_held_lookups = ledger.fleet.held;
+      gauges.fleet_learning = ledger.fleet.learning ? 1 : 0;
+    }
   }
   const labeled = { [seriesOf('build_info', { version: PROGRAM_VERSION, node: process.versions.node })]: 1 };
   const own = { counters, gauges: { ...gauges, ...labeled }, histograms: {} };
