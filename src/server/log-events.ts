@@ -146,7 +146,7 @@ export const LOG_EVENTS = table({
   certificate_in_use: { level: 'info', meaning: 'New connections get the new certificate.', fields: {}, action: '' },
   certificate_refused: {
     level: 'error',
-    meaning: 'The certificate or its key was not taken into use; the ones before go on.',
+    meaning: 'The certificate or its key was refused; the ones before stay in use.',
     fields: FAILURE,
     action: 'Correct the files.',
   },
