@@ -7,7 +7,7 @@ SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations test-fleet demo-fleet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,12 @@ differential: install ## local verdicts of the guard beside the server's: all la
 test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
 	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
+
+test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby (Debian's, installed when root)
+	$(VITEST) run --config test/fleet/vitest.config.ts
+
+demo-fleet: install ## PostgreSQL, three nodes and a balancer on loopback: ask, kill a node, ask again, count
+	$(NODE) tools/fleet/demo.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

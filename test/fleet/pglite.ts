@@ -2,9 +2,10 @@
 import { PGlite } from '@electric-sql/pglite';
 import { PagegateError } from '../../src/errors.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
+import type { EngineHarness } from './suite.ts';
 
 /** One database; its connections share a session, as the package does. */
-export class Pglite {
+export class Pglite implements EngineHarness {
   readonly database: PGlite;
   /** Replaced by tests that cut the line. */
   isDown = false;
@@ -14,9 +15,7 @@ export class Pglite {
     this.database = database;
   }
 
-  static async start(): Promise<Pglite> {
-    return new Pglite(await PGlite.create({ parsers: { 20: Number } }));
-  }
+  static readonly start = async (): Promise<Pglite> => new Pglite(await PGlite.create({ parsers: { 20: Number } }));
 
   readonly connect = async (): Promise<Engine> => {
     if (this.isDown) throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
@@ -43,9 +42,13 @@ export class Pglite {
   }
 
   /** Ends all connections, as a crash of the engine does. */
-  cut(): void {
+  async cut(): Promise<void> {
     this.isDown = true;
     for (const engine of this.#engines) engine.isOpen = false;
+  }
+
+  async run(text: string): Promise<void> {
+    await this.database.exec(text);
   }
 
   async stop(): Promise<void> {

@@ -1,9 +1,9 @@
 /** PostgreSQL servers on loopback for the demo, the tests and the chaos run: Debian's programs, in a temporary folder. */
 import { execFileSync, type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 
 /** Debian keeps the programs of each version apart. */
 const BASE = '/usr/lib/postgresql';
@@ -13,7 +13,7 @@ const USER = 'postgres';
 const PASSWORD = 'pagegate-test';
 
 /** The folder of the newest programs; undefined where there are none. */
-export function postgresPrograms(): string | undefined {
+function postgresPrograms(): string | undefined {
   const versions = existsSync(BASE)
     ? readdirSync(BASE).filter((name) => existsSync(join(BASE, name, 'bin/initdb')))
     : [];
@@ -22,7 +22,7 @@ export function postgresPrograms(): string | undefined {
 }
 
 /** Installs Debian's package where that is possible. @throws Error that says what to do otherwise */
-export function requirePostgres(): string {
+function requirePostgres(): string {
   const found = postgresPrograms();
   if (found !== undefined) return found;
   if (process.getuid?.() !== 0) throw new Error(`PostgreSQL is needed: sudo apt-get install ${PACKAGE}`);
@@ -33,15 +33,6 @@ export function requirePostgres(): string {
   const installed = postgresPrograms();
   if (installed === undefined) throw new Error(`The package ${PACKAGE} has no programs in ${BASE}.`);
   return installed;
-}
-
-/** A port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 interface Owner {

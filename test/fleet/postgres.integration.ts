@@ -1,0 +1,117 @@
+/** The rules of a fleet over a PostgreSQL server with a standby, and what only a server can show. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PagegateError } from '../../src/errors.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import { connectEngine } from '../../src/ledger/postgres/connect.ts';
+import type { Engine } from '../../src/ledger/postgres/engine.ts';
+import { PostgresStore } from '../../src/ledger/store/postgres-store.ts';
+import { PostgresCluster, type PostgresServer } from '../../tools/fleet/postgres.ts';
+import { TestNode } from './node.ts';
+import { describeFleet, type EngineHarness } from './suite.ts';
+
+class PostgresHarness implements EngineHarness {
+  isDown = false;
+  readonly #cluster: PostgresCluster;
+  readonly #server: PostgresServer;
+
+  constructor(cluster: PostgresCluster, server: PostgresServer) {
+    this.#cluster = cluster;
+    this.#server = server;
+  }
+
+  static readonly start = async (): Promise<PostgresHarness> => {
+    const cluster = new PostgresCluster();
+    return new PostgresHarness(cluster, await cluster.primary(['fsync = off']));
+  };
+
+  readonly connect = (): Promise<Engine> => {
+    if (this.isDown) throw new PagegateError('ledger_unavailable', 'The engine is cut off.');
+    return this.connectAside();
+  };
+
+  async connectAside(): Promise<Engine> {
+    const { url, password } = this.#server;
+    return connectEngine({ url, password });
+  }
+
+  async clear(): Promise<void> {
+    this.isDown = false;
+    await this.run('DROP SCHEMA IF EXISTS pagegate CASCADE');
+  }
+
+  /** Those that listen are nodes. */
+  async cut(): Promise<void> {
+    this.isDown = true;
+    await this.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pagegate' AND query ~ 'LISTEN|sync'",
+    );
+  }
+
+  async run(text: string): Promise<void> {
+    this.#server.sql(text);
+  }
+
+  async stop(): Promise<void> {
+    this.#cluster.stop();
+  }
+}
+
+describeFleet(PostgresHarness.start);
+
+describe('a standby that is promoted', () => {
+  let cluster: PostgresCluster;
+  let primary: PostgresServer;
+  let standby: PostgresServer;
+  let keys: string;
+  beforeAll(async () => {
+    keys = mkdtempSync(join(tmpdir(), 'pagegate-keys-'));
+    cluster = new PostgresCluster();
+    primary = await cluster.primary();
+    standby = await cluster.standby(primary);
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    primary.sql('SELECT pg_reload_conf()');
+  });
+  afterAll(() => {
+    cluster.stop();
+    rmSync(keys, { recursive: true, force: true });
+  });
+
+  it('is refused before, takes over after, and no count is lost', async () => {
+    const { password } = primary;
+    await expect(connectEngine({ url: standby.url, password })).rejects.toThrow(/standby, which takes no writes/);
+    const url = `postgres://pagegate@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/pagegate`;
+    const connect = (): Promise<Engine> => connectEngine({ url, password });
+    const ledger = new Ledger(await PostgresStore.open(await connect(), { maxStalenessSeconds: 60 }), {
+      keyFile: join(keys, 'ledger.key'),
+    });
+    await ledger.createAccount('acme');
+    const { key } = (await ledger.subscribe('acme', 'custom', 'P-1', 2_000)).issued!;
+    await ledger.close();
+    const nodes = [new TestNode('one', { connect }), new TestNode('two', { connect })];
+    for (const node of nodes) await node.start();
+    for (let i = 0; i < 300; i += 1) for (const node of nodes) await node.charge(key);
+    primary.stop('immediate');
+    standby.promote();
+    const outcomes = await Promise.all(
+      nodes.map(async (node) => {
+        for (;;) {
+          const outcome = await node.charge(key);
+          if (outcome === 'quota_exhausted') return outcome;
+        }
+      }),
+    );
+    expect(outcomes).toEqual(['quota_exhausted', 'quota_exhausted']);
+    expect(nodes.reduce((sum, { served }) => sum + served, 0)).toBe(2_000);
+    for (const node of nodes) await node.stop();
+    const after = new Ledger(await PostgresStore.open(await connect(), { maxStalenessSeconds: 60 }), {
+      keyFile: join(keys, 'ledger.key'),
+    });
+    expect((await after.view('acme')).quota.quota_used).toBe(2_000);
+    expect(await after.store.rows("SELECT 1 AS one FROM audit WHERE action = 'fleet.lost_commits'")).toEqual([]);
+    await after.close();
+    for (const node of nodes) node.remove();
+  });
+});

@@ -1,0 +1,251 @@
+/** Nodes that share one ledger: the rules of the fleet. */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { fleetStatus, retireNode } from '../../src/ledger/fleet.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
+import type { Engine } from '../../src/ledger/postgres/engine.ts';
+import { createApiKey } from '../../src/ledger/store/api-key.ts';
+import { PostgresStore } from '../../src/ledger/store/postgres-store.ts';
+import { Random } from '../../tools/random.ts';
+import { SEED } from '../support/seed.ts';
+import { TestNode } from './node.ts';
+
+/** An engine that a test can cut off. */
+export interface EngineHarness {
+  readonly connect: () => Promise<Engine>;
+  /** A connection that {@link cut} leaves alone. */
+  connectAside(): Promise<Engine>;
+  /** Forgets everything, and is reached again. */
+  clear(): Promise<void>;
+  /** Ends the nodes' connections; nobody connects until `isDown` is false again. */
+  cut(): Promise<void>;
+  isDown: boolean;
+  run(text: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The rules of a fleet, over any engine. */
+export function describeFleet(start: () => Promise<EngineHarness>): void {
+  let engine: EngineHarness;
+  let ledger: Ledger;
+  let keys: string;
+  let nodes: TestNode[];
+  beforeAll(async () => {
+    engine = await start();
+  }, 120_000);
+  afterAll(() => engine.stop());
+  beforeEach(async () => {
+    await engine.clear();
+    keys = mkdtempSync(join(tmpdir(), 'pagegate-keys-'));
+    const store = await PostgresStore.open(await engine.connectAside(), { maxStalenessSeconds: 60 });
+    ledger = new Ledger(store, { keyFile: join(keys, 'ledger.key'), actor: 'tester' });
+    nodes = [];
+  }, 60_000);
+  afterEach(async () => {
+    for (const node of nodes) {
+      await node.crash();
+      node.remove();
+    }
+    await ledger.close();
+    rmSync(keys, { recursive: true, force: true });
+  }, 60_000);
+
+  async function addNode(
+    name: string,
+    options: { maxStalenessSeconds?: number; timeoutMs?: number } = {},
+  ): Promise<TestNode> {
+    const node = new TestNode(name, { connect: engine.connect, ...options });
+    nodes.push(node);
+    await node.start();
+    return node;
+  }
+
+  async function subscribe(name: string, limit: number): Promise<string> {
+    await ledger.createAccount(name);
+    return (await ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!.key;
+  }
+
+  /** What must hold at every moment: nothing granted beyond the limit, nothing spent beyond what was granted, no answer uncounted. */
+  async function expectConservation(limit: number, account = 'acme'): Promise<void> {
+    const rows = await ledger.store.rows<{ granted: number; spent: number }>(
+      'SELECT granted, spent FROM grants JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?',
+      account,
+    );
+    for (const { granted, spent } of rows) expect(spent).toBeLessThanOrEqual(granted);
+    expect(rows.reduce((sum, { granted }) => sum + granted, 0)).toBeLessThanOrEqual(limit);
+  }
+
+  const served = (): number => nodes.reduce((sum, node) => sum + node.served, 0);
+
+  describe('a fleet', () => {
+    it('serves exactly the limit over all nodes, refuses then, and counts what was served', async () => {
+      const limit = 700;
+      const key = await subscribe('acme', limit);
+      const fleet = [await addNode('one'), await addNode('two'), await addNode('three')];
+      const outcomes = await Promise.all(
+        fleet.map(async (node) => {
+          for (;;) {
+            const outcome = await node.charge(key);
+            if (typeof outcome !== 'number') return outcome;
+          }
+        }),
+      );
+      expect(outcomes).toEqual(['quota_exhausted', 'quota_exhausted', 'quota_exhausted']);
+      expect(served()).toBe(limit);
+      await expectConservation(limit);
+      for (const node of fleet) await node.stop();
+      const { quota } = await ledger.view('acme');
+      expect(quota.quota_used).toBe(limit);
+      const days = await ledger.store.usageByDay(0, 'acme');
+      expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(limit);
+    }, 120_000);
+
+    it('gives back what an idle node holds as soon as another one needs it', async () => {
+      const key = await subscribe('acme', 10_000);
+      const [one, two] = [await addNode('one'), await addNode('two')];
+      await one.charge(key);
+      await ledger.subscribe('acme', 'custom', 'PAY-2', 10_000);
+      const account = await two.account(key);
+      // Nearly all is spent on the second node; what the first one holds is recalled for the rest.
+      let count = 0;
+      while (typeof (await two.charge(key)) === 'number') count += 1;
+      expect(count + 1).toBe(10_000);
+      expect(account.name).toBe('acme');
+    }, 240_000);
+
+    it('cut off from its ledger serves from its block, then answers nothing, and goes on afterwards', async () => {
+      const key = await subscribe('acme', 100_000);
+      const node = await addNode('one', { timeoutMs: 300, maxStalenessSeconds: 5 });
+      expect(await node.charge(key)).toBe(99_999);
+      await engine.cut();
+      let count = 0;
+      while (typeof (await node.charge(key)) === 'number') count += 1;
+      expect(count).toBeGreaterThan(10);
+      expect(count).toBeLessThanOrEqual(1_000);
+      // A key that the copy does not know may be new.
+      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(false);
+      expect(() => node.meter.authenticate(createApiKey())).toThrow(/not heard|fleet/);
+      engine.isDown = false;
+      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => node.charge(key), { timeout: 20_000 }).toEqual(expect.any(Number));
+      await expectConservation(100_000);
+    }, 120_000);
+
+    it('has every change on every live node when the command ends', async () => {
+      const key = await subscribe('acme', 1_000);
+      const [one, two] = [await addNode('one'), await addNode('two')];
+      await one.account(key);
+      await two.account(key);
+      await ledger.revokeKey('acme', 1);
+      expect(ledger.unreached).toEqual([]);
+      await expect
+        .poll(() => [one, two].map((node) => node.meter.authenticate(key).kind))
+        .toEqual(['unknown', 'unknown']);
+    }, 120_000);
+
+    it('counts a dead node’s block as used until it comes back or is retired', async () => {
+      const key = await subscribe('acme', 6_400);
+      const one = await addNode('one', { maxStalenessSeconds: 5 });
+      for (let i = 0; i < 10; i += 1) await one.charge(key);
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).nodes[0]?.held).toBeGreaterThan(0);
+      await one.crash({ power: true });
+      await expect.poll(async () => (await fleetStatus(ledger, 1)).stranded, { timeout: 10_000 }).toHaveLength(1);
+      const [stranded] = (await fleetStatus(ledger, 1)).stranded;
+      expect(stranded).toMatchObject({ account: 'acme', node: 'one' });
+      const { lookups } = await retireNode(ledger, 'one', { actor: 'tester', giveBack: true, maxStalenessSeconds: 1 });
+      expect(lookups).toBe(stranded!.lookups);
+      // What was retired begins anew when it comes back.
+      await one.start();
+      await expect.poll(() => one.fenced, { timeout: 20_000 }).toBe('retired');
+    }, 120_000);
+
+    it('takes a copied folder for another node', async () => {
+      const key = await subscribe('acme', 100_000);
+      const one = await addNode('one');
+      for (let i = 0; i < 5; i += 1) await one.charge(key);
+      const twin = new TestNode('twin', { connect: engine.connect });
+      nodes.push(twin);
+      cpSync(join(one.folder, 'fleet'), join(twin.folder, 'fleet'), { recursive: true });
+      await twin.start();
+      await twin.charge(key);
+      const { nodes: seen } = await fleetStatus(ledger, 60);
+      expect(seen.filter(({ state }) => state === 'live').map(({ name }) => name)).toEqual(['one', 'twin']);
+      await one.charge(key);
+      await one.stop();
+      await twin.stop();
+      expect((await ledger.view('acme')).quota.quota_used).toBe(served());
+    }, 120_000);
+
+    it('grants nothing while commits may be lost, and never sells twice what a node remembers', async () => {
+      const limit = 640;
+      const key = await subscribe('acme', limit);
+      const [one, two] = [
+        await addNode('one', { maxStalenessSeconds: 5, timeoutMs: 300 }),
+        await addNode('two', { maxStalenessSeconds: 5, timeoutMs: 300 }),
+      ];
+      for (let i = 0; i < 50; i += 1) await one.charge(key);
+      for (let i = 0; i < 50; i += 1) await two.charge(key);
+      // The engine forgets all that it has granted.
+      await engine.run('DELETE FROM pagegate.grants');
+      await engine.cut();
+      engine.isDown = false;
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).history, { timeout: 20_000 }).toBeGreaterThan(0);
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).learning, { timeout: 30_000 }).toBe(false);
+      const outcomes = await Promise.all(
+        [one, two].map(async (node) => {
+          for (;;) {
+            const outcome = await node.charge(key);
+            if (outcome === 'quota_exhausted') return outcome;
+          }
+        }),
+      );
+      expect(outcomes).toEqual(['quota_exhausted', 'quota_exhausted']);
+      expect(served()).toBe(limit);
+      const audit = await ledger.store.rows<{ action: string }>(
+        "SELECT action FROM audit WHERE action LIKE 'fleet.l%' ORDER BY id",
+      );
+      expect(audit.map(({ action }) => action).slice(0, 1)).toEqual(['fleet.lost_commits']);
+    }, 180_000);
+  });
+
+  describe('any order of events', () => {
+    it(`keeps the counts, seed ${SEED}`, async () => {
+      const random = new Random(SEED);
+      const limit = 3_000;
+      const key = await subscribe('acme', limit);
+      const fleet = [await addNode('one'), await addNode('two'), await addNode('three')];
+      let surplus = 0;
+      for (let step = 0; step < 60; step += 1) {
+        const node = fleet[random.below(3)]!;
+        const dice = random.below(20);
+        if (dice < 14) {
+          const count = 1 + random.below(60);
+          for (let i = 0; i < count; i += 1) await node.charge(key);
+        } else if (dice < 16) {
+          await node.crash();
+          await node.start();
+        } else if (dice < 17) {
+          await node.crash({ power: true });
+          surplus += limit / 100;
+          await node.start();
+        } else if (dice < 18) {
+          await node.stop();
+          await node.start();
+        } else {
+          await engine.cut();
+          engine.isDown = false;
+        }
+      }
+      for (const node of fleet) await node.stop();
+      const rows = await ledger.store.rows<{ spent: number; granted: number }>(
+        'SELECT sum(spent)::int8 AS spent, sum(granted)::int8 AS granted FROM grants',
+      );
+      const { spent, granted } = rows[0]!;
+      expect(granted).toBeLessThanOrEqual(limit);
+      expect(spent).toBeGreaterThanOrEqual(served());
+      expect(spent - served()).toBeLessThanOrEqual(surplus);
+    }, 240_000);
+  });
+}
