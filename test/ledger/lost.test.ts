@@ -157,7 +157,7 @@ describe('a start without the ledger', () => {
     await folder.close();
     removeLedger();
     for (const create of [true, false])
-      expect(() => openLedger({ file: folder.file, keyFile: folder.keyFile, create })).toThrow(unavailable);
+      await expect(openLedger({ file: folder.file, keyFile: folder.keyFile, create })).rejects.toThrow(unavailable);
     expect(() => checkLedger(folder.file)).toThrow(unavailable);
     expect(() => backupLedger(folder.file, join(folder.dir, 'second'))).toThrow(unavailable);
     expect(existsSync(folder.file)).toBe(false);
@@ -252,7 +252,7 @@ describe('a ledger that is replaced by another one', () => {
       expect(() => fresh.authenticate(one)).toThrow(unavailable);
     }
     for (const create of [true, false])
-      expect(() => openLedger({ file: folder.file, keyFile: folder.keyFile, create })).toThrow(unavailable);
+      await expect(openLedger({ file: folder.file, keyFile: folder.keyFile, create })).rejects.toThrow(unavailable);
   });
 
   it('is not mixed with the log that the earlier one left behind', async () => {
