@@ -1,14 +1,14 @@
 /** `pagegate reload`: a running server takes new index, policy and certificate into use. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ReloadReply } from '../server/admin/health.ts';
+import type { ReloadReply } from '../server/status.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerReload(program: Command): void {
   const command = program
     .command('reload')
-    .description('make the running server load index, policy and certificate anew');
+    .description('make the running server load index, policy and certificate again');
   addConfigOptions(command)
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')

@@ -46,9 +46,13 @@ describe("the licensee's file", () => {
 
   it('overrides only what it names', () => {
     const reads = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'GET', policy);
+    // Below an allow entry nothing but the host's own entry decides about a write.
     const writes = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'POST', policy);
     const changed = (change: Record<string, string>): Policy =>
-      licenseePolicy({ override: { hosts: { 'pastebin.com': change } } });
+      licenseePolicy({
+        override: { hosts: { 'pastebin.com': change } },
+        allow: [{ id: 'all', host: 'pastebin.com', path: '/', methods: ['POST'] }],
+      });
     const both = (policy: Policy): string[] => [reads(policy), writes(policy)].map((text) => text.split(' ')[0]!);
     expect(both(changed({ note: NOTE }))).toEqual(['flag', 'deny']);
     // A verdict for every method replaces those for reads and for writes, unless they are given with it.
@@ -78,10 +82,11 @@ describe("the licensee's file", () => {
     });
     const url = (start: string, length: number): string => start.padEnd(length, 'a');
     const rule = (value: string): string => judge(value, {}, 'GET', limits);
+    const unknown = (value: string): string => judge(value, { found: false }, 'GET', limits);
     expect(rule(url('https://example.org/', 200))).toBe('allow default/classified_read');
     expect(rule(url('https://example.org/', 201))).toBe('deny rules/too_long');
-    expect(rule('https://1234abcdefghijklmnop.org/')).toBe('deny rules/dns_tunnel');
-    expect(rule('https://longlonglonglong.x.org/')).toBe('deny rules/dns_tunnel');
+    expect(unknown('https://1234abcdefghijklmnop.org/')).toBe('deny rules/dns_tunnel');
+    expect(unknown('https://longlonglonglong.x.org/')).toBe('deny rules/dns_tunnel');
     expect(rule('https://example.org/?a=of+http://b.org,http://b.org')).toBe('allow default/classified_read');
     expect(rule('https://example.org/?a=of+http://b.org,http://b.org,http://b.org')).toBe('deny rules/nested_internal');
     expect(rule(`https://example.org/?q=${'some.'.repeat(20)}`)).toBe('flag rules/bulk_query');
@@ -99,11 +104,12 @@ describe("the licensee's file", () => {
       },
     });
     const rule = (value: string): string => judge(value, {}, 'GET', policy);
-    expect(rule(`https://12345${'abcdefghi'.repeat(3)}.evil.org/`)).toBe('flag rules/names');
-    expect(rule(`https://1234${'abcdefghi'.repeat(4)}.evil.org/`)).toBe('allow default/classified_read');
-    expect(rule(`https://12345${'abcdefgh'.repeat(3)}.evil.org/`)).toBe('allow default/classified_read');
-    expect(rule(`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`)).toBe('flag rules/names');
-    expect(rule(`https://${'abcdefghij.'.repeat(11)}evil.org/`)).toBe('allow default/classified_read');
+    const unknown = (value: string): string => judge(value, { found: false }, 'GET', policy);
+    expect(unknown(`https://12345${'abcdefghi'.repeat(3)}.evil.org/`)).toBe('flag rules/names');
+    expect(unknown(`https://1234${'abcdefghi'.repeat(4)}.evil.org/`)).toBe('flag default/unclassified_read');
+    expect(unknown(`https://12345${'abcdefgh'.repeat(3)}.evil.org/`)).toBe('flag default/unclassified_read');
+    expect(unknown(`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`)).toBe('flag rules/names');
+    expect(unknown(`https://${'abcdefghij.'.repeat(11)}evil.org/`)).toBe('flag default/unclassified_read');
     expect(rule(`https://example.org/?q=${'words.'.repeat(170)}12`)).toBe('allow default/classified_read');
     expect(rule(`https://example.org/?q=${'words.'.repeat(170)}123`)).toBe('flag rules/bulk');
     expect(rule(`https://example.org/?q=${'a1'.repeat(80)}`)).toBe('allow default/classified_read');
@@ -115,7 +121,11 @@ describe("the licensee's file", () => {
     expect(judge('https://webhook.site/', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org/basket', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org:8080/', {}, 'GET', policy)).toBe('allow default/classified_read');
-    expect(policy.warnings).toEqual([expect.stringContaining('"port"')]);
+    expect(policy.warnings).toEqual([
+      expect.stringContaining('"port"'),
+      'The reads of webhook.site are no longer denied, as they are by what ships.',
+      'The writes of webhook.site are no longer denied, as they are by what ships.',
+    ]);
   });
 
   it('chooses the profile, which the one who starts the program stands above', () => {
@@ -268,7 +278,7 @@ describe('a policy is refused', () => {
     ['a host that ships', { add: { hosts: [{ id: 'mine', host: 'bit.ly', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
     ...['a b', 'me@10.0.0.1', '10.0.0.1:80', '10.0.0.1/x', '256.1.1.1', '1.2.3.4.5', 'in!tranet', 'int%72anet'].map(
       (host): [string, Record<string, unknown>, string] => [
-        `the host ${host}, which is none`,
+        `the host ${host}, which is not one`,
         { add: { hosts: [{ id: 'mine', host, verdict: 'deny', note: NOTE }] } },
         `"${host}" of "mine" is not a host`,
       ],
@@ -277,8 +287,8 @@ describe('a policy is refused', () => {
     ['a host without a verdict', { add: { hosts: [{ id: 'mine', host: 'x.org', note: NOTE }] } }, 'mine'],
     ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
     ['an allow entry without methods', { allow: [{ id: 'a', host: 'x.org', path: '/', methods: [] }] }, '"a"'],
-    ['a range that is none', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
-    ['an address that is none', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
+    ['an invalid range', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
+    ['an invalid address', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
     [
       'a list that does not exist',
       { add: { rules: [{ id: 'r', kind: 'pattern', verdict: 'deny', when: [{ segment: 'nolist' }], note: NOTE }] } },
@@ -391,14 +401,28 @@ describe('policy check', () => {
       ['::ffff:0:0/96 by undefined'],
     ],
     [
-      'a category that is none',
+      'an unknown category',
       { override: { rules: { category_flag: { categories: ['Gambling', 'Gambeling'] } } } },
       ['category_flag by undefined'],
     ],
     [
+      'an allow entry whose path has a sign that means nothing there',
+      { allow: [{ id: 'a', host: 'x.org', path: '/v1/*', methods: ['POST'] }] },
+      ['a by undefined'],
+    ],
+    [
+      'an allow entry with an invalid method',
+      { allow: [{ id: 'a', host: 'x.org', path: '/v1/', methods: ['PSOT', 'POST'] }] },
+      ['a by method'],
+    ],
+    [
       'a flag that a deny stands in front of',
-      { add: { rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'login' }], note: NOTE }] } },
-      ['soft by login'],
+      {
+        add: {
+          rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'secret_file' }], note: NOTE }],
+        },
+      },
+      ['soft by secret_file'],
     ],
   ])('finds %s', (_what, document, expected) => {
     expect(found(document)).toEqual(expected);
@@ -416,6 +440,14 @@ describe('policy check', () => {
     [
       'an allow entry for the one other method that reads',
       { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['OPTIONS'] }] },
+    ],
+    ['a wildcard on a public suffix', { allow: [{ id: 'a', host: '*.com', path: '/', methods: ['GET', 'POST'] }] }],
+    [
+      'an allow entry on a host that is excused from the guard',
+      {
+        excuse: [{ rule: 'special_name', host: 'wiki.internal' }],
+        allow: [{ id: 'a', host: 'wiki.internal', path: '/', methods: ['POST'] }],
+      },
     ],
     [
       'an allow entry on an address that is excused',

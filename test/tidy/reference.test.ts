@@ -1,5 +1,5 @@
 /** The reference pages against the code, in both directions. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { Command } from 'commander';
@@ -91,7 +91,9 @@ describe('docs/cli.md', () => {
         },
       });
       command.outputHelp();
-      const path = [command.parent === program ? '' : command.parent?.name(), command.name()].filter(Boolean).join(' ');
+      const names = [command.name()];
+      for (let above = command.parent; above && above !== program; above = above.parent) names.unshift(above.name());
+      const path = names.join(' ');
       return !help.includes(`\n  $ pagegate ${path}`);
     });
     expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);
@@ -141,6 +143,48 @@ describe('docs/api.md', () => {
   });
 });
 
+describe('README.md', () => {
+  const text = textOf('README.md');
+
+  it('says why each package is there', () => {
+    const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
+    const packages = ['dependencies', 'devDependencies', 'optionalDependencies']
+      .flatMap((group) => Object.keys(manifest[group] ?? {}))
+      .map((name) => (name.startsWith('@types/') ? '@types/*' : name));
+    expect(packages.length).toBeGreaterThan(10);
+    expect(packages.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  it('names every module', () => {
+    const modules = readdirSync(join(ROOT, 'src'), { withFileTypes: true });
+    const missing = modules.filter(
+      ({ name }) => name !== 'pagegate' && name !== 'version.ts' && !text.includes(`src/${name}`),
+    );
+    expect(missing.map(({ name }) => name)).toEqual([]);
+  });
+
+  it('has six rows of numbers, as docs/benchmarks.md has them', () => {
+    const table = text.split('## Numbers')[1]?.split('\n## ')[0] ?? '';
+    const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes('`'));
+    expect(rows).toHaveLength(6);
+    const commands = rows.map((row) => /`((?:npm run bench|make)[^`]*)` \|$/.exec(row)?.[1] ?? row);
+    expect(commands.filter((command) => !textOf('docs/benchmarks.md').includes(command))).toEqual([]);
+  });
+});
+
+describe('docs/development.md', () => {
+  const rows = rowsOf('docs/development.md', 'where');
+
+  it('says of at least thirty changes where to start, at a path that is there', () => {
+    expect(rows.length).toBeGreaterThanOrEqual(30);
+    const named = [...placeOf('docs/development.md', 'where').matchAll(/`([^`\s]+\/[^`\s]+)`/g)].map(
+      ([, path = '']) => path,
+    );
+    expect(named.length).toBeGreaterThan(rows.length);
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
 describe.each(Object.entries(PAGES))('%s', (page, tables) => {
   it('is what tools/reference/write.ts would write now', async () => {
     const text = textOf(page);
@@ -160,6 +204,12 @@ describe('links', () => {
       }
     }
     expect(broken).toEqual([]);
+  });
+
+  it('lead from the map of the documents to each of them', () => {
+    const map = textOf('docs/README.md');
+    const pages = filesUnder('docs').filter((path) => path.endsWith('.md') && path !== 'docs/README.md');
+    expect(pages.filter((path) => !map.includes(`](${path.slice('docs/'.length)})`))).toEqual([]);
   });
 
   it('lead to every page of docs', () => {

@@ -41,6 +41,7 @@ export interface WorkerOptions {
 const QUIET_MS = 250;
 const DRAIN_STEP_MS = 25;
 
+/** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
 export class Worker {
   readonly #config: Config;
   readonly #log: Log;
