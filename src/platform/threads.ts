@@ -70,7 +70,7 @@ export class Thread {
     this.#thread.on('exit', () => this.#fail(new Error('a worker thread ended')));
   }
 
-  /** What is in `transfer` is handed over without a copy. A call that awaits something in its thread must be answered before the next. */
+  /** What is in `transfer` is passed without a copy. A call that awaits something in its thread must be answered before the next. */
   call<T>(call: unknown, transfer: ArrayBuffer[] = []): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {

@@ -84,7 +84,7 @@ describe('blocks of lines', () => {
     }
   });
 
-  it('of nothing are none', async () => {
+  it('are not made of nothing', async () => {
     for await (const block of lineBlocks(inChunks(Buffer.alloc(0), new Random(1)))) expect(block).toBeUndefined();
   });
 });
