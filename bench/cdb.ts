@@ -37,7 +37,7 @@ export class CdbWriter {
     const hash = hashOf(key);
     this.#hashes[hash % TABLES]!.push(hash);
     this.#positions[hash % TABLES]!.push(this.#position);
-    this.#room(PAIR_SIZE_BYTES + key.length + value.length);
+    this.#reserve(PAIR_SIZE_BYTES + key.length + value.length);
     this.#pair(key.length, value.length);
     this.#filled += this.#chunk.write(key, this.#filled, 'latin1');
     this.#chunk.set(value, this.#filled);
@@ -60,7 +60,7 @@ export class CdbWriter {
         order[slot] = i + 1;
       }
       for (const record of order) {
-        this.#room(PAIR_SIZE_BYTES);
+        this.#reserve(PAIR_SIZE_BYTES);
         if (record === 0) this.#pair(0, 0);
         else this.#pair(hashes[record - 1]!, this.#positions[table]![record - 1]!);
       }
@@ -70,7 +70,7 @@ export class CdbWriter {
     closeSync(this.#fd);
   }
 
-  #room(size: number): void {
+  #reserve(size: number): void {
     if (this.#position + size > SIZE_MAX_BYTES) throw new Error('a constant database has at most 4 GiB');
     if (this.#filled + size > CHUNK_SIZE_BYTES) this.#flush();
   }

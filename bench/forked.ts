@@ -93,7 +93,7 @@ export interface BenchInstallation {
 /** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
 export async function createBenchInstallation(workers: number): Promise<BenchInstallation> {
   const installation = await ServedInstallation.create({ workers, records: RECORDS });
-  return { installation, key: installation.createAccount('bench', 1_000_000_000_000) };
+  return { installation, key: await installation.createAccount('bench', 1_000_000_000_000) };
 }
 
 /** A server program of the benches in one mode, in a process of its own. It is told its port, its mode and a configuration file. */

@@ -60,6 +60,10 @@ const REGISTERS = table({
 
 /** One index file: found, opened, read. */
 const INDEXES = table({
+  list_unreadable: {
+    exit: EXIT.environment,
+    message: 'The list of domains and URLs cannot be read; name a file of lines, or - for standard input.',
+  },
   index_missing: {
     exit: EXIT.environment,
     message: 'There is no index file at this path; build one with `pagegate build`.',
@@ -84,9 +88,20 @@ const INDEXES = table({
     exit: EXIT.refused,
     message: 'The index has a format version that this program does not know; upgrade pagegate or rebuild the index.',
   },
+  index_older_version: {
+    exit: EXIT.refused,
+    message:
+      'The index has a format that this program no longer reads; build it again from its drop, as with pagegate refresh --rebuild.',
+  },
   index_corrupt: {
     exit: EXIT.corrupt,
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
+  },
+  index_changed: {
+    status: 503,
+    exit: EXIT.corrupt,
+    message:
+      'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
   },
   index_out_of_order: {
     exit: EXIT.unexpected,
@@ -205,7 +220,8 @@ const DROPS = table({
   },
   manifest_invalid: {
     exit: EXIT.bad_input,
-    message: 'The manifest of the drop is not valid; see docs/drop-format.md, or make one with tools/make-manifest.ts.',
+    message:
+      'The manifest of the drop is not valid; see docs/drop-format.md, or make one with `pagegate drop manifest`.',
   },
   drop_unsigned: {
     exit: EXIT.refused,
@@ -250,6 +266,18 @@ const DROPS = table({
   drop_part_truncated: {
     exit: EXIT.bad_input,
     message: 'A part cannot be unpacked to its end; it arrived incomplete, fetch it again.',
+  },
+  notice_unreadable: {
+    exit: EXIT.environment,
+    message: 'The notice for the manifest cannot be read; name a text file of at most 1 MiB.',
+  },
+  drop_not_written: {
+    exit: EXIT.environment,
+    message: 'The manifest or its signature cannot be written into the drop; give this user the folder, or free space.',
+  },
+  drop_part_unsupported: {
+    exit: EXIT.refused,
+    message: 'A part is packed in a way that this program does not unpack; ask the vendor to pack it again.',
   },
   drop_changed: {
     exit: EXIT.refused,

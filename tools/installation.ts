@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { signManifest } from '../src/drop/signature.ts';
 import { createLicenseKey, issueLicense } from '../src/license/license.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
-import { signManifest } from '../src/refresh/signature.ts';
 import { forgetCounters } from './forget-counters.ts';
 
 export const PAGEGATE = new URL('../src/pagegate', import.meta.url).pathname;

@@ -7,7 +7,7 @@ import { get as getTls } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openLedger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { DATASET_ID } from '../../tools/dataset/folder.ts';

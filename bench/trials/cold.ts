@@ -1,10 +1,9 @@
 /**
- * A trial: look-ups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
+ * A trial: lookups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
  * Prints one JSON document.
  */
 import { readFileSync } from 'node:fs';
-import { openMappedFile } from '../../src/index/mapped-file.ts';
-import { openIndexBytes } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
 import { median } from '../workload.ts';
@@ -19,9 +18,7 @@ function bytesRead(): number {
   return Number(/^read_bytes: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }
 
-const bytes = openMappedFile(path);
-if (advice === 'random') bytes.adviseRandom();
-const index = openIndexBytes(bytes);
+const index = openIndex(path, { randomReads: advice === 'random' });
 const readBefore = bytesRead();
 const faultsBefore = process.resourceUsage().majorPageFault;
 const times = keys.map((key) => {

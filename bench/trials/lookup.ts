@@ -1,7 +1,7 @@
-/** A trial: look-ups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
+/** A trial: lookups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
+import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
 import { ADVICE, mapFile } from '../../src/platform/libc.ts';
 import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';

@@ -1,5 +1,5 @@
 /** A trial: from the start of opening an index to its first answer. Arguments: index file, a key. Prints one JSON document. */
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 
 const [path = '', key = ''] = process.argv.slice(2);
 const started = performance.now();

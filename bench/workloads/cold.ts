@@ -1,4 +1,4 @@
-/** `npm run bench -- cold`: look-ups after the page cache forgot the file, with and without the advice that reads are random. */
+/** `npm run bench -- cold`: lookups after the page cache forgot the file, with and without the advice that reads are random. */
 import { ensureIndex, trial } from '../data.ts';
 import { dropFromPageCache } from '../page-cache.ts';
 import type { BenchOptions, BenchReport, Workload } from '../workload.ts';
@@ -28,10 +28,10 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   return {
     rows,
     notes: [
-      `${LOOKUPS} look-ups of random records that exist, each decoded; the file was dropped from the page cache before.`,
-      'Without the advice the kernel reads ahead, so that in a small file the later look-ups find what the earlier ones dragged in.',
+      `${LOOKUPS} lookups of random records that exist, each decoded; the file was dropped from the page cache before.`,
+      'Without the advice the kernel reads ahead, so that in a small file the later lookups find what the earlier ones dragged in.',
     ],
   };
 }
 
-export const workload: Workload = { name: 'cold', description: 'look-ups of a file that is not in memory', run };
+export const workload: Workload = { name: 'cold', description: 'lookups of a file that is not in memory', run };

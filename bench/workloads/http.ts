@@ -5,7 +5,7 @@
  * What counts is the processor time of all processes of a server for each request, as a ratio within a round: it depends neither on the load
  * generator nor on who else uses the machine. With `--beside` another checkout is measured in the same rounds.
  */
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked.ts';
 import { cpuUsOf } from '../http/cpu.ts';

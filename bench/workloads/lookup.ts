@@ -74,4 +74,4 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-export const workload: Workload = { name: 'lookup', description: 'look-ups in nanoseconds, in one process', run };
+export const workload: Workload = { name: 'lookup', description: 'lookups in nanoseconds, in one process', run };

@@ -3,8 +3,8 @@ import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
-import { openIndex } from '../../src/index/reader.ts';
-import { readStatistics } from '../../src/index/statistics.ts';
+import { openScan } from '../../src/index/scan.ts';
+import { readStatistics, STATISTICS_CHUNK_BYTES } from '../../src/index/statistics.ts';
 import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
 import { partsOf } from '../lines.ts';
 import { ensurePeers, PEERS, peerSize } from '../peers.ts';
@@ -32,9 +32,9 @@ function addSample(rows: Record<string, Cell>[], dir: string): void {
   const drop = new URL('../../data/sample', import.meta.url).pathname;
   const path = join(dir, 'index-sample.pgx');
   if (!existsSync(path)) node('src/cli.ts', ['build', drop, '--out', path, '--no-rejects']);
-  const index = openIndex(path);
-  const count = index.info.recordCount;
-  index.close();
+  const scan = openScan(path);
+  const count = scan.info.recordCount;
+  scan.close();
   const parts = readdirSync(drop).filter((file) => file.includes('.ndjson'));
   const packed = parts.reduce((sum, file) => sum + statSync(join(drop, file)).size, 0);
   for (const [what, size] of [
@@ -53,11 +53,11 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const { records, dir, log } = options;
   const drop = ensureDrop(options);
   const path = ensureIndex(options);
-  const index = openIndex(path);
-  const { bytesPerRecord: parts, pagesPerRecord } = await readStatistics(index);
-  const sections = index.sections();
-  const count = index.info.recordCount;
-  index.close();
+  const scan = openScan(path, { payloadChunkBytes: STATISTICS_CHUNK_BYTES });
+  const { sections } = scan;
+  const count = scan.info.recordCount;
+  const { bytesPerRecord: parts, pagesPerRecord } = await readStatistics(scan);
+  scan.close();
   log('zstd -3');
   const fast = await compressedSize(drop, 3);
   const rows: Record<string, Cell>[] = [];
@@ -71,7 +71,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   add('pagegate index, the whole file', statSync(path).size);
   add('  directory', sections.directory.size);
   add('  payload', sections.payload.size);
-  for (const name of ['domain', 'facts', 'shapes', 'literals', 'padding', 'check'] as const)
+  for (const name of ['domain', 'facts', 'templates', 'literals', 'padding', 'checksum'] as const)
     add(`    ${name}`, parts[name] * count);
   add('  dictionary, blocks, metadata', sections.dictionary.size + sections.blocks.size + sections.metadata.size);
   add('NDJSON', ndjsonSize(drop));

@@ -1,31 +1,31 @@
 /**
- * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, part by hash) → sort → write → fsync → verify
- * → rename → report. The same drop gives the same bytes, however many workers there are.
+ * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, partition by hash) → sort → write → fsync →
+ * verify → rename → report. The same drop gives the same bytes, however many workers there are.
  */
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';
-import { decodeDictionary, IndexWriter, planLineCount } from '../index/writer.ts';
+import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
 import { renameDurable } from '../platform/durable.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
+import { recordNames } from '../record/names.ts';
 import { PROGRAM_VERSION } from '../version.ts';
-import type { BuildWorker } from './build-worker.ts';
-import { catalogOf } from './catalog.ts';
-import { planUnits } from './encode-unit.ts';
-import { assertFull, checkParts, type Manifest, readManifest } from './manifest.ts';
+import { PartitionSorter } from './arrange/partition-sorter.ts';
+import { planRuns } from './arrange/run-arranger.ts';
+import { partitionSize, type SpillFile } from './arrange/spill.ts';
+import { gatherRejects, publishRejects } from './files/rejects-file.ts';
+import { checkSpace } from './files/space.ts';
+import { type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
+import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
-import { RankSet } from './rank-set.ts';
-import { gatherRejects, publishRejects } from './rejects.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
-import { PartitionSorter } from './sort-partition.ts';
-import { checkSpace } from './space.ts';
-import { partitionSize, type SpillFile } from './spill.ts';
-import { type BuildTargets, prepareTargets } from './targets.ts';
-import { startWorkers } from './worker-pool.ts';
-import { removeLeftovers, Workspace } from './workspace.ts';
+import { RankSet } from './scan/rank-set.ts';
+import type { BuildWorker } from './worker/worker-messages.ts';
+import { startWorkers } from './worker/worker-pool.ts';
 
 export type { BuildOptions, BuildPlan } from './options.ts';
 
@@ -51,8 +51,10 @@ interface Build {
 }
 
 /**
- * Builds an index from a drop. Throws a PagegateError for what a drop can have wrong as a whole; what is wrong with single lines is in
- * the report. Where it throws, nothing is left behind and an index that was at `out` is untouched.
+ * Builds an index from a drop. What is wrong with single lines is in the report. Where it throws, nothing is left behind and an index that
+ * was at `out` is untouched.
+ *
+ * @throws PagegateError for what a drop can have wrong as a whole, and for what the machine cannot do: docs/drop-format.md, "What stops a build"
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
   try {
@@ -66,12 +68,17 @@ async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
   assertFull(manifest);
   checkParts(options.drop, manifest);
-  const targets = prepareTargets(options);
+  const records = countRecords(manifest);
+  if (records > RECORDS_MAX) {
+    const what = `Its manifest promises ${records} lines, an index holds ${RECORDS_MAX} records.`;
+    throw new PagegateError('build_too_large', what, { records, most: RECORDS_MAX });
+  }
+  const parts = manifest.files.map(({ name }) => name);
+  const targets = prepareTargets(options, parts);
   const { out, rejects, tempParent } = targets;
   // The build before may have kept its rejects by default, where this one keeps none.
   removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));
   const tempBytes = await checkSpace(manifest, tempParent, dirname(out));
-  const records = countRecords(manifest);
   const workers = workerCount(options.workers);
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
   draft.workers = workers;
@@ -110,11 +117,12 @@ async function run(build: Build): Promise<BuildReport> {
     const { files, maxAnswerSizeBytes } = await draft.time('scan', () =>
       scan(build, workers, new Float64Array(progress)),
     );
-    const lineCount = planLineCount(estimateRecords(files, build.partitionBits, draft.entries));
-    writer = new IndexWriter(workspace.unfinished, decodeDictionary(dictionary), lineCount);
+    const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits, draft.entries));
+    const metadata = metadataOf(build, maxAnswerSizeBytes);
+    writer = new IndexWriter(workspace.unfinished, dictionary, metadata, bucketCount);
     workspace.claim();
-    await draft.time('encode', () => encode(build, workers, files, lineCount, writer!));
-    draft.sizeBytes = writer.finish(metadataOf(build, maxAnswerSizeBytes));
+    await draft.time('write', () => writeRuns(build, workers, files, bucketCount, writer!));
+    draft.sizeBytes = writer.finish();
     draft.recordCount = writer.recordCount;
     await Promise.all(workers.map((worker) => worker.close()));
     await draft.time('verify', () => verify(build, workspace.unfinished));
@@ -127,6 +135,7 @@ async function run(build: Build): Promise<BuildReport> {
     await nextTurn();
     await nextTurn();
     signal?.throwIfAborted();
+    checkOutput(out, options);
     if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
     renameDurable(workspace.unfinished, out);
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
@@ -176,7 +185,7 @@ async function scan(
 
 /**
  * How many records there will be once earlier entries of a domain are dropped. Exact for a small drop; of a large one some
- * partitions tell the share. It decides how many lines the directory gets, so it must not depend on the workers: it does not.
+ * partitions tell the share. It decides how many buckets the directory gets, so it must not depend on the workers: it does not.
  */
 function estimateRecords(files: readonly SpillFile[], partitionBits: number, entries: number): number {
   const partitionCount = 2 ** partitionBits;
@@ -194,25 +203,26 @@ function estimateRecords(files: readonly SpillFile[], partitionBits: number, ent
   return kept === 0 ? entries : Math.ceil((entries * kept) / (kept + duplicates));
 }
 
-async function encode(
+/** The second half: the workers arrange runs of buckets, and they are appended in their order. */
+async function writeRuns(
   build: Build,
   workers: readonly BuildWorker[],
   files: readonly SpillFile[],
-  lineCount: number,
+  bucketCount: number,
   writer: IndexWriter,
 ): Promise<void> {
-  const units = planUnits(build.partitionBits, lineCount);
-  await Promise.all(workers.map((worker) => worker.planEncoding({ files, units })));
+  const runs = planRuns(build.partitionBits, bucketCount, writer.salt);
+  await Promise.all(workers.map((worker) => worker.beginArranging({ files, runs })));
   let done = 0;
-  build.meter.start('encode', units.unitCount, () => done);
+  build.meter.start('write', runs.runCount, () => done);
   await runInOrder(
     workers,
-    Array.from({ length: units.unitCount }, (_, i) => i),
-    (worker, unit) => worker.encodeUnit(unit),
-    ({ partition, duplicates }) => {
-      writer.appendPartition(partition);
+    Array.from({ length: runs.runCount }, (_, i) => i),
+    (worker, number) => worker.arrange(number),
+    ({ run, duplicates }) => {
+      writer.append(run);
       // Given back now, the memory does not wait for the garbage collector.
-      for (const { buffer } of [partition.lines, partition.payload]) (buffer as ArrayBuffer).transfer(0);
+      for (const { buffer } of [run.buckets, run.payload]) (buffer as ArrayBuffer).transfer(0);
       build.draft.duplicates += duplicates;
       done += 1;
     },
@@ -221,10 +231,7 @@ async function encode(
   );
 }
 
-function metadataOf(
-  { manifest, options, draft }: Build,
-  maxAnswerSizeBytes: number,
-): Parameters<IndexWriter['finish']>[0] {
+function metadataOf({ manifest, options, draft }: Build, maxAnswerSizeBytes: number): Metadata {
   return {
     dataset: manifest.dataset,
     revision: manifest.revision,
@@ -232,14 +239,14 @@ function metadataOf(
     generation: options.generation,
     manifestSha256: draft.manifestSha256,
     pageTypesComplete: manifest.page_types === 'complete',
-    ...catalogOf(options.vocabulary ?? 'full'),
+    ...recordNames(options.vocabulary ?? 'full'),
     unicodeVersion: UNICODE_VERSION,
     generator: `pagegate ${PROGRAM_VERSION}`,
     maxAnswerSizeBytes,
   };
 }
 
-/** Every checksum and line; every record of an index of usual size, of a large one a share: reading them all takes as long as writing them. */
+/** Every checksum and bucket; every record of an index of usual size, of a large one a share: reading them all takes as long as writing them. */
 async function verify({ meter, options, draft }: Build, path: string): Promise<void> {
   let done = 0;
   let started = false;
@@ -248,10 +255,10 @@ async function verify({ meter, options, draft }: Build, path: string): Promise<v
     if (!started) meter.start('verify', totalBytes, () => done);
     started = true;
   };
-  const decodeEveryNthLine = Math.max(1, Math.ceil(draft.recordCount / DECODED_RECORDS_MAX));
+  const decodeEveryNthBucket = Math.max(1, Math.ceil(draft.recordCount / DECODED_RECORDS_MAX));
   const report = await verifyIndex(path, {
     onProgress,
-    decodeEveryNthLine,
+    decodeEveryNthBucket,
     // Of a share of the records, threads of its own would save one or two hundredths of a build, and cost memory.
     workers: 0,
     ...(options.signal === undefined ? {} : { signal: options.signal }),

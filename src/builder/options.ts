@@ -8,8 +8,10 @@ export const REJECTS_SUFFIX = '.rejects.ndjson';
 export interface BuildOptions {
   /** The folder that holds manifest.json. */
   readonly drop: string;
-  /** Where the index goes; an index that is there is replaced in one step. */
+  /** Where the index goes; an index that is there is replaced in one step, anything else is refused. */
   readonly out: string;
+  /** Replaces whatever file is at `out`, but for those of the drop itself. */
+  readonly force?: boolean;
   readonly generation: number;
   /** Threads, at most `WORKERS_MAX` of them; 0 works in the caller's. Without it, as many as the machine has cores. */
   readonly workers?: number;

@@ -1,7 +1,7 @@
 /** Says now and then how far a build is. */
 import { readFileSync } from 'node:fs';
 
-export type BuildStep = 'scan' | 'encode' | 'verify';
+export type BuildStep = 'scan' | 'write' | 'verify';
 
 /** One report of progress. */
 export interface BuildProgress {
@@ -9,7 +9,7 @@ export interface BuildProgress {
   readonly done: number;
   readonly total: number;
   /** In what `done` and `total` count. */
-  readonly unit: 'bytes' | 'units';
+  readonly unit: 'bytes' | 'runs';
   /** Since the step began. */
   readonly elapsedMs: number;
   /** Of this step; undefined while nothing can be said. */
@@ -37,6 +37,7 @@ export class ProgressMeter {
   readonly #watch: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
 
+  /** Watches memory from now on; without `onProgress` it tells nobody. */
   constructor(onProgress: OnProgress | undefined) {
     this.#onProgress = onProgress;
     const watch = (): void => {
@@ -63,7 +64,7 @@ export class ProgressMeter {
       const done = Math.min(total, read());
       const elapsedMs = performance.now() - begun;
       const leftMs = done === 0 ? undefined : (elapsedMs * (total - done)) / done;
-      onProgress({ step, done, total, unit: step === 'encode' ? 'units' : 'bytes', elapsedMs, leftMs });
+      onProgress({ step, done, total, unit: step === 'write' ? 'runs' : 'bytes', elapsedMs, leftMs });
     };
     report();
     this.#timer = setInterval(report, INTERVAL_MS);

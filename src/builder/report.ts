@@ -1,10 +1,10 @@
 /** What a build tells when it is done. */
-import type { Manifest } from './manifest.ts';
+import type { Manifest } from '../drop/manifest.ts';
 import type { BuildOptions } from './options.ts';
-import type { PartOutcome } from './scan-part.ts';
-import { addCounts, type Counts, sortedCounts } from './tally.ts';
+import { addCounts, type Counts, sortedCounts } from './scan/counts.ts';
+import type { PartOutcome } from './scan/part-scanner.ts';
 
-export type TimedStep = 'sample' | 'scan' | 'encode' | 'verify';
+export type TimedStep = 'sample' | 'scan' | 'write' | 'verify';
 
 export interface BuildReport {
   readonly out: string;
@@ -31,7 +31,7 @@ export interface BuildReport {
   readonly ranksRepeated: number;
   /** Lines, pages and facts that were rejected, by reason. */
   readonly rejects: Counts;
-  /** What was put right, by name. */
+  /** What was repaired, by name. */
   readonly repairs: Counts;
   /** NDJSON with file, line, level, reason and detail; null where nothing was rejected or no file was wanted. */
   readonly rejectsFile: string | null;
@@ -64,14 +64,15 @@ export class ReportDraft {
   readonly #manifest: Manifest;
   readonly #tempEstimateBytes: number;
   readonly #begun = performance.now();
-  readonly #stepsMs: Record<TimedStep, number> = { sample: 0, scan: 0, encode: 0, verify: 0 };
-  readonly #stepsCpuMs: Record<TimedStep, number> = { sample: 0, scan: 0, encode: 0, verify: 0 };
+  readonly #stepsMs: Record<TimedStep, number> = { sample: 0, scan: 0, write: 0, verify: 0 };
+  readonly #stepsCpuMs: Record<TimedStep, number> = { sample: 0, scan: 0, write: 0, verify: 0 };
   readonly #rejects: Counts = {};
   readonly #repairs: Counts = {};
   #lines = 0;
   #pages = 0;
   #ranksRepeated = 0;
 
+  /** The build's clock starts here. */
   constructor(options: BuildOptions, manifest: Manifest, manifestSha256: string, tempEstimateBytes: number) {
     this.#options = options;
     this.#manifest = manifest;
@@ -92,6 +93,7 @@ export class ReportDraft {
     }
   }
 
+  /** Adds what came of a part. */
   addPart(outcome: PartOutcome): void {
     this.#lines += outcome.records;
     this.entries += outcome.entries;
@@ -101,6 +103,7 @@ export class ReportDraft {
     addCounts(this.#repairs, outcome.repairs);
   }
 
+  /** The report, once everything is set. */
   finish(): BuildReport {
     const { dataset, revision, created, page_types: pageTypes, files } = this.#manifest;
     return {

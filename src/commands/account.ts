@@ -59,13 +59,13 @@ export function registerAccount(program: Command): void {
     (name: string, options: LedgerCommandOptions) => withLedger(options, (ledger) => report(ledger, name, options)),
   );
   add('list', 'all accounts', 'account list --json').action((options: LedgerCommandOptions) =>
-    withLedger(options, (ledger) => list(ledger.list(), options)),
+    withLedger(options, async (ledger) => list(await ledger.list(), options)),
   );
   const change = (verb: string, about: string, task: (ledger: Ledger, name: string) => unknown): void => {
     add(`${verb} <name>`, about, `account ${verb} acme`).action((name: string, options: LedgerCommandOptions) =>
-      withLedger(options, (ledger) => {
-        task(ledger, name);
-        report(ledger, name, options);
+      withLedger(options, async (ledger) => {
+        await task(ledger, name);
+        await report(ledger, name, options);
       }),
     );
   };
@@ -93,7 +93,7 @@ function registerUsage(add: Add): void {
     .action((name: string | undefined, options: LedgerCommandOptions & { days: number; csv?: true }) =>
       withLedger(options, async (ledger) => {
         const { usageByDay } = await import('../ledger/usage.ts');
-        const days = usageByDay(ledger, name, options.days);
+        const days = await usageByDay(ledger, name, options.days);
         if (options.json) printJson(days);
         else if (options.csv) {
           printLine('account,day,lookups');
@@ -149,8 +149,8 @@ function registerCare(add: Add): void {
     .action((name: string, options: CorrectOptions) => withLedger(options, (ledger) => correct(ledger, name, options)));
   add('accept-clock', 'confirm a clock that is far ahead of the latest moment seen', 'account accept-clock').action(
     (options: LedgerCommandOptions) =>
-      withLedger(options, (ledger) => {
-        ledger.acceptClock();
+      withLedger(options, async (ledger) => {
+        await ledger.acceptClock();
         if (options.json) printJson({ accepted: new Date().toISOString() });
         else printLine(`The ledger goes on at ${new Date().toISOString()}.`);
       }),
@@ -161,10 +161,10 @@ async function correct(ledger: Ledger, name: string, options: CorrectOptions): P
   const { applyCorrections } = await import('../ledger/correct.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
-  ledger.correct(name, wanted, note);
+  await ledger.correct(name, wanted, note);
   if (!(await applyCorrections(ledger, (await pathsFrom(options)).ledgerFile)))
     throw new PagegateError('ledger_unavailable', 'The correction is noted; the server applies it once it can write.');
-  report(ledger, name, options);
+  await report(ledger, name, options);
 }
 
 async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {
@@ -191,19 +191,19 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   if (replaced !== null) printLine(`The replaced file is ${replaced}.`);
 }
 
-function create(ledger: Ledger, name: string, options: LedgerCommandOptions & { withKey?: true }): void {
-  ledger.createAccount(name);
-  const issued = options.withKey ? ledger.issueKey(name) : undefined;
-  report(ledger, name, options, issued?.key);
+async function create(ledger: Ledger, name: string, options: LedgerCommandOptions & { withKey?: true }): Promise<void> {
+  await ledger.createAccount(name);
+  const issued = options.withKey ? await ledger.issueKey(name) : undefined;
+  await report(ledger, name, options, issued?.key);
 }
 
-function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): void {
-  const { issued } = ledger.subscribe(name, options.plan, options.reference, options.limit);
-  report(ledger, name, options, issued?.key);
+async function subscribe(ledger: Ledger, name: string, options: SubscribeOptions): Promise<void> {
+  const { issued } = await ledger.subscribe(name, options.plan, options.reference, options.limit);
+  await report(ledger, name, options, issued?.key);
 }
 
-function report(ledger: Ledger, name: string, options: LedgerCommandOptions, key?: string): void {
-  const view = ledger.view(name);
+async function report(ledger: Ledger, name: string, options: LedgerCommandOptions, key?: string): Promise<void> {
+  const view = await ledger.view(name);
   const json = accountJson(view);
   if (options.json) {
     printJson(key === undefined ? json : { ...json, key });
@@ -259,7 +259,7 @@ async function audit(
   if (options.last > AUDIT_LINES_MAX) {
     throw new PagegateError('usage', `--last: expected 1 to ${AUDIT_LINES_MAX}, got ${options.last}.`);
   }
-  const entries = readAudit(ledger, name, options.last);
+  const entries = await readAudit(ledger, name, options.last);
   if (options.json) {
     printJson(
       entries.map(({ at, before, after, ...entry }) => ({

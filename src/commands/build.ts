@@ -10,6 +10,7 @@ import { createProgress, printable, printJson, printLine, printTable, withInterr
 
 interface BuildFlags {
   readonly out: string;
+  readonly force?: true;
   readonly generation: number;
   readonly workers?: number;
   readonly temp?: string;
@@ -23,7 +24,11 @@ export function registerBuild(program: Command): void {
     .command('build')
     .description('build an index file from a drop')
     .argument('<drop>', 'folder that holds manifest.json and the parts')
-    .requiredOption('-o, --out <file>', 'where the index goes; an index that is there is replaced in one step')
+    .requiredOption(
+      '-o, --out <file>',
+      'where the index goes; an index that is there is replaced in one step, anything else refused',
+    )
+    .option('--force', 'replace whatever file is at --out, but for those of the drop')
     .option('--generation <n>', 'number that the index carries', parseWhole, 1)
     .option('--workers <n>', `threads, at most ${WORKERS_MAX} (default: one for each core)`, parseThreads)
     .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
@@ -53,6 +58,7 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
         drop,
         out: flags.out,
         generation: flags.generation,
+        force: flags.force === true,
         vocabulary: flags.vocabulary,
         ...(flags.workers === undefined ? {} : { workers: flags.workers }),
         ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
@@ -76,7 +82,7 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
   return `${lines}; up to ${megabytes(tempBytes)} of temporary files in ${tempDir}`;
 }
 
-const STEP_NAMES = { scan: 'reading the drop', encode: 'writing the index', verify: 'verifying' } as const;
+const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
 const BAR_WIDTH = 24;
 
 /** One line for a terminal: what, how far, how fast, how long yet. */
@@ -109,7 +115,7 @@ function printReport(report: BuildReport): void {
     ['ranks that another entry has, too', report.ranksRepeated],
   ]);
   printCounts('rejected', report.rejects);
-  printCounts('put right', report.repairs);
+  printCounts('repaired', report.repairs);
   if (report.rejectsFile !== null) {
     const total = Object.values(report.rejects).reduce((sum, number) => sum + number, 0);
     const kept =

@@ -25,10 +25,10 @@ async function diff(
   afterPath: string,
   options: { readonly summary?: true; readonly json?: true },
 ): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
+  const { openScan } = await import('../index/scan.ts');
   const { compareIndexes } = await import('../index/compare.ts');
-  const before = openIndex(beforePath);
-  const after = openIndex(afterPath);
+  const before = openScan(beforePath);
+  const after = openScan(afterPath);
   const progress = createProgress();
   const counts = { added: 0, removed: 0, changed: 0 };
   const listed: unknown[] = [];

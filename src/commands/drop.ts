@@ -1,7 +1,11 @@
-/** `pagegate drop`: the vendor signs a finished drop; anybody checks one without building from it. */
-import type { Command } from 'commander';
+/** `pagegate drop`: the vendor makes the manifest of a drop and signs it; anybody verifies one without building from it. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Command, Option } from 'commander';
+import { readSmallFile } from '../platform/small-file.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { readDropKeys, readKeyFile } from './shared/key-file.ts';
+import { parsePositive } from './shared/numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface VerifyFlags extends ConfigFlags {
@@ -15,8 +19,38 @@ interface SignFlags {
   readonly json?: true;
 }
 
+interface ManifestFlags {
+  readonly dataset: string;
+  readonly revision: number;
+  readonly pageTypes: 'complete' | 'partial';
+  readonly created?: string;
+  readonly notice?: string;
+  readonly json?: true;
+}
+
+/** Longest notice that a manifest may hold is 65,536 characters, which its schema checks. */
+const NOTICE_MAX_BYTES = 1 << 20;
+
 export function registerDrop(program: Command): void {
-  const drop = program.command('drop').description('sign a drop (vendor) or verify one without building from it');
+  const drop = program
+    .command('drop')
+    .description('make the manifest of a drop and sign it (vendor), or verify a drop without building from it');
+  drop
+    .command('manifest')
+    .description('write manifest.json for the *.ndjson, *.ndjson.gz and *.ndjson.zst in a folder')
+    .argument('<dir>', 'folder that holds the parts')
+    .requiredOption('--dataset <id>', 'which data set: lower-case letters, digits, ., _ and -, at most 64')
+    .option('--revision <n>', 'grows with every drop of the data set', parsePositive, 1)
+    .addOption(
+      new Option('--page-types <what>', 'complete: a page type that a domain lacks is known not to exist')
+        .choices(['complete', 'partial'])
+        .default('partial'),
+    )
+    .option('--created <time>', 'when the drop was made, RFC 3339 (default: now)')
+    .option('--notice <file>', 'sources and licenses, for people; - reads standard input')
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', '\nExample:\n  $ pagegate drop manifest ./drop --dataset example --revision 12')
+    .action(makeManifestOf);
   addConfigOptions(drop.command('verify').description('check manifest, signature and every part of a drop'))
     .argument('<dir>', 'the drop: a folder with manifest.json')
     .option('--unsigned', 'accept a drop that has no signature')
@@ -34,9 +68,38 @@ export function registerDrop(program: Command): void {
     .action(sign);
 }
 
+async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void> {
+  const { makeManifest } = await import('../drop/make-manifest.ts');
+  const { MANIFEST_FILE, SIGNATURE_FILE } = await import('../drop/drop-files.ts');
+  const facts = {
+    dataset: options.dataset,
+    revision: options.revision,
+    created: options.created ?? new Date().toISOString(),
+    pageTypes: options.pageTypes,
+    ...(options.notice === undefined ? {} : { notice: readNotice(options.notice) }),
+  };
+  const progress = createProgress();
+  const manifest = await withInterrupt((signal) =>
+    makeManifest(dir, facts, { signal, onPart: (name) => progress.update(`reading ${name}`) }),
+  ).finally(() => progress.done());
+  const file = join(dir, MANIFEST_FILE);
+  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
+  // A signature is over the bytes of the manifest before.
+  const isSigned = existsSync(join(dir, SIGNATURE_FILE));
+  if (options.json) printJson({ file, parts: manifest.files.length, records, stale_signature: isSigned });
+  else {
+    printLine(`${file}: ${manifest.files.length} parts, ${records.toLocaleString('en-US')} records.`);
+    if (isSigned) printLine(`${SIGNATURE_FILE} is of the manifest before: sign the drop again.`);
+  }
+}
+
+function readNotice(path: string): string {
+  return readSmallFile(path, { code: 'notice_unreadable', maxBytes: NOTICE_MAX_BYTES, stdin: true }).toString();
+}
+
 async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const config = await configFrom(options);
-  const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
+  const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
   const trustedKeys = await readDropKeys(config);
   const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();
@@ -64,14 +127,14 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   }
   const signature = checked.signedBy === null ? 'without a checked signature' : `signed by ${checked.signedBy}`;
   const unpacked = parts.reduce((sum, part) => sum + part.unpackedSizeBytes, 0);
-  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${parts.length} parts are sound.`);
+  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${parts.length} parts are intact.`);
   printLine(`They unpack to ${unpacked.toLocaleString('en-US')} bytes. Manifest SHA-256: ${checked.manifestSha256}`);
 }
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
-  const { assertFull } = await import('../builder/manifest.ts');
-  const { checkDrop, checkPartContents } = await import('../refresh/drop-check.ts');
-  const { readPrivateKey, writeSignature } = await import('../refresh/drop-signing.ts');
+  const { assertFull } = await import('../drop/manifest.ts');
+  const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
+  const { readPrivateKey, writeSignature } = await import('../drop/sign-drop.ts');
   const key = readPrivateKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // What no licensee can take is not signed.
@@ -80,5 +143,5 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };
   if (options.json) printJson(report);
-  else printLine(`Signed: ${file} (${parts.length} parts are sound; manifest SHA-256 ${checked.manifestSha256}).`);
+  else printLine(`Signed: ${file} (${parts.length} parts are intact; manifest SHA-256 ${checked.manifestSha256}).`);
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
-import type { Index } from '../index/reader.ts';
+import type { Index } from '../index/read.ts';
 import type { ExplainStep, Explanation } from '../policy/explain.ts';
 import type { Evidence } from '../policy/types.ts';
 import { configFrom } from './shared/config-options.ts';
@@ -68,7 +68,7 @@ async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
   const path = await indexPathFrom(flags);
   // Only where it is not there: one that cannot be read is a failure, not a domain that nobody has classified.
   if (flags.index === undefined && isMissing(path)) return undefined;
-  const { openIndex } = await import('../index/reader.ts');
+  const { openIndex } = await import('../index/read.ts');
   return openIndex(path);
 }
 

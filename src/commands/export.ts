@@ -16,20 +16,17 @@ export function registerExport(program: Command): void {
 }
 
 async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
-  const index = openIndex(file ?? (await indexPathFrom(options)));
+  const { openScan } = await import('../index/scan.ts');
+  const scan = openScan(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
   try {
     await withInterrupt(async (signal) => {
-      const most = index.info.maxAnswerSizeBytes + 1;
+      const most = scan.info.maxAnswerSizeBytes + 1;
+      const total = scan.info.recordCount.toLocaleString('en-US');
       let chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
       let size = 0;
       let done = 0;
-      for (const handle of index.handles()) {
-        size = index.writeEntry(handle, chunk, size);
-        chunk[size++] = LINE_END;
-        done += 1;
-        if (size < CHUNK_SIZE_BYTES) continue;
+      const flush = async (): Promise<void> => {
         // A file takes what it gets at once: without a turn no signal would be heard.
         await nextTurn();
         signal.throwIfAborted();
@@ -37,14 +34,20 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         // The stream may still hold the old chunk.
         chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
         size = 0;
-        progress.update(
-          `exporting: ${done.toLocaleString('en-US')} of ${index.info.recordCount.toLocaleString('en-US')} records`,
-        );
+        progress.update(`exporting: ${done.toLocaleString('en-US')} of ${total} records`);
+      };
+      while (scan.nextBucket()) {
+        while (scan.nextRecord()) {
+          size = scan.writeEntry(chunk, size);
+          chunk[size++] = LINE_END;
+          done += 1;
+          if (size >= CHUNK_SIZE_BYTES) await flush();
+        }
       }
-      await writeOutBytes(chunk.subarray(0, size), signal);
+      await flush();
     });
   } finally {
     progress.done();
-    index.close();
+    scan.close();
   }
 }

@@ -1,6 +1,6 @@
 /** `pagegate inspect`: what an index is and what it looks like inside. */
 import type { Command } from 'commander';
-import type { Index } from '../index/reader.ts';
+import type { IndexScan } from '../index/scan.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
@@ -18,25 +18,24 @@ export function registerInspect(program: Command): void {
 }
 
 async function inspect(file: string | undefined, options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { openIndex } = await import('../index/reader.ts');
-  const { readStatistics } = await import('../index/statistics.ts');
-  const index = openIndex(file ?? (await indexPathFrom(options)));
+  const { openScan } = await import('../index/scan.ts');
+  const { readStatistics, STATISTICS_CHUNK_BYTES } = await import('../index/statistics.ts');
+  const scan = openScan(file ?? (await indexPathFrom(options)), { payloadChunkBytes: STATISTICS_CHUNK_BYTES });
   const progress = createProgress();
   try {
-    const onProgress = (done: number, total: number): void => progress.update(`reading lines: ${done} of ${total}`);
-    const statistics = await withInterrupt((signal) => readStatistics(index, onProgress, signal)).finally(() =>
+    const onProgress = (done: number, total: number): void => progress.update(`reading buckets: ${done} of ${total}`);
+    const statistics = await withInterrupt((signal) => readStatistics(scan, onProgress, signal)).finally(() =>
       progress.done(),
     );
-    if (options.json) printJson(toJson(index, statistics));
-    else print(index, statistics);
+    if (options.json) printJson(toJson(scan, statistics));
+    else print(scan, statistics);
   } finally {
-    index.close();
+    scan.close();
   }
 }
 
-function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<string, unknown>> {
-  const { info } = index;
-  const sections = Object.entries(index.sections()).map(([name, { offset, size, checksum }]) => ({
+function toJson({ info, sections }: IndexScan, statistics: IndexStatistics): Readonly<Record<string, unknown>> {
+  const rows = Object.entries(sections).map(([name, { offset, size, checksum }]) => ({
     name,
     offset,
     size_bytes: size,
@@ -47,7 +46,7 @@ function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<stri
     format_version: info.formatVersion,
     size_bytes: info.sizeBytes,
     record_count: info.recordCount,
-    line_count: info.lineCount,
+    bucket_count: info.bucketCount,
     dataset: info.dataset,
     revision: info.revision,
     created: info.created,
@@ -60,8 +59,8 @@ function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<stri
     unicode_version: info.unicodeVersion,
     generator: info.generator,
     max_answer_size_bytes: info.maxAnswerSizeBytes,
-    sections,
-    lines_by_records: statistics.linesByRecords,
+    sections: rows,
+    buckets_by_records: statistics.bucketsByRecords,
     overflowing_records: statistics.overflowing,
     bytes_per_record: statistics.bytesPerRecord,
     pages_per_record: statistics.pagesPerRecord,
@@ -69,8 +68,7 @@ function toJson(index: Index, statistics: IndexStatistics): Readonly<Record<stri
   };
 }
 
-function print(index: Index, statistics: IndexStatistics): void {
-  const { info } = index;
+function print({ info, sections }: IndexScan, statistics: IndexStatistics): void {
   const absence = info.pageTypesComplete
     ? 'complete (a page type that a record has not is known not to exist)'
     : 'partial (a page type that a record has not may exist)';
@@ -90,8 +88,8 @@ function print(index: Index, statistics: IndexStatistics): void {
   ];
   for (const [name, value] of facts) printLine(`${name.padEnd(12)}${value}`);
   printLine();
-  const sections = Object.entries(index.sections()).map(([name, { offset, size }]) => [name, offset, size]);
-  printTable([['section', 'offset', 'bytes'], ...sections]);
+  const rows = Object.entries(sections).map(([name, { offset, size }]) => [name, offset, size]);
+  printTable([['section', 'offset', 'bytes'], ...rows]);
   printLine();
   printLine(
     `Bytes a record${statistics.sampledRecords < info.recordCount ? ` (sample of ${statistics.sampledRecords.toLocaleString('en-US')})` : ''}:`,
@@ -101,9 +99,11 @@ function print(index: Index, statistics: IndexStatistics): void {
   printLine(`  ${'file'.padEnd(10)} ${file.toFixed(2)}, with ${statistics.pagesPerRecord.toFixed(2)} page URLs`);
   printLine();
   printLine(
-    `Records in a line (${info.lineCount.toLocaleString('en-US')} lines, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
+    `Records in a bucket (${info.bucketCount.toLocaleString('en-US')} buckets, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
   );
-  printBars(statistics.linesByRecords.map((lines, count) => [String(count), lines, lines.toLocaleString('en-US')]));
+  printBars(
+    statistics.bucketsByRecords.map((buckets, count) => [String(count), buckets, buckets.toLocaleString('en-US')]),
+  );
 }
 
 function printBars(rows: readonly (readonly [string, number, string])[]): void {

@@ -16,23 +16,25 @@ export function registerKey(program: Command): void {
   add('show <account>', 'print the current key (the look is audited)', 'key show acme')
     .option('--id <n>', 'another key of the account')
     .action((name: string, options: LedgerCommandOptions & { id?: string }) =>
-      withLedger(options, (ledger) => {
-        print(ledger.showKey(name, options.id === undefined ? undefined : parseKeyId(options.id)), options);
+      withLedger(options, async (ledger) => {
+        print(await ledger.showKey(name, options.id === undefined ? undefined : parseKeyId(options.id)), options);
       }),
     );
   add('issue <account>', 'issue the first key before there is a plan', 'key issue acme').action(
     (name: string, options: LedgerCommandOptions) =>
-      withLedger(options, (ledger) => print(ledger.issueKey(name), options)),
+      withLedger(options, async (ledger) => print(await ledger.issueKey(name), options)),
   );
   add('rotate <account>', 'issue a new key; the old one goes on for the overlap', 'key rotate acme --overlap 24h')
     .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
     .action((name: string, options: LedgerCommandOptions & { overlap: string }) =>
-      withLedger(options, (ledger) => print(ledger.rotateKey(name, parseDuration(options.overlap)), options)),
+      withLedger(options, async (ledger) =>
+        print(await ledger.rotateKey(name, parseDuration(options.overlap)), options),
+      ),
     );
   add('revoke <account> <key-id>', 'refuse a key from now on (401)', 'key revoke acme 3').action(
     (name: string, id: string, options: LedgerCommandOptions) =>
-      withLedger(options, (ledger) => {
-        const record = ledger.revokeKey(name, parseKeyId(id));
+      withLedger(options, async (ledger) => {
+        const record = await ledger.revokeKey(name, parseKeyId(id));
         if (options.json) printJson({ id: record.id, revoked: true });
         else printLine(`Key ${record.id} of ${name} is revoked.`);
       }),

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { printJson, printLine } from './shared/output.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { writeOutBytes } from './shared/streams.ts';
 
 interface Found {
   readonly input: string;
@@ -13,14 +14,29 @@ interface Found {
 
 export function registerLookup(program: Command): void {
   addIndexOptions(program.command('lookup').description('look domains or URLs up in an index, offline'))
-    .argument('<domains...>', 'domains or URLs')
+    .argument('[domains...]', 'domains or URLs')
+    .option('--file <list>', 'look every line of a file up (- reads standard input) and print a line of JSON for each')
     .option('--json', 'print the records as JSON')
-    .addHelpText('after', '\nExample:\n  $ pagegate lookup example.com https://www.example.org/login')
+    .addHelpText(
+      'after',
+      '\nExit code 4 where one is not found, 3 where one is no domain or URL.\n\nExample:\n  $ pagegate lookup example.com https://www.example.org/login\n  $ pagegate lookup --file list.txt > answers.ndjson',
+    )
     .action(lookup);
 }
 
-async function lookup(inputs: readonly string[], options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { NOT_FOUND, openIndex } = await import('../index/reader.ts');
+interface LookupFlags extends IndexFlags {
+  readonly file?: string;
+  readonly json?: true;
+}
+
+async function lookup(inputs: readonly string[], options: LookupFlags): Promise<void> {
+  if (options.file !== undefined) {
+    if (inputs.length > 0) throw new PagegateError('usage', 'Either domains or --file, not both.');
+    await lookUpFile(options.file, options);
+    return;
+  }
+  if (inputs.length === 0) throw new PagegateError('usage', 'A domain or URL is missing, or --file.');
+  const { NOT_FOUND, openIndex } = await import('../index/read.ts');
   const { parseTarget } = await import('../domain/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {
@@ -35,6 +51,28 @@ async function lookup(inputs: readonly string[], options: IndexFlags & { readonl
     else for (const result of results) print(result);
     if (results.some(({ record }) => record === undefined)) process.exitCode = EXIT.negative;
   } finally {
+    index.close();
+  }
+}
+
+async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
+  const { openIndex } = await import('../index/read.ts');
+  const { lookUpList } = await import('./lookup/lookup-list.ts');
+  const index = openIndex(await indexPathFrom(options));
+  const progress = createProgress();
+  try {
+    const { notFound, bad } = await withInterrupt((signal) =>
+      lookUpList(index, {
+        path,
+        write: (bytes) => writeOutBytes(bytes, signal),
+        onProgress: (lines) => progress.update(`${lines.toLocaleString('en-US')} lines looked up`),
+        signal,
+      }),
+    );
+    if (bad > 0) process.exitCode = EXIT.bad_input;
+    else if (notFound > 0) process.exitCode = EXIT.negative;
+  } finally {
+    progress.done();
     index.close();
   }
 }

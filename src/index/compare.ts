@@ -1,6 +1,7 @@
 /** Two indexes side by side, record by record: both are sorted by hash, so that one pass over each is enough. */
-import type { Index, RecordHandle } from './reader.ts';
+import type { IndexScan } from './scan.ts';
 
+/** What became of a domain. */
 export type Change = { readonly kind: 'added' | 'removed'; readonly domain: string } | ChangedRecord;
 
 /** A domain that both have, with facts that differ. */
@@ -11,100 +12,92 @@ export interface ChangedRecord {
   readonly fields: readonly string[];
 }
 
-/** Records of equal hashes: all but always one. */
-interface Place {
+/** One record of an index, as an entry of a drop. */
+interface Item {
   readonly hashA: number;
   readonly hashB: number;
-  readonly records: readonly { readonly domain: string; readonly handle: RecordHandle }[];
+  readonly domain: string;
+  /** JSON, the same bytes for the same facts. */
+  readonly entry: Buffer;
 }
 
-/** Yields what changed from `before` to `after`, in hash order; `undefined` now and then, so that the caller can pause. */
-export function* compareIndexes(before: Index, after: Index): Generator<Change | undefined> {
-  const left = placesOf(before);
-  const right = placesOf(after);
-  const compareRecords = recordComparer(before, after);
+/**
+ * Yields what changed from `before` to `after`, in hash order; `undefined` now and then, so that the caller can pause.
+ *
+ * @throws PagegateError record_corrupt, index_changed
+ */
+export function* compareIndexes(before: IndexScan, after: IndexScan): Generator<Change | undefined> {
+  const left = groupsOf(before);
+  const right = groupsOf(after);
   let a = left.next().value;
   let b = right.next().value;
   for (let step = 0; a !== undefined || b !== undefined; step++) {
     if (step % 4096 === 0) yield undefined;
-    const order = a === undefined ? 1 : b === undefined ? -1 : a.hashA - b.hashA || a.hashB - b.hashB;
+    const order = a === undefined ? 1 : b === undefined ? -1 : a[0]!.hashA - b[0]!.hashA || a[0]!.hashB - b[0]!.hashB;
     if (order < 0) {
-      for (const { domain } of a!.records) yield { kind: 'removed', domain };
+      for (const { domain } of a!) yield { kind: 'removed', domain };
       a = left.next().value;
     } else if (order > 0) {
-      for (const { domain } of b!.records) yield { kind: 'added', domain };
+      for (const { domain } of b!) yield { kind: 'added', domain };
       b = right.next().value;
     } else {
-      yield* comparePlaces(a!, b!, compareRecords);
+      yield* compareGroups(a!, b!);
       a = left.next().value;
       b = right.next().value;
     }
   }
 }
 
-function* comparePlaces(
-  a: Place,
-  b: Place,
-  compareRecords: (x: RecordHandle, y: RecordHandle) => readonly string[],
-): Generator<Change> {
-  const others = new Map(b.records.map(({ domain, handle }) => [domain, handle]));
-  for (const { domain, handle } of a.records) {
+function* compareGroups(a: readonly Item[], b: readonly Item[]): Generator<Change> {
+  const others = new Map(b.map((item) => [item.domain, item]));
+  for (const { domain, entry } of a) {
     const other = others.get(domain);
     others.delete(domain);
-    if (other === undefined) {
-      yield { kind: 'removed', domain };
-      continue;
-    }
-    const fields = compareRecords(handle, other);
-    if (fields.length > 0) yield { kind: 'changed', domain, fields };
+    if (other === undefined) yield { kind: 'removed', domain };
+    else if (!entry.equals(other.entry)) yield { kind: 'changed', domain, fields: changedFields(entry, other.entry) };
   }
   for (const domain of others.keys()) yield { kind: 'added', domain };
 }
 
-/** Compares the rendered bytes first, and looks for the fields only where these differ. */
-function recordComparer(before: Index, after: Index): (x: RecordHandle, y: RecordHandle) => readonly string[] {
-  const a = Buffer.alloc(before.info.maxAnswerSizeBytes);
-  const b = Buffer.alloc(after.info.maxAnswerSizeBytes);
-  return (x, y) => {
-    const aEnd = before.writeEntry(x, a, 0);
-    const bEnd = after.writeEntry(y, b, 0);
-    if (a.compare(b, 0, bEnd, 0, aEnd) === 0) return [];
-    return changedFields(flatten(before, x), flatten(after, y));
+/** Fields of an entry, each page type for itself, with their values as text. */
+function fieldsOf(entry: Buffer): ReadonlyMap<string, string> {
+  const { page_types: pages, ...facts } = JSON.parse(entry.toString('utf8')) as {
+    readonly page_types: Readonly<Record<string, string>>;
   };
+  return new Map([
+    ...Object.entries(pages).map(([type, url]) => [`page_types.${type}`, url] as const),
+    ...Object.entries(facts).map(([name, value]) => [name, JSON.stringify(value)] as const),
+  ]);
 }
 
-function flatten(index: Index, handle: RecordHandle): ReadonlyMap<string, string> {
-  const { pageTypes, domain: _, ...facts } = index.decode(handle);
-  const pages = pageTypes.map(({ type, url }) => [`page_types.${type}`, url] as const);
-  const named = {
-    language: facts.language,
-    iab_category: facts.iabCategory,
-    filtering_categories: facts.filteringCategories,
-    open_page_rank: facts.openPageRank,
-    global_rank: facts.globalRank,
-  };
-  const rest = Object.entries(named).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, String(value)] as const],
-  );
-  return new Map([...pages, ...rest]);
-}
-
-function changedFields(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): string[] {
+function changedFields(before: Buffer, after: Buffer): string[] {
+  const a = fieldsOf(before);
+  const b = fieldsOf(after);
   return [...new Set([...a.keys(), ...b.keys()])].filter((name) => a.get(name) !== b.get(name));
 }
 
-function* placesOf(index: Index): Generator<Place, undefined> {
-  let place: { hashA: number; hashB: number; records: { domain: string; handle: RecordHandle }[] } | undefined;
-  for (const handle of index.handles()) {
-    const { hashA, hashB } = index.hashesOf(handle);
-    const record = { domain: index.domainOf(handle), handle };
-    if (place !== undefined && place.hashA === hashA && place.hashB === hashB) {
-      place.records.push(record);
-      continue;
+/** Records of equal hashes together: nearly always one. */
+function* groupsOf(scan: IndexScan): Generator<readonly Item[], undefined> {
+  let group: Item[] = [];
+  for (const item of itemsOf(scan)) {
+    const [first] = group;
+    if (first !== undefined && (first.hashA !== item.hashA || first.hashB !== item.hashB)) {
+      yield group;
+      group = [];
     }
-    if (place !== undefined) yield place;
-    place = { hashA, hashB, records: [record] };
+    group.push(item);
   }
-  if (place !== undefined) yield place;
+  if (group.length > 0) yield group;
   return undefined;
+}
+
+function* itemsOf(scan: IndexScan): Generator<Item> {
+  const out = Buffer.alloc(scan.info.maxAnswerSizeBytes);
+  while (scan.nextBucket()) {
+    while (scan.nextRecord()) {
+      const { domain, hashA, hashB } = scan;
+      const entry = Buffer.from(out.subarray(0, scan.writeEntry(out, 0)));
+      yield { hashA, hashB, domain, entry };
+    }
+  }
 }

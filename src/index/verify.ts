@@ -1,17 +1,29 @@
-/** Reads an index from end to end and says whether every byte of it is what was written, and if not, where the first damage is. */
+/**
+ * Reads an index from end to end and says whether every byte of it is what was written, and if not, where the first damage is. It reads
+ * with calls and not through a mapping: a file that is cut meanwhile ends it with an error.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
 import { workerCount } from '../platform/threads.ts';
-import { xxh64 } from './checksum.ts';
-import { decodeHeader, type Header, readHeader } from './header.ts';
-import type { IndexBytes } from './index-bytes.ts';
-import { BLOCK_CHECKSUM_SIZE_BYTES, BLOCK_SIZE_BYTES, HEADER_SIZE_BYTES, LINE_SIZE_BYTES, SECTIONS } from './layout.ts';
-import { openMappedFile } from './mapped-file.ts';
-import { readTables } from './read-tables.ts';
-import { type Damage, RecordWalk, type SoundLines } from './record-walk.ts';
-import type { RenderTables } from './render-tables.ts';
-import { walkInThreads } from './verify-pool.ts';
+import { xxh64 } from './format/checksum.ts';
+import { decodeHeader, type Header } from './format/header.ts';
+import {
+  BLOCK_CHECKSUM_SIZE_BYTES,
+  BLOCK_SIZE_BYTES,
+  BUCKET_SIZE_BYTES,
+  HEADER_SIZE_BYTES,
+  SECTIONS,
+} from './format/layout.ts';
+import { chunksOf, isZero } from './read/chunk-reader.ts';
+import { IndexFile } from './read/index-file.ts';
+import { type IndexSource, readBytes } from './read/index-source.ts';
+import { readHeader, readTables } from './read/read-tables.ts';
+import type { RenderTables } from './read/render-tables.ts';
+import { type Damage, RecordWalk } from './verify/record-walk.ts';
+import type { IntactBuckets } from './verify/verify-messages.ts';
+import { walkInThreads } from './verify/verify-pool.ts';
 
+/** What came of it. */
 export interface VerifyReport {
   readonly path: string;
   readonly sizeBytes: number;
@@ -21,6 +33,7 @@ export interface VerifyReport {
   readonly damages: readonly Damage[];
 }
 
+/** How an index is verified. */
 export interface VerifyOptions {
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -30,68 +43,76 @@ export interface VerifyOptions {
    */
   readonly workers?: number;
   /**
-   * Decode the records of every nth line only (1, all of them, without it); checksums and lines are checked throughout. For who has
+   * Decode the records of every nth bucket only (1, all of them, without it); checksums and buckets are checked throughout. For whoever has
    * just written the file and wants to know that it reached the disk.
    */
-  readonly decodeEveryNthLine?: number;
+  readonly decodeEveryNthBucket?: number;
 }
 
 const DAMAGES_MAX = 20;
-const LINES_PER_TURN = 8192;
+const BUCKETS_PER_TURN = 8192;
 /** To start a thread, and to have its code compiled anew, takes about as long as to decode so many records. */
 const RECORDS_WORTH_A_THREAD = 500_000;
 
-/** Verifies a file. Damage is reported, not thrown; what is no index at all (missing, a directory, a newer version) throws. */
+/**
+ * Verifies a file. Damage is reported, not thrown.
+ *
+ * @throws PagegateError for what is no index that this program reads: missing, a directory, another version
+ * @throws PagegateError index_changed where the file is written to, or cut, meanwhile
+ */
 export async function verifyIndex(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const bytes = openMappedFile(path);
+  const file = new IndexFile(path);
   try {
-    return await verify(bytes, options, bytes.address);
+    const report = await verify(file, options, file.descriptor);
+    const problem = file.problem();
+    if (problem !== undefined) throw problem;
+    return report;
   } finally {
-    bytes.close();
+    file.close();
   }
 }
 
 /** The same over bytes that somebody else opened, in the caller's thread. */
 export function verifyIndexBytes(
-  bytes: IndexBytes,
+  source: IndexSource,
   options: Omit<VerifyOptions, 'workers'> = {},
 ): Promise<VerifyReport> {
-  return verify(bytes, options);
+  return verify(source, options);
 }
 
-/** With the address of their mapping, threads may read the bytes, too. */
-async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigint): Promise<VerifyReport> {
+/** With the descriptor of the file, threads may read it, too. */
+async function verify(source: IndexSource, options: VerifyOptions, descriptor?: number): Promise<VerifyReport> {
   const damages: Damage[] = [];
   let recordCount = 0;
   let header: Header;
   let tables: RenderTables;
   try {
-    header = readHeader(bytes);
-    damages.push(...checkGaps(bytes, header));
-    tables = readTables(bytes, header);
+    header = readHeader(source);
+    damages.push(...checkGaps(source, header));
+    tables = readTables(source, header);
   } catch (error) {
     if (!(error instanceof PagegateError) || error.code !== 'index_corrupt') throw error;
-    damages.push(damageOfSection(bytes, error));
-    return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: false, recordCount, damages };
+    damages.push(damageOfSection(source, error));
+    return { path: source.path, sizeBytes: source.sizeBytes, ok: false, recordCount, damages };
   }
   const progress = new ProgressOf(options, header);
-  damages.push(...(await checkBlocks(bytes, header, progress)));
+  damages.push(...(await checkBlocks(source, header, progress)));
   if (damages.length === 0) {
-    const { decodeEveryNthLine = 1, signal } = options;
-    const walk = new RecordWalk(bytes, header, tables, decodeEveryNthLine);
+    const { decodeEveryNthBucket = 1, signal } = options;
+    const walk = new RecordWalk(source, header, tables, decodeEveryNthBucket);
     const workers = countWorkers(options, header);
-    if (address !== undefined && workers > 1) {
-      const { path, sizeBytes } = bytes;
-      const onSkipped = async ({ from, to, base, end }: SoundLines): Promise<void> => {
-        progress.add((to - from) * LINE_SIZE_BYTES + end - base);
+    if (descriptor !== undefined && workers > 1) {
+      const { path, sizeBytes } = source;
+      const onSkipped = async ({ from, to, base, end }: IntactBuckets): Promise<void> => {
+        progress.add((to - from) * BUCKET_SIZE_BYTES + end - base);
         await progress.pause();
       };
-      await walkInThreads(walk, workers, { path, address, sizeBytes, decodeEveryNthLine }, onSkipped, signal);
+      await walkInThreads(walk, workers, { path, descriptor, sizeBytes, decodeEveryNthBucket }, onSkipped, signal);
     }
-    while (walk.line < header.lineCount && walk.damages.length < DAMAGES_MAX) {
-      if (walk.line % LINES_PER_TURN === 0) await progress.pause();
-      walk.checkLine();
-      progress.add(LINE_SIZE_BYTES + walk.lineSizeBytes);
+    while (walk.bucket < header.bucketCount && walk.damages.length < DAMAGES_MAX) {
+      if (walk.bucket % BUCKETS_PER_TURN === 0) await progress.pause();
+      walk.checkBucket();
+      progress.add(BUCKET_SIZE_BYTES + walk.bucketRecordsSizeBytes);
     }
     await progress.pause();
     walk.checkEnd();
@@ -99,12 +120,12 @@ async function verify(bytes: IndexBytes, options: VerifyOptions, address?: bigin
     damages.push(...walk.damages);
   }
   const sorted = damages.sort((a, b) => a.offset - b.offset).slice(0, DAMAGES_MAX);
-  return { path: bytes.path, sizeBytes: bytes.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
+  return { path: source.path, sizeBytes: source.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
 }
 
-function countWorkers({ workers, decodeEveryNthLine = 1 }: VerifyOptions, header: Header): number {
+function countWorkers({ workers, decodeEveryNthBucket = 1 }: VerifyOptions, header: Header): number {
   if (workers !== undefined) return workerCount(workers);
-  const worthwhile = Math.floor(header.recordCount / decodeEveryNthLine / RECORDS_WORTH_A_THREAD);
+  const worthwhile = Math.floor(header.recordCount / decodeEveryNthBucket / RECORDS_WORTH_A_THREAD);
   return Math.min(worthwhile, workerCount(undefined));
 }
 
@@ -130,12 +151,12 @@ class ProgressOf {
   }
 }
 
-function checkGaps(bytes: IndexBytes, header: Header): Damage[] {
+function checkGaps(source: IndexSource, header: Header): Damage[] {
   const damages: Damage[] = [];
   let end = HEADER_SIZE_BYTES;
   for (const name of SECTIONS) {
     const { offset, size } = header.sections[name];
-    if (bytes.view(end, offset - end).some((byte) => byte !== 0)) {
+    if (!isZero(source, end, offset - end)) {
       damages.push({ offset: end, sizeBytes: offset - end, where: `gap before ${name}`, what: 'it is not zero' });
     }
     end = offset + size;
@@ -143,21 +164,21 @@ function checkGaps(bytes: IndexBytes, header: Header): Damage[] {
   return damages;
 }
 
-async function checkBlocks(bytes: IndexBytes, header: Header, progress: ProgressOf): Promise<Damage[]> {
+async function checkBlocks(source: IndexSource, header: Header, progress: ProgressOf): Promise<Damage[]> {
   const damages: Damage[] = [];
   const { blocks } = header.sections;
-  const expected = bytes.view(blocks.offset, blocks.size);
-  const view = new DataView(expected.buffer, expected.byteOffset, expected.byteLength);
+  const expected = new DataView(readBytes(source, blocks.offset, blocks.size).buffer);
   let block = 0;
   for (const name of ['directory', 'payload'] as const) {
-    const { offset, size } = header.sections[name];
-    for (let at = 0; at < size; at += BLOCK_SIZE_BYTES) {
-      const sizeBytes = Math.min(BLOCK_SIZE_BYTES, size - at);
-      if (xxh64(bytes.view(offset + at, sizeBytes)) !== view.getBigUint64(block * BLOCK_CHECKSUM_SIZE_BYTES, true)) {
-        damages.push({ offset: offset + at, sizeBytes, where: name, what: `the checksum of block ${block} is wrong` });
+    let { offset } = header.sections[name];
+    for (const piece of chunksOf(source, header.sections[name], BLOCK_SIZE_BYTES)) {
+      const sizeBytes = piece.length;
+      if (xxh64(piece) !== expected.getBigUint64(block * BLOCK_CHECKSUM_SIZE_BYTES, true)) {
+        damages.push({ offset, sizeBytes, where: name, what: `the checksum of block ${block} is wrong` });
         if (damages.length >= DAMAGES_MAX) return damages;
       }
       block++;
+      offset += sizeBytes;
       progress.add(sizeBytes);
       if (block % 16 === 0) await progress.pause();
     }
@@ -166,10 +187,11 @@ async function checkBlocks(bytes: IndexBytes, header: Header, progress: Progress
 }
 
 /** An error of the header or of a small section, as a range of bytes. */
-function damageOfSection(bytes: IndexBytes, error: PagegateError): Damage {
+function damageOfSection(source: IndexSource, error: PagegateError): Damage {
   const where = String(error.details['where']);
-  if (bytes.sizeBytes < HEADER_SIZE_BYTES) return { offset: 0, sizeBytes: bytes.sizeBytes, where, what: error.message };
-  const raw = decodeHeader(bytes.view(0, HEADER_SIZE_BYTES));
+  if (source.sizeBytes < HEADER_SIZE_BYTES)
+    return { offset: 0, sizeBytes: source.sizeBytes, where, what: error.message };
+  const raw = decodeHeader(readBytes(source, 0, HEADER_SIZE_BYTES));
   const name = SECTIONS.find((section) => section === where);
   const range = name === undefined ? { offset: 0, size: HEADER_SIZE_BYTES } : raw.sections[name];
   return { offset: range.offset, sizeBytes: range.size, where, what: error.message };

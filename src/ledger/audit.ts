@@ -13,14 +13,12 @@ export interface AuditEntry {
   readonly after: string | null;
 }
 
-/** The latest lines, newest first; of one account or of all. @throws PagegateError account_not_found */
-export function readAudit(ledger: Ledger, name: string | undefined, count: number): AuditEntry[] {
-  const id = name === undefined ? null : ledger.view(name).account.id;
-  return ledger.database
-    .prepare<[{ id: number | null; count: number }], AuditEntry>(
-      `SELECT audit.id, at, actor, action, accounts.name AS account, before, after
-       FROM audit LEFT JOIN accounts ON accounts.id = account_id
-       WHERE @id IS NULL OR account_id = @id ORDER BY audit.id DESC LIMIT @count`,
-    )
-    .all({ id, count });
+/** The latest lines, newest first; of one account or of all. @throws PagegateError account_not_found, ledger_unavailable */
+export async function readAudit(ledger: Ledger, name: string | undefined, count: number): Promise<AuditEntry[]> {
+  const id = name === undefined ? null : (await ledger.view(name)).account.id;
+  const text = `SELECT audit.id, at, actor, action, accounts.name AS account, before, after
+    FROM audit LEFT JOIN accounts ON accounts.id = account_id`;
+  return id === null
+    ? ledger.store.rows(`${text} ORDER BY audit.id DESC LIMIT ?`, count)
+    : ledger.store.rows(`${text} WHERE account_id = ? ORDER BY audit.id DESC LIMIT ?`, id, count);
 }

@@ -14,7 +14,6 @@ const STEP_MS = 20;
  * @returns false where the ledger writer could not do it yet; it goes on trying.
  */
 export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
-  const pending = ledger.database.prepare('SELECT 1 FROM corrections');
   const lock = openWriterLock(file);
   try {
     if (lockFile(lock, 'exclusive')) {
@@ -25,7 +24,11 @@ export async function applyCorrections(ledger: Ledger, file: string): Promise<bo
   } finally {
     closeSync(lock);
   }
-  for (let waitedMs = 0; pending.get() !== undefined; waitedMs += STEP_MS) {
+  for (
+    let waitedMs = 0;
+    (await ledger.store.row('SELECT 1 AS one FROM corrections')) !== undefined;
+    waitedMs += STEP_MS
+  ) {
     if (waitedMs >= TIMEOUT_MS) return false;
     await new Promise((resolve) => setTimeout(resolve, STEP_MS));
   }

@@ -1,16 +1,16 @@
 /**
  * One line of a drop → an entry: parsed, checked against data/schema/entry.schema.json, normalized. Whatever is wrong has a name
- * (src/record/findings.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
+ * (src/record/diagnostics.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
  */
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/normalize.ts';
 import { hasRepeatedName } from '../json/repeated.ts';
 import { LIMITS } from '../limits.ts';
-import { DETAIL_MAX_CHARACTERS, type Finding, type FindingReason, Findings } from './findings.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
 import { quoteJson } from './quote.ts';
+import { DETAIL_MAX_CHARACTERS, Diagnostics, type Reject, type RejectReason } from './reject-reasons.ts';
 import { filteringOrdinal, iabOrdinal } from './taxonomy.ts';
 import type { VocabularyScope } from './vocabulary.ts';
 
@@ -38,7 +38,7 @@ export interface Entry {
 /** What came of one line; `entry` is absent where the whole line is rejected. */
 export interface ParsedLine {
   readonly entry: Entry | undefined;
-  readonly rejects: readonly Finding[];
+  readonly rejects: readonly Reject[];
   readonly repairs: readonly string[];
 }
 
@@ -70,7 +70,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Where the schema complains → the reason. `*` stands for a member of the field. */
-const SCHEMA_REASONS: Readonly<Record<string, FindingReason>> = {
+const SCHEMA_REASONS: Readonly<Record<string, RejectReason>> = {
   'domain:type': 'domain_wrong_type',
   'domain:minLength': 'domain_empty',
   'domain:maxLength': 'domain_too_long',
@@ -100,60 +100,60 @@ const SCHEMA_REASONS: Readonly<Record<string, FindingReason>> = {
 
 /** Parses one line, given without its line end. Never throws for what a line may hold. */
 export function parseEntry(line: Uint8Array, scope: VocabularyScope = 'full'): ParsedLine {
-  const findings = new Findings();
-  const entry = readEntry(line, scope, findings);
-  return { entry, rejects: findings.rejects, repairs: findings.repairs };
+  const diagnostics = new Diagnostics();
+  const entry = readEntry(line, scope, diagnostics);
+  return { entry, rejects: diagnostics.rejects, repairs: diagnostics.repairs };
 }
 
-function readEntry(line: Uint8Array, scope: VocabularyScope, findings: Findings): Entry | undefined {
-  const raw = readRaw(line, findings);
+function readEntry(line: Uint8Array, scope: VocabularyScope, diagnostics: Diagnostics): Entry | undefined {
+  const raw = readRaw(line, diagnostics);
   if (raw === undefined) return undefined;
-  const domain = readDomain(raw.domain, findings);
+  const domain = readDomain(raw.domain, diagnostics);
   if (domain === undefined) return undefined;
-  const language = readLanguage(raw.language, findings);
-  const iabCategory = readIabCategory(raw.iab_category, findings);
-  const openPageRankHundredths = readOpenPageRank(raw.open_page_rank, findings);
+  const language = readLanguage(raw.language, diagnostics);
+  const iabCategory = readIabCategory(raw.iab_category, diagnostics);
+  const openPageRankHundredths = readOpenPageRank(raw.open_page_rank, diagnostics);
   return {
     domain,
     ...(language === undefined ? {} : { language }),
-    pageTypes: readPages(raw.page_types, domain, scope, findings),
+    pageTypes: readPages(raw.page_types, domain, scope, diagnostics),
     ...(iabCategory === undefined ? {} : { iabCategory }),
-    filteringCategories: readFilteringCategories(raw.filtering_categories, findings),
+    filteringCategories: readFilteringCategories(raw.filtering_categories, diagnostics),
     ...(openPageRankHundredths === undefined ? {} : { openPageRankHundredths }),
     ...(raw.global_rank === undefined ? {} : { globalRank: raw.global_rank }),
   };
 }
 
-function readRaw(line: Uint8Array, findings: Findings): RawEntry | undefined {
+function readRaw(line: Uint8Array, diagnostics: Diagnostics): RawEntry | undefined {
   let text: string;
   try {
     text = utf8.decode(line);
   } catch {
-    return findings.rejectLine('invalid_utf8', '');
+    return diagnostics.rejectLine('invalid_utf8', '');
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return findings.rejectLine('invalid_json', error instanceof Error ? error.message : '');
+    return diagnostics.rejectLine('invalid_json', error instanceof Error ? error.message : '');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return findings.rejectLine('not_an_object', text);
+    return diagnostics.rejectLine('not_an_object', text);
   }
-  if (hasRepeatedName(text, value)) return findings.rejectLine('duplicate_key', text);
+  if (hasRepeatedName(text, value)) return diagnostics.rejectLine('duplicate_key', text);
   const raw = value as Record<string, unknown>;
-  dropNulls(raw, findings);
-  if (!Object.hasOwn(raw, 'domain')) return findings.rejectLine('domain_missing', text);
-  return dropInvalid(raw, findings) ? (raw as unknown as RawEntry) : undefined;
+  dropNulls(raw, diagnostics);
+  if (!Object.hasOwn(raw, 'domain')) return diagnostics.rejectLine('domain_missing', text);
+  return dropInvalid(raw, diagnostics) ? (raw as unknown as RawEntry) : undefined;
 }
 
 /** Takes out what says "not known" as null, and counts fields that nobody knows. */
-function dropNulls(raw: Record<string, unknown>, findings: Findings): void {
+function dropNulls(raw: Record<string, unknown>, diagnostics: Diagnostics): void {
   for (const name of Object.keys(raw)) {
-    if (!KNOWN_FIELDS.has(name)) findings.repair('unknown_field');
+    if (!KNOWN_FIELDS.has(name)) diagnostics.repair('unknown_field');
     else if (raw[name] === null && name !== 'domain') {
       delete raw[name];
-      findings.repair('null_field');
+      diagnostics.repair('null_field');
     }
   }
   const pages = raw['page_types'];
@@ -162,12 +162,12 @@ function dropNulls(raw: Record<string, unknown>, findings: Findings): void {
   for (const name of Object.keys(members)) {
     if (members[name] !== null) continue;
     delete members[name];
-    findings.repair('null_field');
+    diagnostics.repair('null_field');
   }
 }
 
 /** Takes out what the schema does not allow and names it; false where the whole line goes. */
-function dropInvalid(raw: Record<string, unknown>, findings: Findings): boolean {
+function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): boolean {
   if (validate(raw)) return true;
   const errors = validate.errors ?? [];
   const gone = new Set<string>();
@@ -182,19 +182,19 @@ function dropInvalid(raw: Record<string, unknown>, findings: Findings): boolean 
     const reason = reasonOf(member === undefined ? field : `${field}/*`, error.keyword, raw[field]);
     if (field === 'domain') {
       const { domain } = raw;
-      findings.rejectLine(reason, typeof domain === 'string' ? domain : quoteJson(domain, DETAIL_MAX_CHARACTERS));
+      diagnostics.rejectLine(reason, typeof domain === 'string' ? domain : quoteJson(domain, DETAIL_MAX_CHARACTERS));
       return false;
     }
     if (member === undefined) {
-      findings.rejectFact(reason, quoteJson(raw[field], DETAIL_MAX_CHARACTERS));
+      diagnostics.rejectFact(reason, quoteJson(raw[field], DETAIL_MAX_CHARACTERS));
       delete raw[field];
     } else if (field === 'page_types') {
       const name = member.replaceAll('~1', '/').replaceAll('~0', '~');
       const pages = raw[field] as Record<string, unknown>;
-      findings.rejectPage(reason, `${name}: ${quoteJson(pages[name], DETAIL_MAX_CHARACTERS)}`);
+      diagnostics.rejectPage(reason, `${name}: ${quoteJson(pages[name], DETAIL_MAX_CHARACTERS)}`);
       delete pages[name];
     } else {
-      findings.rejectFact(reason, quoteJson((raw[field] as unknown[])[Number(member)], DETAIL_MAX_CHARACTERS));
+      diagnostics.rejectFact(reason, quoteJson((raw[field] as unknown[])[Number(member)], DETAIL_MAX_CHARACTERS));
       items.push(Number(member));
     }
   }
@@ -205,7 +205,7 @@ function dropInvalid(raw: Record<string, unknown>, findings: Findings): boolean 
 }
 
 /** The reason for the schema's complaint; `field` is as in `SCHEMA_REASONS`. A number too large for a double is of the right type, and out of range. */
-function reasonOf(field: string, keyword: string, value: unknown): FindingReason {
+function reasonOf(field: string, keyword: string, value: unknown): RejectReason {
   const isBeyondDoubles = keyword === 'type' && (value === Infinity || value === -Infinity);
   const reason = (isBeyondDoubles && SCHEMA_REASONS[`${field}:maximum`]) || SCHEMA_REASONS[`${field}:${keyword}`];
   if (reason === undefined) throw new Error(`No reason for the schema's complaint at ${field}: ${keyword}`);
@@ -214,73 +214,87 @@ function reasonOf(field: string, keyword: string, value: unknown): FindingReason
 
 const depth = (error: ErrorObject): number => error.instancePath.split('/').length;
 
-// What UTF-8 looks like after somebody read it as Windows-1252 (also lower-cased afterwards), or gave up on it. The middle dot is Catalan.
-const MOJIBAKE = /[\u00c2-\u00df\u00e2-\u00f4][\u0080-\u00b6\u00b8-\u00bf\u02c6\u02dc\u2013-\u203a\u20ac\u2122]|\ufffd/;
+// What UTF-8 looks like after somebody read it as Windows-1252, also lower-cased afterwards, or gave up on it: a letter that its first byte
+// becomes, and what its second one becomes. Most of the latter (symbols, and ƒ Œ œ Ÿ ÿ) follow no such letter in any name. Š š Ž ž do, as in
+// "příšera" and "Úžas"; they count behind first bytes of Greek, Cyrillic, Hebrew, Arabic and ã, and where a third byte follows.
+const CONTINUATION = '\u0080-\u00bf\u00ff\u0152\u0153\u0178\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122';
+const CARON = '[\u0160\u0161\u017d\u017e]';
+const MOJIBAKE = new RegExp(
+  [
+    `[\u00c2-\u00fc][${CONTINUATION}]`,
+    `[\u00c3\u00ce-\u00d1\u00d7-\u00d9\u00db]${CARON}`,
+    `[\u00e0-\u00ef]${CARON}[${CONTINUATION}]`,
+    '\ufffd',
+  ].join('|'),
+);
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 const PORT = /^([^:]*):[0-9]{1,5}$/;
 
-function readDomain(given: string, findings: Findings): string | undefined {
-  if (MOJIBAKE.test(given)) return findings.rejectLine('domain_mojibake', given);
+function readDomain(given: string, diagnostics: Diagnostics): string | undefined {
+  if (MOJIBAKE.test(given)) return diagnostics.rejectLine('domain_mojibake', given);
   let host = given.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
-  if (host !== given) findings.repair('domain_trimmed');
+  if (host !== given) diagnostics.repair('domain_trimmed');
   const scheme = SCHEME.exec(host);
   if (scheme !== null) {
-    if (!/^https?$/i.test(scheme[1]!)) return findings.rejectLine('domain_scheme', given);
+    if (!/^https?$/i.test(scheme[1]!)) return diagnostics.rejectLine('domain_scheme', given);
     host = host.slice(scheme[0].length);
   }
   if (host.length > 1 && host.endsWith('/')) host = host.slice(0, -1);
-  else if (scheme !== null && host === '') return findings.rejectLine('domain_empty', given);
-  if (host.includes('@')) return findings.rejectLine('domain_has_userinfo', given);
-  if (/[/?#\\]/.test(host)) return findings.rejectLine('domain_has_path', given);
-  if (scheme !== null || given.endsWith('/')) findings.repair('domain_url_reduced');
-  if (host.includes('%')) return findings.rejectLine('domain_percent_encoded', given);
+  else if (scheme !== null && host === '') return diagnostics.rejectLine('domain_empty', given);
+  if (host.includes('@')) return diagnostics.rejectLine('domain_has_userinfo', given);
+  if (/[/?#\\]/.test(host)) return diagnostics.rejectLine('domain_has_path', given);
+  if (scheme !== null || given.endsWith('/')) diagnostics.repair('domain_url_reduced');
+  if (host.includes('%')) return diagnostics.rejectLine('domain_percent_encoded', given);
   const port = PORT.exec(host);
   if (port !== null) {
     host = port[1]!;
-    findings.repair('domain_port_stripped');
+    diagnostics.repair('domain_port_stripped');
   }
   const result = keyFromHost(host);
-  if ('problem' in result) return findings.rejectLine(`domain_${result.problem}`, given);
-  if (result.key !== host) noteNormalized(host, findings);
+  if ('problem' in result) return diagnostics.rejectLine(`domain_${result.problem}`, given);
+  if (result.key !== host) noteNormalized(host, diagnostics);
   return result.key;
 }
 
-function noteNormalized(host: string, findings: Findings): void {
+function noteNormalized(host: string, diagnostics: Diagnostics): void {
   const lower = host.toLowerCase();
-  if (/[^\0-\x7f]/.test(host)) findings.repair('domain_idn_encoded');
-  else if (lower !== host) findings.repair('domain_case_folded');
-  if (lower.startsWith('www.')) findings.repair('domain_www_stripped');
-  if (host.endsWith('.')) findings.repair('domain_trailing_dot_stripped');
+  if (/[^\0-\x7f]/.test(host)) diagnostics.repair('domain_idn_encoded');
+  else if (lower !== host) diagnostics.repair('domain_case_folded');
+  if (lower.startsWith('www.')) diagnostics.repair('domain_www_stripped');
+  if (host.endsWith('.')) diagnostics.repair('domain_trailing_dot_stripped');
 }
 
 /** `de`, and also `DE`, `de-AT`, `de_AT`: the primary subtag counts. */
-function readLanguage(given: string | undefined, findings: Findings): string | undefined {
+function readLanguage(given: string | undefined, diagnostics: Diagnostics): string | undefined {
   if (given === undefined || isLanguage(given)) return given;
   const primary = /^([a-z]{2})(?:[-_][a-z0-9]+)*$/i.exec(given)?.[1]?.toLowerCase();
-  if (primary === undefined || !isLanguage(primary)) return findings.rejectFact('language_unknown', given);
-  findings.repair('language_folded');
+  if (primary === undefined || !isLanguage(primary)) return diagnostics.rejectFact('language_unknown', given);
+  diagnostics.repair('language_folded');
   return primary;
 }
 
-function readIabCategory(given: string | undefined, findings: Findings): number | undefined {
+function readIabCategory(given: string | undefined, diagnostics: Diagnostics): number | undefined {
   if (given === undefined) return undefined;
-  return iabOrdinal(given) ?? findings.rejectFact('iab_category_unknown', given);
+  return iabOrdinal(given) ?? diagnostics.rejectFact('iab_category_unknown', given);
 }
 
-function readFilteringCategories(given: readonly string[] | undefined, findings: Findings): number[] {
+function readFilteringCategories(given: readonly string[] | undefined, diagnostics: Diagnostics): number[] {
   const ordinals = new Set<number>();
   for (const name of given ?? []) {
     const ordinal = filteringOrdinal(name);
-    if (ordinal === undefined) findings.rejectFact('filtering_category_unknown', name);
-    else if (ordinals.has(ordinal)) findings.repair('filtering_category_duplicate');
+    if (ordinal === undefined) diagnostics.rejectFact('filtering_category_unknown', name);
+    else if (ordinals.has(ordinal)) diagnostics.repair('filtering_category_duplicate');
     else ordinals.add(ordinal);
   }
   return [...ordinals].sort((a, b) => a - b);
 }
 
-function readOpenPageRank(given: number | undefined, findings: Findings): number | undefined {
+/** In hundredths, as the decimal is written and halves up: 4.345 is 4.35. A product with 100 would say 434.49999999999994. */
+function readOpenPageRank(given: number | undefined, diagnostics: Diagnostics): number | undefined {
   if (given === undefined) return undefined;
-  const hundredths = Math.round(given * 100);
-  if (Math.abs(given * 100 - hundredths) > 1e-6) findings.repair('open_page_rank_rounded');
+  // Smaller ones are written with an exponent.
+  const inHundredths = given < 1e-6 ? given * 100 : Number(`${given}e2`);
+  const hundredths = Math.round(inHundredths);
+  if (inHundredths !== hundredths) diagnostics.repair('open_page_rank_rounded');
   return hundredths;
 }

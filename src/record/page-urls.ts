@@ -2,7 +2,7 @@
 import { keyFromHost } from '../domain/normalize.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
 import { LIMITS } from '../limits.ts';
-import type { Findings } from './findings.ts';
+import type { Diagnostics } from './reject-reasons.ts';
 import { canonicalPageType, pageTypeOrdinal, pageTypes, type VocabularyScope } from './vocabulary.ts';
 
 /** A verified page: the type's name and its position in vocabulary order, and the URL in WHATWG form (ASCII). */
@@ -25,32 +25,32 @@ interface NamedPage {
   readonly url: string;
 }
 
-/** Reads the pages of an entry, in vocabulary order. What is rejected or repaired goes into `findings`. */
+/** Reads the pages of an entry, in vocabulary order. What is rejected or repaired goes into `diagnostics`. */
 export function readPages(
   pages: Readonly<Record<string, string>> | undefined,
   key: string,
   scope: VocabularyScope,
-  findings: Findings,
+  diagnostics: Diagnostics,
 ): EntryPage[] {
   if (pages === undefined) return [];
   const read: EntryPage[] = [];
-  for (const { type, ordinal, given, url } of namePages(pages, findings)) {
-    const href = readUrl(url, given, key, findings);
+  for (const { type, ordinal, given, url } of namePages(pages, diagnostics)) {
+    const href = readUrl(url, given, key, diagnostics);
     if (href === undefined) continue;
-    if (scope === 'core' && ordinal >= coreCount) findings.repair('page_type_outside_scope');
+    if (scope === 'core' && ordinal >= coreCount) diagnostics.repair('page_type_outside_scope');
     else read.push({ type, ordinal, url: href });
   }
   return read.sort((a, b) => a.ordinal - b.ordinal);
 }
 
 /** Brings names to the vocabulary. Where several mean one type, the vocabulary's own spelling wins, then the first. */
-function namePages(pages: Readonly<Record<string, string>>, findings: Findings): NamedPage[] {
+function namePages(pages: Readonly<Record<string, string>>, diagnostics: Diagnostics): NamedPage[] {
   const byOrdinal = new Map<number, NamedPage>();
   for (const [given, url] of Object.entries(pages)) {
     const type = canonicalPageType(given);
     const ordinal = type === undefined ? undefined : pageTypeOrdinal(type);
     if (type === undefined || ordinal === undefined) {
-      findings.rejectPage('page_type_unknown', `${given}: ${url}`);
+      diagnostics.rejectPage('page_type_unknown', `${given}: ${url}`);
       continue;
     }
     const page = { type, ordinal, given, url };
@@ -59,29 +59,29 @@ function namePages(pages: Readonly<Record<string, string>>, findings: Findings):
     else {
       const loser = given === type ? other : page;
       if (loser === other) byOrdinal.set(ordinal, page);
-      findings.rejectPage('page_type_duplicate', `${loser.given}: ${loser.url}`);
+      diagnostics.rejectPage('page_type_duplicate', `${loser.given}: ${loser.url}`);
     }
   }
-  for (const { type, given } of byOrdinal.values()) if (given !== type) findings.repair('page_type_alias');
+  for (const { type, given } of byOrdinal.values()) if (given !== type) diagnostics.repair('page_type_alias');
   return [...byOrdinal.values()];
 }
 
 /** A page's URL in WHATWG form, or undefined where it is rejected. */
-function readUrl(given: string, type: string, key: string, findings: Findings): string | undefined {
+function readUrl(given: string, type: string, key: string, diagnostics: Diagnostics): string | undefined {
   const detail = `${type}: ${given}`;
-  if (CONTROL.test(given)) return findings.rejectPage('page_url_control_character', detail);
+  if (CONTROL.test(given)) return diagnostics.rejectPage('page_url_control_character', detail);
   let url: URL;
   try {
     url = new URL(given);
   } catch {
-    return findings.rejectPage('page_url_invalid', detail);
+    return diagnostics.rejectPage('page_url_invalid', detail);
   }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return findings.rejectPage('page_url_scheme', detail);
-  if (url.username !== '' || url.password !== '') return findings.rejectPage('page_url_userinfo', detail);
-  if (!isOnDomain(url.hostname, key)) return findings.rejectPage('page_off_domain', detail);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return diagnostics.rejectPage('page_url_scheme', detail);
+  if (url.username !== '' || url.password !== '') return diagnostics.rejectPage('page_url_userinfo', detail);
+  if (!isOnDomain(url.hostname, key)) return diagnostics.rejectPage('page_off_domain', detail);
   // Percent-encoding can make it longer than what the schema allowed.
-  if (url.href.length > PAGE_URL_MAX_BYTES) return findings.rejectPage('page_url_too_long', detail);
-  if (url.href !== given) findings.repair('page_url_canonicalized');
+  if (url.href.length > PAGE_URL_MAX_BYTES) return diagnostics.rejectPage('page_url_too_long', detail);
+  if (url.href !== given) diagnostics.repair('page_url_canonicalized');
   return url.href;
 }
 

@@ -4,17 +4,17 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MANIFEST_FILE } from '../builder/drop-file.ts';
-import { assertFull } from '../builder/manifest.ts';
 import { INDEX_FILE } from '../config/paths.ts';
+import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
+import { MANIFEST_FILE, SIGNATURE_FILE } from '../drop/drop-files.ts';
+import { assertFull } from '../drop/manifest.ts';
+import type { TrustedKey } from '../drop/signature.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable.ts';
 import { makeFolder } from '../platform/folders.ts';
-import { type CheckedDrop, checkDrop } from './drop-check.ts';
 import { withStoreLock } from './lock.ts';
 import { nextNumber, noteNumber } from './numbering.ts';
 import { pruneGenerations } from './prune.ts';
-import type { TrustedKey } from './signature.ts';
 import {
   buildingDirectory,
   commitGeneration,
@@ -26,7 +26,6 @@ import {
   REJECTS_FILE,
   REPORT_FILE,
   removeLitter,
-  SIGNATURE_FILE,
   switchCurrent,
 } from './store.ts';
 import { readWithdrawn, reinstate } from './withdrawn.ts';

@@ -20,7 +20,6 @@ import { renameDurable, syncPath } from '../platform/durable.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-export const SIGNATURE_FILE = 'manifest.json.sig';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
 const GENERATIONS = 'generations';

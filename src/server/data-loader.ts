@@ -5,7 +5,7 @@ import { statePaths } from '../config/paths.ts';
 import { readTrustedKeys } from '../config/trusted-keys.ts';
 import { UNICODE_VERSION } from '../domain/normalize.ts';
 import { PagegateError } from '../errors.ts';
-import { type Index, openIndex } from '../index/reader.ts';
+import { type Index, openIndex } from '../index/read.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
 import { loadPolicy } from '../policy/load.ts';

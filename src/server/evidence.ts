@@ -4,7 +4,7 @@
  */
 import { parents } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
-import { type Index, NOT_FOUND } from '../index/reader.ts';
+import { type Index, NOT_FOUND } from '../index/read.ts';
 import type { Evidence, PageEvidence, PageFilter } from '../policy/types.ts';
 
 const NOTHING: readonly never[] = [];

@@ -15,10 +15,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
-import type { Manifest } from '../../src/builder/manifest.ts';
 import type { BuildProgress } from '../../src/builder/progress.ts';
 import type { BuildReport } from '../../src/builder/report.ts';
-import { openIndex } from '../../src/index/reader.ts';
+import type { Manifest } from '../../src/drop/manifest.ts';
+import { openIndex } from '../../src/index/read.ts';
 import type { DomainRecord } from '../../src/record/types.ts';
 import { makeDrop, type PartContent, rewriteManifest } from './drop.ts';
 
@@ -264,7 +264,7 @@ describe('a build', () => {
     await makeDrop(drop, { 'a.ndjson.gz': entries(2000, 'a') });
     const states: BuildProgress[] = [];
     await build({ onProgress: (state) => states.push(state) });
-    expect(new Set(states.map(({ step }) => step))).toEqual(new Set(['scan', 'encode', 'verify']));
+    expect(new Set(states.map(({ step }) => step))).toEqual(new Set(['scan', 'write', 'verify']));
     for (const { done, total } of states) expect(done).toBeLessThanOrEqual(total);
   });
 });
@@ -274,13 +274,13 @@ type Break = (manifest: Manifest) => void | Promise<void>;
 const part = (manifest: Manifest, change: object): void =>
   rewriteManifest(drop, { ...manifest, files: [{ ...manifest.files[0], ...change }] });
 const change = (manifest: Manifest, changes: object): void => rewriteManifest(drop, { ...manifest, ...changes });
-const repack = async (content: PartContent, name = 'a.ndjson.gz'): Promise<void> => {
+const repack = async (content: PartContent, name = 'a.ndjson.gz', changes: object = {}): Promise<void> => {
   rmSync(join(drop, 'a.ndjson'));
   writeFileSync(join(drop, name), content as Uint8Array);
   const bytes = readFileSync(join(drop, name));
   const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8')) as Manifest;
   const listed = { name, bytes: bytes.length, records: manifest.files[0]!.records, sha256: hash('sha256', bytes) };
-  rewriteManifest(drop, { ...manifest, files: [listed] });
+  rewriteManifest(drop, { ...manifest, files: [{ ...listed, ...changes }] });
 };
 
 const BROKEN: readonly (readonly [string, string, Break])[] = [
@@ -310,9 +310,24 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
   ['another format', 'manifest_invalid', (manifest) => change(manifest, { format: 'pagegate-drop/2' })],
   ['a field that nobody knows', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
   ['a missing field', 'manifest_invalid', (manifest) => change(manifest, { dataset: undefined })],
-  ['a time that is none', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
+  ['a time that is not one', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
   ['a blank in a time', 'manifest_invalid', (manifest) => change(manifest, { created: '2026-01-02 03:04:05Z' })],
   ['no parts', 'manifest_invalid', (manifest) => change(manifest, { files: [] })],
+  ['more lines than its bytes can hold', 'manifest_invalid', (manifest) => part(manifest, { records: 1e12 })],
+  [
+    'more lines than its bytes can unpack to',
+    'manifest_invalid',
+    () => repack(gzipSync('{"domain":"a.example"}\n'), 'a.ndjson.gz', { records: 1e9 }),
+  ],
+  [
+    'more lines than an index has records',
+    'build_too_large',
+    (manifest) => {
+      // A hole: nothing is written.
+      truncateSync(join(drop, 'a.ndjson'), 2e9);
+      part(manifest, { bytes: 2e9, records: 6e8 });
+    },
+  ],
   ['revision 0', 'manifest_invalid', (manifest) => change(manifest, { revision: 0 })],
   ['a delta', 'drop_kind', (manifest) => change(manifest, { kind: 'delta' })],
   [
@@ -353,7 +368,25 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
   ],
   ['more lines than promised', 'drop_part_records', (manifest) => part(manifest, { records: 10 })],
   ['fewer lines than promised', 'drop_part_records', (manifest) => part(manifest, { records: 9999 })],
-  ['more lines promised than there is space for', 'build_no_space', (manifest) => part(manifest, { records: 2 ** 40 })],
+  [
+    'more than there is space for',
+    'build_no_space',
+    (manifest) => {
+      // Holes: two hundred terabytes that take no space here.
+      const bytes = 2 ** 38;
+      const files = Array.from({ length: 800 }, (_, i) => ({
+        name: `hole-${i}`,
+        bytes,
+        records: 1,
+        sha256: '0'.repeat(64),
+      }));
+      for (const { name } of files) {
+        writeFileSync(join(drop, name), '');
+        truncateSync(join(drop, name), bytes);
+      }
+      change(manifest, { files });
+    },
+  ],
   [
     'a truncated gzip',
     'drop_part_truncated',
@@ -362,8 +395,8 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
       await repack(packed.subarray(0, packed.length - 20));
     },
   ],
-  ['a gzip that is none', 'drop_part_truncated', () => repack(Buffer.from('this is not gzip'))],
-  ['a zstd that is none', 'drop_part_truncated', () => repack(Buffer.from('this is not zstd'), 'a.ndjson.zst')],
+  ['something else than gzip', 'drop_part_truncated', () => repack(Buffer.from('this is not gzip'))],
+  ['something else than zstd', 'drop_part_truncated', () => repack(Buffer.from('this is not zstd'), 'a.ndjson.zst')],
   ['a gzip that unpacks without end', 'drop_too_large', () => repack(gzipSync(Buffer.alloc(64 << 20)))],
 ];
 
@@ -371,10 +404,12 @@ describe('a drop that is not what it says', () => {
   it.each(BROKEN)('%s: %s, and nothing is left or touched', async (_, code, breakIt) => {
     const manifest = await makeDrop(drop, { 'a.ndjson': entries(1000, 'a') });
     await breakIt(manifest);
-    writeFileSync(out, 'what was there before');
+    // It begins like an index, so that it would be replaced.
+    const before = '\x89PGX\r\n\x1a\n, what was there before';
+    writeFileSync(out, before, 'latin1');
     await expect(build()).rejects.toMatchObject({ name: 'PagegateError', code });
     expect(readdirSync(join(folder, 'out'))).toEqual(['index.pgx']);
-    expect(readFileSync(out, 'utf8')).toBe('what was there before');
+    expect(readFileSync(out, 'latin1')).toBe(before);
   });
 
   it('the same from a thread, with its code', async () => {

@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { MANIFEST_FILE } from '../../src/builder/drop-file.ts';
-import type { Manifest } from '../../src/builder/manifest.ts';
-import { makeManifest } from '../../tools/make-manifest.ts';
+import { MANIFEST_FILE } from '../../src/drop/drop-files.ts';
+import { makeManifest } from '../../src/drop/make-manifest.ts';
+import type { Manifest } from '../../src/drop/manifest.ts';
 
 export type PartContent = string | Uint8Array | readonly unknown[];
 

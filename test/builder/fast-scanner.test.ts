@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import { zstdDecompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { catalogOf } from '../../src/builder/catalog.ts';
-import { FastScanner } from '../../src/builder/fast-scanner.ts';
+import { FastScanner } from '../../src/builder/scan/fast-scanner.ts';
 import {
   DictionaryTrainer,
   fieldsFromEntry,
   INHERITED_ORIGIN,
-  NO_SHAPE,
+  NO_TEMPLATE,
   RecordEncoder,
   RecordFields,
-} from '../../src/index/writer.ts';
+} from '../../src/index/write.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { languages } from '../../src/record/languages.ts';
+import { recordNames } from '../../src/record/names.ts';
 import { filteringTaxonomy, iabCategories } from '../../src/record/taxonomy.ts';
 import { pageTypes, type VocabularyScope } from '../../src/record/vocabulary.ts';
 
@@ -29,25 +29,27 @@ const fields = new RecordFields();
 const expected = new RecordFields();
 const SCOPES = ['full', 'core'] as const;
 
-/** What two readers of one scope need: with a dictionary, so that shapes are known, and without, as the dictionary's maker reads. */
+/** What two readers of one scope need: with a dictionary, so that pathTemplates are known, and without, as the dictionary's maker reads. */
 function setUp(scope: VocabularyScope) {
-  const trainer = new DictionaryTrainer(catalogOf(scope));
+  const trainer = new DictionaryTrainer(recordNames(scope));
   const learning = new FastScanner(fields, scope);
   for (const line of sampleLines) if (learning.scan(line, 0, line.length)) trainer.add(fields);
   const dictionary = trainer.train();
-  const encoder = new RecordEncoder(dictionary, catalogOf(scope));
-  const numbers = dictionary.shapes.map(
-    (shapes) =>
-      new Map(shapes.map(({ origin, path }, number) => [origin === INHERITED_ORIGIN ? path : `${origin} `, number])),
+  const encoder = new RecordEncoder(dictionary, recordNames(scope));
+  const numbers = dictionary.pathTemplates.map(
+    (pathTemplates) =>
+      new Map(
+        pathTemplates.map(({ origin, path }, number) => [origin === INHERITED_ORIGIN ? path : `${origin} `, number]),
+      ),
   );
-  return { encoder, dictionary, numbers, learning, scanner: new FastScanner(fields, scope, dictionary.shapes) };
+  return { encoder, dictionary, numbers, learning, scanner: new FastScanner(fields, scope, dictionary.pathTemplates) };
 }
 
 const rooms = Object.fromEntries(SCOPES.map((scope) => [scope, setUp(scope)])) as Record<
   VocabularyScope,
   ReturnType<typeof setUp>
 >;
-const paths = [...new Set(rooms.full.dictionary.shapes.flat().map(({ path }) => path))];
+const paths = [...new Set(rooms.full.dictionary.pathTemplates.flat().map(({ path }) => path))];
 
 const textOf = (of: RecordFields, start: number, end: number): string =>
   Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength).toString('latin1', start, end);
@@ -69,19 +71,19 @@ function describeFields(of: RecordFields): unknown {
   return { domain, language, iabCategory, filtering, openPageRankHundredths, globalRank, pages };
 }
 
-/** The shape of each page, found by the plainest means. */
-function shapesOf(of: RecordFields, numbers: readonly ReadonlyMap<string, number>[]): number[] {
+/** The template of each page, found by the plainest means. */
+function templatesOf(of: RecordFields, numbers: readonly ReadonlyMap<string, number>[]): number[] {
   const domainSize = of.domainEnd - of.domainStart;
   return Array.from({ length: of.pageCount }, (_, i) => {
     const path = of.pageStarts[i]! + of.originSizes[of.pageOrigins[i]!]! + domainSize;
-    return numbers[of.pageTypes[i]!]!.get(textOf(of, path, of.pageEnds[i]!)) ?? NO_SHAPE;
+    return numbers[of.pageTypes[i]!]!.get(textOf(of, path, of.pageEnds[i]!)) ?? NO_TEMPLATE;
   });
 }
 
 /**
  * Scans a line in the middle of a chunk, with other text around it. Where the scanner says yes, the slow reader must find the same and
  * nothing to reject, and the record must be the same. Returns whether it said yes; so must a scan of memory that ends with the line, and
- * so does it where a scanner without shapes said yes.
+ * so does it where a scanner without pathTemplates said yes.
  */
 function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   const before = Buffer.from('{"domain":"before.example"}\n');
@@ -104,7 +106,7 @@ function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   });
   fieldsFromEntry(parsed.entry!, expected);
   expect(describeFields(fields)).toEqual(describeFields(expected));
-  expect([...fields.pageShapes.subarray(0, fields.pageCount)]).toEqual(shapesOf(fields, numbers));
+  expect([...fields.pageTemplates.subarray(0, fields.pageCount)]).toEqual(templatesOf(fields, numbers));
   const size = encoder.encode(expected);
   const record = encoder.out.slice(0, size);
   expect(encoder.encode(fields)).toBe(size);

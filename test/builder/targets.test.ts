@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
-import { removeLeftovers } from '../../src/builder/workspace.ts';
+import { removeLeftovers } from '../../src/builder/files/workspace.ts';
 import { makeFolder } from '../../src/platform/folders.ts';
 import { makeDrop } from './drop.ts';
 
@@ -105,6 +105,67 @@ describe('the rejects', () => {
     await build(DIRTY);
     expect(readdirSync(folder).sort()).toEqual(['drop', 'index.pgx']);
   });
+});
+
+describe('the index', () => {
+  it('replaces an index, of whatever version and state, an empty file, and no other', async () => {
+    for (const there of ['', '\x89PGX\r\n\x1a\n', `\x89PGX\r\n\x1a\n\x01${'x'.repeat(500)}`]) {
+      writeFileSync(out, there, 'latin1');
+      await build(CLEAN);
+      expect(readFileSync(out).length).toBeGreaterThan(1000);
+    }
+    for (const there of ['my notes\n', 'x', '\x89PGX\r\n\x1a', CLEAN]) {
+      writeFileSync(out, there, 'latin1');
+      expect([there, await refusal({})]).toEqual([there, 'build_output_exists']);
+      expect(readFileSync(out, 'latin1')).toBe(there);
+    }
+    await build(CLEAN, { force: true });
+    expect(readFileSync(out).subarray(1, 4).toString()).toBe('PGX');
+  });
+
+  it('does not replace what was put into its place while it was built', async () => {
+    const onProgress = (): void => writeFileSync(out, 'my notes\n');
+    await expect(build(CLEAN, { onProgress })).rejects.toMatchObject({ code: 'build_output_exists' });
+    expect(readFileSync(out, 'utf8')).toBe('my notes\n');
+    expect(readdirSync(folder).sort()).toEqual(['drop', 'index.pgx']);
+  });
+
+  it('replaces no link, folder or pipe, forced or not', async () => {
+    const target = join(folder, 'target');
+    writeFileSync(target, 'kept');
+    for (const make of [
+      () => symlinkSync(target, out),
+      () => mkdirSync(out),
+      () => void execFileSync('mkfifo', [out]),
+    ]) {
+      make();
+      for (const force of [false, true]) expect(await refusal({ force })).toBe('build_output_exists');
+      rmSync(out, { recursive: true });
+    }
+    expect(readFileSync(target, 'utf8')).toBe('kept');
+  });
+
+  it.each(['manifest.json', 'manifest.json.sig', 'a.ndjson', 'empty.ndjson'])(
+    'and the rejects never go where the drop has its %s, however that is spelled',
+    async (name) => {
+      const drop = join(folder, 'drop');
+      await makeDrop(drop, { 'a.ndjson': DIRTY, 'empty.ndjson': '' });
+      writeFileSync(join(drop, 'manifest.json.sig'), '');
+      const before = readFileSync(join(drop, name));
+      linkSync(join(drop, name), out);
+      symlinkSync(drop, join(folder, 'link'));
+      for (const path of [join(drop, name), out, join(folder, 'link', name)]) {
+        for (const options of [
+          { out: path, force: true },
+          { rejectsFile: path, out: join(folder, 'other.pgx') },
+        ]) {
+          const refused = buildIndex({ drop, generation: 1, workers: 0, ...options });
+          await expect(refused).rejects.toMatchObject({ code: 'build_path' });
+        }
+      }
+      expect(readFileSync(join(drop, name))).toEqual(before);
+    },
+  );
 });
 
 describe('a path', () => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { removeLeftovers, Workspace } from '../../src/builder/workspace.ts';
+import { removeLeftovers, Workspace } from '../../src/builder/files/workspace.ts';
 
 let parent = '';
 let out = '';
@@ -20,7 +20,7 @@ afterEach(() => {
 
 /** Another process that makes a workspace, says where, and stays until it is killed. */
 async function elsewhere(): Promise<{ path: string; unfinished: string; kill: () => Promise<void> }> {
-  const module = new URL('../../src/builder/workspace.ts', import.meta.url).href;
+  const module = new URL('../../src/builder/files/workspace.ts', import.meta.url).href;
   const script = `import { Workspace } from ${JSON.stringify(module)};
     import { writeFileSync } from 'node:fs';
     const workspace = new Workspace(${JSON.stringify(parent)}, ${JSON.stringify(out)});

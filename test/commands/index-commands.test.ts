@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createActivationSteps } from '../../src/commands/shared/refresh-steps.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { decodeHeader } from '../../src/index/header.ts';
+import { decodeHeader } from '../../src/index/format/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { pagegate } from '../support/program.ts';
 import { entryOf, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
@@ -104,7 +104,12 @@ describe('verify and inspect', () => {
       expect(text.stdout).toMatch(/records +3\n/);
       expect(text.stdout).toContain('█');
       const json = JSON.parse(run('inspect', path, '--json').stdout) as Record<string, unknown>;
-      expect(json).toMatchObject({ record_count: 3, line_count: 1, lines_by_records: [0, 0, 0, 1], dataset: 'tiny' });
+      expect(json).toMatchObject({
+        record_count: 3,
+        bucket_count: 1,
+        buckets_by_records: [0, 0, 0, 1],
+        dataset: 'tiny',
+      });
       const bytes = readFileSync(path);
       const { offset } = decodeHeader(bytes).sections.payload;
       bytes[offset + 2]! ^= 1;
@@ -130,7 +135,7 @@ describe('diff', () => {
         { login: 'https://a.example/sign-in' },
         { language: 'en', iabCategory: 5, filteringCategories: [1] },
       );
-      writeTinyIndex(after, [changed, entries[2]!, entryOf('d.example')], { lineCount: 3 });
+      writeTinyIndex(after, [changed, entries[2]!, entryOf('d.example')], { bucketCount: 3 });
       expect(run('diff', before, before)).toMatchObject({ status: 0, stdout: '0 added, 0 removed, 0 changed.\n' });
       const text = run('diff', before, after);
       expect(text.status).toBe(4);

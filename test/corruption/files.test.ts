@@ -5,9 +5,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
-import { smallCatalog, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
+import { smallNames, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import { sampleEntries } from './support.ts';
 
 function codeOf(action: () => unknown): string {
@@ -52,7 +52,7 @@ describe('opening', () => {
       expect(codeOf(() => openIndex(write('letter', 'x')))).toBe('index_not_recognized');
       expect(codeOf(() => openIndex(write('text', 'x'.repeat(5000))))).toBe('index_not_recognized');
       const path = join(directory, 'good.pgx');
-      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      writeTinyIndex(path, entries, { names: smallNames });
       for (const [mode, code] of [
         [0o444, 'ok'],
         [0o600, 'ok'],
@@ -92,7 +92,7 @@ describe('opening', () => {
   it('reports an index that is cut within its header, as every other damage', async () => {
     await withTempDirectory(async (directory) => {
       const path = join(directory, 'good.pgx');
-      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      writeTinyIndex(path, entries, { names: smallNames });
       const bytes = readFileSync(path);
       for (const size of [1, 7, 8, 100, 255]) {
         const cut = join(directory, `cut-${size}`);
@@ -106,7 +106,7 @@ describe('opening', () => {
   it('says what was found, what was expected and what to do', () => {
     withTempDirectory((directory) => {
       const path = join(directory, 'good.pgx');
-      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      writeTinyIndex(path, entries, { names: smallNames });
       chmodSync(path, 0o664);
       expect(() => openIndex(path)).toThrowError(/chmod 0444 .*good\.pgx.* 0664, expected 0444/);
     });
@@ -115,7 +115,7 @@ describe('opening', () => {
   it('goes on serving a mapped file that was replaced by name', () => {
     withTempDirectory((directory) => {
       const path = join(directory, 'good.pgx');
-      writeTinyIndex(path, entries, { catalog: smallCatalog });
+      writeTinyIndex(path, entries, { names: smallNames });
       const index = openIndex(path);
       execFileSync('mv', [path, `${path}.old`]);
       execFileSync('rm', ['-f', `${path}.old`]);

@@ -1,10 +1,10 @@
 /** Sections that are damaged and then sealed again, as somebody would who knows the format: nothing may crash, hang or lie about why. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { HEADER, type SectionName } from '../../src/index/layout.ts';
+import { HEADER, type SectionName } from '../../src/index/format/layout.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { Random } from '../../tools/random.ts';
-import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+import { smallNames, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
   expectations,
   lookUp,
@@ -17,7 +17,7 @@ import {
 } from './support.ts';
 
 const ROUNDS = 1500;
-const original = tinyIndexBytes(sampleEntries(60), { catalog: smallCatalog });
+const original = tinyIndexBytes(sampleEntries(60), { names: smallNames });
 const keys = [...expectations(original).keys()];
 const out = new Uint8Array(64 * 1024);
 

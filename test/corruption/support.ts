@@ -3,32 +3,36 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { xxh64 } from '../../src/index/checksum.ts';
-import { decodeHeader, type RawHeader } from '../../src/index/header.ts';
-import type { IndexBytes } from '../../src/index/index-bytes.ts';
+import { sealBucket, writeBucketBase } from '../../src/index/format/bucket.ts';
+import { xxh64 } from '../../src/index/format/checksum.ts';
+import { decodeHeader, type RawHeader } from '../../src/index/format/header.ts';
 import {
   BLOCK_CHECKSUM_SIZE_BYTES,
   BLOCK_SIZE_BYTES,
+  BUCKET_SIZE_BYTES,
   HEADER,
-  LINE_SIZE_BYTES,
   SECTION_ENTRY,
   SECTIONS,
   type SectionName,
-} from '../../src/index/layout.ts';
-import { sealLine } from '../../src/index/line.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+} from '../../src/index/format/layout.ts';
+import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
+import type { IndexBytes } from '../../src/index/read/index-source.ts';
+import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { IndexScan } from '../../src/index/scan.ts';
 import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, smallCatalog, withTempDirectory } from '../support/tiny-index.ts';
+import { entryOf, smallNames, withTempDirectory } from '../support/tiny-index.ts';
 
 /** Bytes that a test goes on changing while an index over them is open. */
 export function sharedBytes(bytes: Uint8Array): IndexBytes {
   return {
     path: '<shared>',
     sizeBytes: bytes.length,
+    readInto: (target, offset) => target.set(bytes.subarray(offset, offset + target.length)),
     view: (offset, sizeBytes) => new Uint8Array(bytes.buffer, bytes.byteOffset + offset, sizeBytes),
     adviseRandom: () => {},
     warm: async () => {},
+    problem: () => undefined,
     close: () => {},
   };
 }
@@ -58,7 +62,7 @@ export function sealSection(bytes: Uint8Array, name: SectionName): void {
   sealHeader(bytes);
 }
 
-/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to lines and records. */
+/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to buckets and records. */
 export function sealBlocks(bytes: Uint8Array): void {
   const { directory, payload, blocks } = sectionsOf(bytes);
   let at = blocks.offset;
@@ -72,12 +76,20 @@ export function sealBlocks(bytes: Uint8Array): void {
   sealSection(bytes, 'blocks');
 }
 
-/** Makes a line's check fit its bytes. */
-export function sealLineOf(bytes: Uint8Array, line: number, base: number): void {
-  sealLine(bytes, sectionsOf(bytes).directory.offset + line * LINE_SIZE_BYTES, line, base);
+/** The salt of the file's buckets and records. */
+export function saltOfFile(bytes: Uint8Array): number {
+  const { dictionary, metadata } = sectionsOf(bytes);
+  return saltOf(dictionary.checksum, metadata.checksum);
 }
 
-/** Entries that use every part of the format, over the small catalog. */
+/** Sets a bucket's base and makes its checksum fit its bytes. */
+export function sealBucketOf(bytes: Uint8Array, bucket: number, base: number): void {
+  const at = sectionsOf(bytes).directory.offset + bucket * BUCKET_SIZE_BYTES;
+  writeBucketBase(bytes, at, base);
+  sealBucket(bytes, at, bucketChecksum(saltOfFile(bytes), bucket));
+}
+
+/** Entries that use every part of the format, over the small names. */
 export function sampleEntries(count: number): Entry[] {
   const names = ['alpha', 'beta-shop', 'gamma.news', 'delta_x', 'xn--bcher-kva', 'e'];
   return Array.from({ length: count }, (_, i) => {
@@ -98,21 +110,19 @@ export function sampleEntries(count: number): Entry[] {
         ...(i % 5 === 0 ? {} : { openPageRankHundredths: (i * 37) % 1001 }),
         ...(i % 6 === 0 ? { globalRank: 1 + i * 70_001 } : {}),
       },
-      smallCatalog,
+      smallNames,
     );
   });
 }
 
 export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
 
-/** What a look-up comes to: the entry rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
+/** What a lookup comes to: the answer rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
 export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
   try {
     const handle = index.find(key);
     if (handle === NOT_FOUND) return 'not found';
-    const end = index.writeEntry(handle, out, 0);
-    const head = index.writeHead(handle, out, end);
-    index.writeTail(handle, out, head);
+    const end = index.writeTail(handle, out, index.writeHead(handle, out, 0));
     index.pageUrls(handle);
     return Buffer.from(out.subarray(0, end)).toString('latin1') === expected ? 'right' : 'wrong';
   } catch (error) {
@@ -121,16 +131,25 @@ export function lookUp(index: Index, key: string, expected: string, out: Uint8Ar
   }
 }
 
-/** Every key of an index with its entry as it is rendered. */
+/** Every key of an index with its answer as it is rendered. */
 export function expectations(bytes: Uint8Array): Map<string, string> {
   const index = openIndexBytes(sharedBytes(bytes));
   const out = Buffer.alloc(4 * index.info.maxAnswerSizeBytes);
   const expected = new Map<string, string>();
-  for (const handle of index.handles()) {
-    const end = index.writeEntry(handle, out, 0);
-    expected.set(index.domainOf(handle), out.toString('latin1', 0, end));
+  for (const key of domainsOf(bytes)) {
+    const handle = index.find(key);
+    const end = index.writeTail(handle, out, index.writeHead(handle, out, 0));
+    expected.set(key, out.toString('latin1', 0, end));
   }
   return expected;
+}
+
+/** The keys of an index, in the order of the file. */
+export function domainsOf(bytes: Uint8Array): string[] {
+  const scan = new IndexScan(sharedBytes(bytes));
+  const domains: string[] = [];
+  while (scan.nextBucket()) while (scan.nextRecord()) domains.push(scan.domain);
+  return domains;
 }
 
 /** Opens, or says why not. */

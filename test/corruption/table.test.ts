@@ -1,29 +1,31 @@
-/** A table of bad files: each row breaks one field, and says what open, verify and a look-up make of it. */
+/** A table of bad files: each row breaks one field, and says what open, verify and a lookup make of it. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { crc8 } from '../../src/index/checksum.ts';
+import { crc8 } from '../../src/index/format/checksum.ts';
 import {
+  BUCKET,
+  BUCKET_SIZE_BYTES,
   HEADER,
-  LINE,
-  LINE_SIZE_BYTES,
   SECTION_ENTRY,
   SECTIONS,
   type SectionName,
   SIZE_OF_LENGTH_CODE,
-} from '../../src/index/layout.ts';
-import type { Index } from '../../src/index/reader.ts';
+} from '../../src/index/format/layout.ts';
+import { recordSeed } from '../../src/index/format/salt.ts';
+import type { Index } from '../../src/index/read.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
-import { smallCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+import { smallNames, tinyIndexBytes } from '../support/tiny-index.ts';
 import {
   entryOffset,
   expectations,
   expectSameReport,
   lookUp,
   type Outcome,
+  saltOfFile,
   sampleEntries,
   sealBlocks,
+  sealBucketOf,
   sealHeader,
-  sealLineOf,
   sealSection,
   sectionsOf,
   sharedBytes,
@@ -35,20 +37,20 @@ interface Row {
   readonly name: string;
   /** Changes the bytes; may return others. */
   readonly damage: (bytes: Uint8Array, view: DataView) => unknown;
-  readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_not_recognized';
+  readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_older_version' | 'index_not_recognized';
   /** Where verify sees the damage; absent when it says what open says. */
   readonly verify?: RegExp;
-  /** Of the key whose line and record are the damaged ones. */
+  /** Of the key whose bucket and record are the damaged ones. */
   readonly lookUp?: Outcome;
 }
 
-// One line, so that every record is in line 0 and the first one begins at payload offset 0.
-const good = tinyIndexBytes(sampleEntries(12), { catalog: smallCatalog, lineCount: 1 });
+// One bucket, so that every record is in bucket 0 and the first one begins at payload offset 0.
+const good = tinyIndexBytes(sampleEntries(12), { names: smallNames, bucketCount: 1 });
 const expected = expectations(good);
 const key = [...expected.keys()][0]!;
 const sections = sectionsOf(good);
-const line = sections.directory.offset;
-const firstSize = SIZE_OF_LENGTH_CODE[good[line + LINE.lengths.offset]!]!;
+const bucket = sections.directory.offset;
+const firstSize = SIZE_OF_LENGTH_CODE[good[bucket + BUCKET.lengths.offset]!]!;
 
 const sealed =
   (change: (bytes: Uint8Array, view: DataView) => void) =>
@@ -56,19 +58,19 @@ const sealed =
     change(bytes, view);
     sealHeader(bytes);
   };
-const inLine =
+const inBucket =
   (change: (bytes: Uint8Array) => void, base = 0) =>
   (bytes: Uint8Array): void => {
     change(bytes);
-    sealLineOf(bytes, 0, base);
+    sealBucketOf(bytes, 0, base);
   };
-/** Changes the first record and makes its check fit, so that only its structure is wrong. */
+/** Changes the first record and makes its CRC-8 fit, so that only its structure is wrong. */
 const inRecord =
   (change: (record: Uint8Array) => void) =>
   (bytes: Uint8Array): void => {
     const record = bytes.subarray(sections.payload.offset, sections.payload.offset + firstSize);
     change(record);
-    record[firstSize - 1] = crc8(record, 0, firstSize - 1);
+    record[firstSize - 1] = crc8(record, 0, firstSize - 1, recordSeed(saltOfFile(bytes), 0, bytes[bucket]!));
   };
 const afterDomain = 1 + good[sections.payload.offset]!;
 
@@ -83,13 +85,13 @@ const rows: readonly Row[] = [
   },
   {
     name: 'major version: newer',
-    damage: (_, view) => view.setUint16(HEADER.major.offset, 2, true),
+    damage: (_, view) => view.setUint16(HEADER.major.offset, 3, true),
     open: 'index_newer_version',
   },
   {
-    name: 'major version: 0',
-    damage: sealed((_, view) => view.setUint16(HEADER.major.offset, 0, true)),
-    open: 'index_corrupt',
+    name: 'major version: older',
+    damage: (_, view) => view.setUint16(HEADER.major.offset, 1, true),
+    open: 'index_older_version',
   },
   {
     name: 'minor version: newer',
@@ -115,7 +117,7 @@ const rows: readonly Row[] = [
     lookUp: 'right',
   },
   {
-    name: 'record count: more than the lines can hold',
+    name: 'record count: more than the buckets can hold',
     damage: sealed((_, view) => view.setUint32(HEADER.recordCount.offset, 256, true)),
     open: 'index_corrupt',
   },
@@ -125,18 +127,18 @@ const rows: readonly Row[] = [
     open: 'index_corrupt',
   },
   {
-    name: 'line count: 0',
-    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 0, true)),
+    name: 'bucket count: 0',
+    damage: sealed((_, view) => view.setUint32(HEADER.bucketCount.offset, 0, true)),
     open: 'index_corrupt',
   },
   {
-    name: 'line count: more',
-    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 2, true)),
+    name: 'bucket count: more',
+    damage: sealed((_, view) => view.setUint32(HEADER.bucketCount.offset, 2, true)),
     open: 'index_corrupt',
   },
   {
-    name: 'line count: most',
-    damage: sealed((_, view) => view.setUint32(HEADER.lineCount.offset, 0xffffffff, true)),
+    name: 'bucket count: most',
+    damage: sealed((_, view) => view.setUint32(HEADER.bucketCount.offset, 0xffffffff, true)),
     open: 'index_corrupt',
   },
   {
@@ -200,73 +202,73 @@ const rows: readonly Row[] = [
   },
   { name: 'a gap between sections', damage: gapByte, open: 'ok', verify: /gap before/, lookUp: 'right' },
   {
-    name: 'line: a fingerprint',
+    name: 'bucket: a fingerprint',
     damage: (bytes) => {
-      bytes[line]! ^= 0x10;
+      bytes[bucket]! ^= 0x10;
     },
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: check',
+    name: 'bucket: checksum',
     damage: (bytes) => {
-      bytes[line + LINE.check.offset]! ^= 1;
+      bytes[bucket + BUCKET.checksum.offset]! ^= 1;
     },
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: all zero',
-    damage: (bytes) => void bytes.fill(0, line, line + LINE_SIZE_BYTES),
+    name: 'bucket: all zero',
+    damage: (bytes) => void bytes.fill(0, bucket, bucket + BUCKET_SIZE_BYTES),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: all ones',
-    damage: (bytes) => void bytes.fill(0xff, line, line + LINE_SIZE_BYTES),
+    name: 'bucket: all ones',
+    damage: (bytes) => void bytes.fill(0xff, bucket, bucket + BUCKET_SIZE_BYTES),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: base beyond the payload',
-    damage: inLine(() => {}, 2 ** 40 - 1),
+    name: 'bucket: base beyond the payload',
+    damage: inBucket(() => {}, 2 ** 40 - 1),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: base off by one',
-    damage: inLine(() => {}, 1),
+    name: 'bucket: base off by one',
+    damage: inBucket(() => {}, 1),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: longest length',
-    damage: inLine((bytes) => {
-      bytes[line + LINE.lengths.offset] = 255;
+    name: 'bucket: longest length',
+    damage: inBucket((bytes) => {
+      bytes[bucket + BUCKET.lengths.offset] = 255;
     }),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: shorter length',
-    damage: inLine((bytes) => {
-      bytes[line + LINE.lengths.offset]! -= 1;
+    name: 'bucket: shorter length',
+    damage: inBucket((bytes) => {
+      bytes[bucket + BUCKET.lengths.offset]! -= 1;
     }),
     open: 'ok',
     verify: /directory/,
     lookUp: 'record_corrupt',
   },
   {
-    name: 'line: overflow that is not there',
-    damage: inLine((bytes) => {
-      bytes[line + LINE.count.offset] = 255;
+    name: 'bucket: overflow that is not there',
+    damage: inBucket((bytes) => {
+      bytes[bucket + BUCKET.count.offset] = 255;
     }),
     open: 'ok',
     verify: /directory/,
@@ -282,7 +284,7 @@ const rows: readonly Row[] = [
     lookUp: 'record_corrupt',
   },
   {
-    name: 'record: check',
+    name: 'record: CRC-8',
     damage: (bytes) => {
       bytes[sections.payload.offset + firstSize - 1]! ^= 1;
     },
@@ -405,7 +407,7 @@ describe('a bad file', () => {
       await expectSameReport(changed instanceof Uint8Array ? changed : copy);
       if (open !== 'ok') continue;
       sealBlocks(copy);
-      // The one line is one thread's, however many are asked for.
+      // The one bucket is one thread's, however many are asked for.
       await expectSameReport(copy, [0, 2]);
     }
   });
@@ -417,8 +419,8 @@ it('a record that is damaged does not show in the one that was read before it', 
     record[afterDomain + 6] = 200;
   })(bytes);
   const index = tryOpen(bytes) as Index;
-  const [damaged, sound] = index.handlesOfLine(0) as [number, number];
-  const before = index.decode(sound);
+  const [damaged, intact] = [...expected.keys()].slice(0, 2).map((domain) => index.find(domain)) as [number, number];
+  const before = index.decode(intact);
   expect(() => index.decode(damaged)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
-  expect(index.decode(sound)).toEqual(before);
+  expect(index.decode(intact)).toEqual(before);
 });

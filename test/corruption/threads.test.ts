@@ -2,44 +2,46 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readHeader } from '../../src/index/header.ts';
-import { HEADER, LINE, LINE_SIZE_BYTES, SIZE_OF_LENGTH_CODE } from '../../src/index/layout.ts';
-import { readLineBase } from '../../src/index/line.ts';
-import { openMappedFile } from '../../src/index/mapped-file.ts';
-import { readTables } from '../../src/index/read-tables.ts';
-import { type Damage, RecordWalk } from '../../src/index/record-walk.ts';
+import { readBucketBase } from '../../src/index/format/bucket.ts';
+import { crc8 } from '../../src/index/format/checksum.ts';
+import { BUCKET, BUCKET_SIZE_BYTES, HEADER, SIZE_OF_LENGTH_CODE } from '../../src/index/format/layout.ts';
+import { recordSeed } from '../../src/index/format/salt.ts';
+import { IndexFile } from '../../src/index/read/index-file.ts';
+import { readHeader, readTables } from '../../src/index/read/read-tables.ts';
+import { type Damage, RecordWalk } from '../../src/index/verify/record-walk.ts';
+import { walkInThreads } from '../../src/index/verify/verify-pool.ts';
 import { type VerifyReport, verifyIndex } from '../../src/index/verify.ts';
-import { walkInThreads } from '../../src/index/verify-pool.ts';
 import { Random } from '../../tools/random.ts';
-import { smallCatalog, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
+import { smallNames, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import {
   expectSameReport,
+  saltOfFile,
   sampleEntries,
   sealBlocks,
+  sealBucketOf,
   sealHeader,
-  sealLineOf,
   sectionsOf,
   sharedBytes,
   viewOf,
 } from './support.ts';
 
-/** Two threads meet at line 12, three at lines 8 and 16. */
-const LINES = 24;
+/** Two threads meet at bucket 12, three at buckets 8 and 16. */
+const BUCKETS = 24;
 const SEAMS = [12, 16];
-const good = tinyIndexBytes(sampleEntries(LINES * 8), { catalog: smallCatalog, lineCount: LINES });
+const good = tinyIndexBytes(sampleEntries(BUCKETS * 8), { names: smallNames, bucketCount: BUCKETS });
 const { directory, payload } = sectionsOf(good);
 
-const lineAt = (line: number): number => directory.offset + line * LINE_SIZE_BYTES;
-const baseOf = (bytes: Uint8Array, line: number): number => readLineBase(bytes, lineAt(line));
+const bucketAt = (bucket: number): number => directory.offset + bucket * BUCKET_SIZE_BYTES;
+const baseOf = (bytes: Uint8Array, bucket: number): number => readBucketBase(bytes, bucketAt(bucket));
 
-/** Takes a line's records from it; its base stays. */
-function emptyLine(bytes: Uint8Array, line: number): void {
-  const base = baseOf(bytes, line);
-  bytes.fill(0, lineAt(line), lineAt(line + 1));
-  sealLineOf(bytes, line, base);
+/** Takes a bucket's records from it; its base stays. */
+function emptyBucket(bytes: Uint8Array, bucket: number): void {
+  const base = baseOf(bytes, bucket);
+  bytes.fill(0, bucketAt(bucket), bucketAt(bucket + 1));
+  sealBucketOf(bytes, bucket, base);
 }
 
-/** Verifies a changed copy, its lines as they are and its blocks sealed. */
+/** Verifies a changed copy, its buckets as they are and its blocks sealed. */
 async function report(change: (bytes: Uint8Array) => void): Promise<VerifyReport> {
   const bytes = good.slice();
   change(bytes);
@@ -49,54 +51,57 @@ async function report(change: (bytes: Uint8Array) => void): Promise<VerifyReport
 
 describe('what several threads report', () => {
   it('is that an intact index is one', async () => {
-    expect(await report(() => {})).toMatchObject({ ok: true, recordCount: LINES * 8, damages: [] });
+    expect(await report(() => {})).toMatchObject({ ok: true, recordCount: BUCKETS * 8, damages: [] });
   });
 
   it('is the same at the seams of their parts', async () => {
     for (const seam of SEAMS) {
       const shifted = await report((bytes) => {
-        for (let line = seam; line < LINES; line++) sealLineOf(bytes, line, baseOf(bytes, line) + 1);
+        for (let bucket = seam; bucket < BUCKETS; bucket++) sealBucketOf(bytes, bucket, baseOf(bytes, bucket) + 1);
       });
-      expect(shifted.damages[0]).toMatchObject({ where: `line ${seam}` });
+      expect(shifted.damages[0]).toMatchObject({ where: `bucket ${seam}` });
       expect(shifted.damages[0]?.what).toMatch(/^its base is/);
-      // Both parts are sound by themselves: the records between them belong to no line.
-      const emptied = await report((bytes) => emptyLine(bytes, seam - 1));
-      expect(emptied.damages[0]).toMatchObject({ where: `line ${seam}` });
+      // Both parts are intact by themselves: the records between them belong to no bucket.
+      const emptied = await report((bytes) => emptyBucket(bytes, seam - 1));
+      expect(emptied.damages[0]).toMatchObject({ where: `bucket ${seam}` });
       const swapped = await report((bytes) => {
-        const before = bytes.slice(lineAt(seam - 1), lineAt(seam));
-        bytes.copyWithin(lineAt(seam - 1), lineAt(seam), lineAt(seam + 1));
-        bytes.set(before, lineAt(seam));
-        sealLineOf(bytes, seam - 1, baseOf(good, seam - 1));
-        sealLineOf(bytes, seam, baseOf(good, seam));
+        const before = bytes.slice(bucketAt(seam - 1), bucketAt(seam));
+        bytes.copyWithin(bucketAt(seam - 1), bucketAt(seam), bucketAt(seam + 1));
+        bytes.set(before, bucketAt(seam));
+        sealBucketOf(bytes, seam - 1, baseOf(good, seam - 1));
+        sealBucketOf(bytes, seam, baseOf(good, seam));
       });
       expect(swapped.damages.length).toBeGreaterThan(1);
       // The last record of the part before becomes the first of the part behind, in its place.
       const moved = await report((bytes) => {
-        const count = bytes[lineAt(seam - 1) + LINE.count.offset]!;
-        const size = SIZE_OF_LENGTH_CODE[bytes[lineAt(seam - 1) + LINE.lengths.offset + count - 1]!]!;
-        for (const { offset } of [LINE.fingerprints, LINE.lengths]) {
-          const from = lineAt(seam - 1) + offset + count - 1;
-          const to = lineAt(seam) + offset;
-          bytes.copyWithin(to + 1, to, to + LINE.fingerprints.size - 1);
+        const count = bytes[bucketAt(seam - 1) + BUCKET.count.offset]!;
+        const size = SIZE_OF_LENGTH_CODE[bytes[bucketAt(seam - 1) + BUCKET.lengths.offset + count - 1]!]!;
+        for (const { offset } of [BUCKET.fingerprints, BUCKET.lengths]) {
+          const from = bucketAt(seam - 1) + offset + count - 1;
+          const to = bucketAt(seam) + offset;
+          bytes.copyWithin(to + 1, to, to + BUCKET.fingerprints.size - 1);
           bytes[to] = bytes[from]!;
           bytes[from] = 0;
         }
-        bytes[lineAt(seam - 1) + LINE.count.offset]! -= 1;
-        bytes[lineAt(seam) + LINE.count.offset]! += 1;
-        sealLineOf(bytes, seam - 1, baseOf(good, seam - 1));
-        sealLineOf(bytes, seam, baseOf(good, seam) - size);
+        bytes[bucketAt(seam - 1) + BUCKET.count.offset]! -= 1;
+        bytes[bucketAt(seam) + BUCKET.count.offset]! += 1;
+        sealBucketOf(bytes, seam - 1, baseOf(good, seam - 1));
+        sealBucketOf(bytes, seam, baseOf(good, seam) - size);
+        const record = payload.offset + baseOf(bytes, seam);
+        const seed = recordSeed(saltOfFile(bytes), seam, bytes[bucketAt(seam)]!);
+        bytes[record + size - 1] = crc8(bytes, record, record + size - 1, seed);
       });
-      expect(moved.damages.map(({ what }) => what)).toEqual(['its domain belongs into another line']);
+      expect(moved.damages.map(({ what }) => what)).toEqual(['its domain belongs in another bucket']);
     }
   });
 
   it('is the same at the end, and of the number of records', async () => {
     const unused = await report((bytes) => {
-      emptyLine(bytes, LINES - 1);
+      emptyBucket(bytes, BUCKETS - 1);
     });
     expect(unused.damages.map(({ where }) => where)).toEqual(['header', 'payload']);
     const counted = await report((bytes) => {
-      viewOf(bytes).setBigUint64(HEADER.recordCount.offset, BigInt(LINES * 8 + 1), true);
+      viewOf(bytes).setBigUint64(HEADER.recordCount.offset, BigInt(BUCKETS * 8 + 1), true);
       sealHeader(bytes);
     });
     expect(counted.damages.map(({ where }) => where)).toEqual(['header']);
@@ -125,36 +130,37 @@ describe('what several threads report', () => {
     for (let i = 0; i < 600; i++) {
       const bytes = flipped(random);
       const whole = walkInParts(bytes, undefined);
-      for (const size of [1, 5, 8, 12, LINES]) expect(walkInParts(bytes, size)).toEqual(whole);
+      for (const size of [1, 5, 8, 12, BUCKETS]) expect(walkInParts(bytes, size)).toEqual(whole);
       if (whole.damages.length > 0) damaged += 1;
     }
     expect(damaged).toBeGreaterThan(300);
   });
 });
 
-/** The index with some bits of directory or payload changed; the lines often fit their checks again, so that what they say is followed. */
+/** The index with some bits of directory or payload changed; the buckets often fit their checks again, so that what they say is followed. */
 function flipped(random: Random): Uint8Array {
   const below = (limit: number): number => random.below(limit);
   const bytes = good.slice();
   const { offset, size } = [directory, payload][below(2)]!;
   for (let flips = 1 + below(3); flips > 0; flips--) bytes[offset + below(size)]! ^= 1 << below(8);
-  if (below(4) === 0) emptyLine(bytes, below(LINES));
-  if (below(2) === 0) for (let line = 0; line < LINES; line++) sealLineOf(bytes, line, baseOf(bytes, line));
+  if (below(4) === 0) emptyBucket(bytes, below(BUCKETS));
+  if (below(2) === 0)
+    for (let bucket = 0; bucket < BUCKETS; bucket++) sealBucketOf(bytes, bucket, baseOf(bytes, bucket));
   return bytes;
 }
 
-/** What threads do, in this one: a walk that skips the parts of so many lines that another one has found sound, up to the first that is not. */
+/** What threads do, in this one: a walk that skips the parts of so many buckets that another one has found intact, up to the first that is not. */
 function walkInParts(bytes: Uint8Array, size: number | undefined): { recordCount: number; damages: Damage[] } {
   const shared = sharedBytes(bytes);
   const header = readHeader(shared);
   const tables = readTables(shared, header);
   const walk = new RecordWalk(shared, header, tables, 1);
-  for (let from = 0; size !== undefined && from < LINES; from += size) {
-    const lines = { from, to: Math.min(LINES, from + size) };
-    const sound = new RecordWalk(shared, header, tables, 1).checkLines(lines);
-    if (sound === undefined || !walk.skip(sound)) break;
+  for (let from = 0; size !== undefined && from < BUCKETS; from += size) {
+    const buckets = { from, to: Math.min(BUCKETS, from + size) };
+    const intact = new RecordWalk(shared, header, tables, 1).checkBuckets(buckets);
+    if (intact === undefined || !walk.skip(intact)) break;
   }
-  while (walk.line < LINES && walk.damages.length < 20) walk.checkLine();
+  while (walk.bucket < BUCKETS && walk.damages.length < 20) walk.checkBucket();
   walk.checkEnd();
   return { recordCount: walk.recordCount, damages: walk.damages };
 }
@@ -163,7 +169,7 @@ describe('several threads', () => {
   it('tell how far they are, up to the end', async () => {
     await withTempDirectory(async (folder) => {
       const path = join(folder, 'index.pgx');
-      writeTinyIndex(path, sampleEntries(3000), { catalog: smallCatalog });
+      writeTinyIndex(path, sampleEntries(3000), { names: smallNames });
       for (const workers of [0, 2]) {
         const seen: number[] = [];
         let total = 0;
@@ -181,7 +187,7 @@ describe('several threads', () => {
   it('end when they are told to, whatever they are doing', async () => {
     await withTempDirectory(async (folder) => {
       const path = join(folder, 'index.pgx');
-      writeTinyIndex(path, sampleEntries(5000), { catalog: smallCatalog });
+      writeTinyIndex(path, sampleEntries(5000), { names: smallNames });
       const threads = (): string[] =>
         readdirSync('/proc/self/task').filter((task) =>
           /^Worker/.test(readFileSync(`/proc/self/task/${task}/comm`, 'latin1')),
@@ -205,12 +211,12 @@ describe('several threads', () => {
       const bytes = good.slice();
       bytes[HEADER.checksum.offset]! ^= 1;
       writeFileSync(path, bytes, { mode: 0o444 });
-      const changed = openMappedFile(path);
-      const { address, sizeBytes } = changed;
+      const changed = new IndexFile(path);
+      const { descriptor, sizeBytes } = changed;
       const intact = sharedBytes(good);
       const header = readHeader(intact);
       const walk = new RecordWalk(intact, header, readTables(intact, header), 1);
-      const setup = { path, address, sizeBytes, decodeEveryNthLine: 1 };
+      const setup = { path, descriptor, sizeBytes, decodeEveryNthBucket: 1 };
       const walking = walkInThreads(walk, 2, setup, async () => {}, undefined);
       await expect(walking).rejects.toMatchObject({ name: 'PagegateError', code: 'index_corrupt', details: { path } });
       changed.close();

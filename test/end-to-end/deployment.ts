@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { createApiKey } from '../../src/ledger/store/api-key.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { CLI, pagegate } from '../support/program.ts';
@@ -22,15 +23,15 @@ export interface Deployment {
   /** Keys of accounts on the Pro and the Business plan; and a well-formed key that matches no account. */
   readonly keys: { readonly pro: string; readonly business: string; readonly stranger: string };
   /** Makes an account without a plan and gives its key. */
-  createAccount(name: string): string;
+  createAccount(name: string): Promise<string>;
   /** Records a paid plan; `limit` for the custom plan; `at` is when it was paid, in milliseconds since 1970. */
-  subscribe(name: string, plan: string, limit?: number, at?: number): void;
-  suspend(name: string): void;
-  resume(name: string): void;
-  close(name: string): void;
+  subscribe(name: string, plan: string, limit?: number, at?: number): Promise<void>;
+  suspend(name: string): Promise<void>;
+  resume(name: string): Promise<void>;
+  close(name: string): Promise<void>;
   /** A new key; the old ones stay valid for the overlap. */
-  rotateKey(name: string, overlapSeconds: number): string;
-  revokeFirstKey(name: string): void;
+  rotateKey(name: string, overlapSeconds: number): Promise<string>;
+  revokeFirstKey(name: string): Promise<void>;
   /** Runs a command of the program on this installation; throws where it fails. */
   pagegate(...args: string[]): string;
   /** Puts a new drop in the place of the one before. */
@@ -102,9 +103,10 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
     const refresh = (): void => void pagegate('refresh', 'drop');
     if (options.withIndex !== false) refresh();
     const accounts = new Accounts(stateDir);
-    const { pro, business } = { pro: accounts.create('pro'), business: accounts.create('business') };
-    accounts.subscribe('pro', 'pro');
-    accounts.subscribe('business', 'business');
+    const pro = await accounts.create('pro');
+    const business = await accounts.create('business');
+    await accounts.subscribe('pro', 'pro');
+    await accounts.subscribe('business', 'business');
     let running = await startServer(folder);
     return {
       get port() {
@@ -114,10 +116,10 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
       keys: { pro, business, stranger: createApiKey() },
       createAccount: (name) => accounts.create(name),
       subscribe: (...paid) => accounts.subscribe(...paid),
-      suspend: (name) => void accounts.ledger.setActive(name, false),
-      resume: (name) => void accounts.ledger.setActive(name, true),
-      close: (name) => void accounts.ledger.closeAccount(name),
-      rotateKey: (name, overlapSeconds) => accounts.ledger.rotateKey(name, overlapSeconds).key,
+      suspend: async (name) => void (await accounts.ledger.setActive(name, false)),
+      resume: async (name) => void (await accounts.ledger.setActive(name, true)),
+      close: async (name) => void (await accounts.ledger.closeAccount(name)),
+      rotateKey: async (name, overlapSeconds) => (await accounts.ledger.rotateKey(name, overlapSeconds)).key,
       revokeFirstKey: (name) => accounts.revokeFirst(name),
       pagegate,
       deliver: (revision, created) => deliverDrop(folder, revision, created),
@@ -199,25 +201,25 @@ class Accounts {
     this.ledger = openLedger({ ...paths, actor: 'test', now: () => this.#nowMs ?? Date.now() });
   }
 
-  create(name: string): string {
-    this.ledger.createAccount(name);
-    return this.ledger.issueKey(name).key;
+  async create(name: string): Promise<string> {
+    await this.ledger.createAccount(name);
+    return (await this.ledger.issueKey(name)).key;
   }
 
-  subscribe(name: string, plan: string, limit?: number, at?: number): void {
+  async subscribe(name: string, plan: string, limit?: number, at?: number): Promise<void> {
     this.#payments += 1;
     this.#nowMs = at;
     try {
-      this.ledger.subscribe(name, plan, `PAYMENT-${this.#payments}`, limit);
+      await this.ledger.subscribe(name, plan, `PAYMENT-${this.#payments}`, limit);
     } finally {
       this.#nowMs = undefined;
     }
   }
 
-  revokeFirst(name: string): void {
-    const [first] = this.ledger.view(name).keys;
+  async revokeFirst(name: string): Promise<void> {
+    const [first] = (await this.ledger.view(name)).keys;
     if (first === undefined) throw new Error(`${name} has no key`);
-    this.ledger.revokeKey(name, first.id);
+    await this.ledger.revokeKey(name, first.id);
   }
 }
 

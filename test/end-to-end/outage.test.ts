@@ -19,9 +19,9 @@ describe('outages', () => {
 
   beforeAll(async () => {
     deployment = await deploy({ withIndex: false });
-    waiting = deployment.createAccount('waiting');
-    spent = deployment.createAccount('spent');
-    deployment.subscribe('spent', 'custom', 1);
+    waiting = await deployment.createAccount('waiting');
+    spent = await deployment.createAccount('spent');
+    await deployment.subscribe('spent', 'custom', 1);
   });
   afterAll(() => deployment.stop());
 

@@ -36,7 +36,7 @@ describe('accounts and quota', () => {
 
   describe('spec 3.1, the states', () => {
     it('spec 3.1: not activated, a lookup with a valid key: 403 and still not activated (spec 5 rule 5, spec 7: 403, contract errors: 403 fields)', async () => {
-      const key = deployment.createAccount('waiting');
+      const key = await deployment.createAccount('waiting');
       for (let i = 0; i < 2; i += 1) {
         expect(expect403(await look(key), 'not_activated')).toMatchObject({
           plan: null,
@@ -50,15 +50,15 @@ describe('accounts and quota', () => {
     });
 
     it('spec 3.1: not activated, payment completes: activated, and the key that it was given counts (spec 5 rule 3)', async () => {
-      const key = deployment.createAccount('paying');
+      const key = await deployment.createAccount('paying');
       expect403(await look(key), 'not_activated');
-      deployment.subscribe('paying', 'pro');
+      await deployment.subscribe('paying', 'pro');
       expect(remainingIn(await look(key))).toBe(89_999);
     });
 
     it('spec 3.1: activated, each lookup, found or not: quota_remaining decreases by 1 (spec 8.1 rule 1, contract accounts: what consumes)', async () => {
-      const key = deployment.createAccount('counting');
-      deployment.subscribe('counting', 'pro');
+      const key = await deployment.createAccount('counting');
+      await deployment.subscribe('counting', 'pro');
       const queries = ['url=stripe.com', 'url=nobody-knows-this.com', 'url=fixture-all.com', 'url=http://10.0.0.1/'];
       const numbers: number[] = [];
       for (const query of queries) numbers.push(remainingIn(await look(key, query)));
@@ -67,8 +67,8 @@ describe('accounts and quota', () => {
 
     it('spec 3.1: activated, the last unit is used: quota exhausted, later requests get 403 (spec 5 rule 6, spec 8.1 rule 3)', async () => {
       const before = Date.now();
-      const key = deployment.createAccount('small');
-      deployment.subscribe('small', 'custom', 2);
+      const key = await deployment.createAccount('small');
+      await deployment.subscribe('small', 'custom', 2);
       expect(remainingIn(await look(key))).toBe(1);
       const last = await look(key);
       expect(last.status).toBe(200);
@@ -90,9 +90,9 @@ describe('accounts and quota', () => {
     });
 
     it('spec 3.1: quota exhausted, the next 30-day cycle starts: the quota is that of the plan again (spec 8.1 rule 2, contract accounts: cycle)', async () => {
-      const key = deployment.createAccount('monthly');
+      const key = await deployment.createAccount('monthly');
       // The subscription began 30 days ago but for ten seconds.
-      deployment.subscribe('monthly', 'custom', 1, Date.now() - 30 * DAY_MS + 10_000);
+      await deployment.subscribe('monthly', 'custom', 1, Date.now() - 30 * DAY_MS + 10_000);
       expect(remainingIn(await look(key))).toBe(0);
       const body = expect403(await look(key), 'quota_exhausted');
       const boundary = Date.parse(String(body['quota_resets_at']));
@@ -104,30 +104,30 @@ describe('accounts and quota', () => {
     });
 
     it('spec 3.1: quota exhausted, upgrade to a larger plan: at once, and used stays (spec 8.1 rule 4, contract accounts: upgrade)', async () => {
-      const key = deployment.createAccount('growing');
-      deployment.subscribe('growing', 'custom', 1);
+      const key = await deployment.createAccount('growing');
+      await deployment.subscribe('growing', 'custom', 1);
       expect(remainingIn(await look(key))).toBe(0);
       const body = expect403(await look(key), 'quota_exhausted');
-      deployment.subscribe('growing', 'pro');
+      await deployment.subscribe('growing', 'pro');
       const next = await look(key);
       expect([next.status, remainingIn(next)]).toEqual([200, 90_000 - 2]);
-      deployment.subscribe('growing', 'custom', 2);
+      await deployment.subscribe('growing', 'custom', 2);
       expect(remainingIn(await look(key)), 'a downgrade waits for the boundary').toBe(90_000 - 3);
       expect(body['quota_used']).toBe(1);
     });
 
     it('contract accounts: clock moved back: behind the start of a subscription its first cycle goes on', async () => {
-      const key = deployment.createAccount('early');
+      const key = await deployment.createAccount('early');
       const start = Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000;
-      deployment.subscribe('early', 'custom', 1, start);
+      await deployment.subscribe('early', 'custom', 1, start);
       expect(remainingIn(await look(key))).toBe(0);
       const body = expect403(await look(key), 'quota_exhausted');
       expect(Date.parse(String(body['quota_resets_at']))).toBe(start + 30 * DAY_MS);
     });
 
     it('spec 8.1 rule 3, contract accounts: what consumes: never charged beyond the plan: many at once get exactly what is left', async () => {
-      const key = deployment.createAccount('crowd');
-      deployment.subscribe('crowd', 'custom', 7);
+      const key = await deployment.createAccount('crowd');
+      await deployment.subscribe('crowd', 'custom', 7);
       const answers = await Promise.all(Array.from({ length: 40 }, () => look(key)));
       const served = answers.filter((response) => response.status === 200);
       expect(served.map(remainingIn).sort()).toEqual([0, 1, 2, 3, 4, 5, 6]);
@@ -145,24 +145,24 @@ describe('accounts and quota', () => {
       ['enterprise', 10_000_000],
     ])('%s has %i lookups', async (plan, lookups) => {
       const name = `on-${plan}`.replaceAll('_', '-');
-      const key = deployment.createAccount(name);
-      deployment.subscribe(name, plan);
+      const key = await deployment.createAccount(name);
+      await deployment.subscribe(name, plan);
       expect(remainingIn(await look(key))).toBe(lookups - 1);
     });
 
     it('spec 8.1 rule 5, contract accounts: plan volumes above Enterprise: custom has its own limit, above Enterprise too', async () => {
-      const key = deployment.createAccount('huge');
-      deployment.subscribe('huge', 'custom', 50_000_000);
+      const key = await deployment.createAccount('huge');
+      await deployment.subscribe('huge', 'custom', 50_000_000);
       expect(remainingIn(await look(key))).toBe(49_999_999);
     });
   });
 
   describe('spec 5 and contract accounts: keys', () => {
     it('contract accounts: not activated: a suspended account is 403 with its quota, and goes on where it was', async () => {
-      const key = deployment.createAccount('late');
-      deployment.subscribe('late', 'pro');
+      const key = await deployment.createAccount('late');
+      await deployment.subscribe('late', 'pro');
       expect(remainingIn(await look(key))).toBe(89_999);
-      deployment.suspend('late');
+      await deployment.suspend('late');
       expect(expect403(await look(key), 'not_activated')).toMatchObject({
         plan: 'pro',
         activated: false,
@@ -170,41 +170,41 @@ describe('accounts and quota', () => {
         quota_used: 1,
         quota_remaining: 89_999,
       });
-      deployment.resume('late');
+      await deployment.resume('late');
       expect(remainingIn(await look(key))).toBe(89_998);
     });
 
     it('a closed account’s key is 401', async () => {
-      const key = deployment.createAccount('gone');
-      deployment.subscribe('gone', 'pro');
+      const key = await deployment.createAccount('gone');
+      await deployment.subscribe('gone', 'pro');
       expect((await look(key)).status).toBe(200);
-      deployment.close('gone');
+      await deployment.close('gone');
       expectError(await look(key), 401, 'unknown_key');
     });
 
     it('rotation can overlap: both keys of one account, one quota; a revoked key is 401', async () => {
-      const first = deployment.createAccount('careful');
-      deployment.subscribe('careful', 'pro');
-      const second = deployment.rotateKey('careful', 3_600);
+      const first = await deployment.createAccount('careful');
+      await deployment.subscribe('careful', 'pro');
+      const second = await deployment.rotateKey('careful', 3_600);
       expect(second).not.toBe(first);
       expect(remainingIn(await look(first))).toBe(89_999);
       expect(remainingIn(await look(second))).toBe(89_998);
-      deployment.revokeFirstKey('careful');
+      await deployment.revokeFirstKey('careful');
       expectError(await look(first), 401, 'unknown_key');
       expect(remainingIn(await look(second))).toBe(89_997);
     });
 
     it('rotation without overlap: the old key is 401 at once', async () => {
-      const first = deployment.createAccount('prompt');
-      deployment.subscribe('prompt', 'pro');
+      const first = await deployment.createAccount('prompt');
+      await deployment.subscribe('prompt', 'pro');
       expect((await look(first)).status).toBe(200);
-      const second = deployment.rotateKey('prompt', 0);
+      const second = await deployment.rotateKey('prompt', 0);
       expectError(await look(first), 401, 'unknown_key');
       expect((await look(second)).status).toBe(200);
     });
 
-    it('contract accounts: key: its form', () => {
-      expect(deployment.createAccount('shape')).toMatch(/^pg_[0-9A-Za-z]{38}$/);
+    it('contract accounts: key: its form', async () => {
+      expect(await deployment.createAccount('shape')).toMatch(/^pg_[0-9A-Za-z]{38}$/);
     });
   });
 
@@ -212,9 +212,9 @@ describe('accounts and quota', () => {
     let waiting = '';
     let spent = '';
     beforeAll(async () => {
-      waiting = deployment.createAccount('order-waiting');
-      spent = deployment.createAccount('order-spent');
-      deployment.subscribe('order-spent', 'custom', 1);
+      waiting = await deployment.createAccount('order-waiting');
+      spent = await deployment.createAccount('order-spent');
+      await deployment.subscribe('order-spent', 'custom', 1);
       expect((await look(spent)).status).toBe(200);
     });
 
@@ -240,8 +240,8 @@ describe('accounts and quota', () => {
 
     it('spec 8.3: 240 requests in 60 seconds are served, the next gets 429 and consumes nothing (spec 8.3: 429, spec 7: 429, contract errors: Retry-After)', async () => {
       const from = nextClient();
-      const key = deployment.createAccount('busy');
-      deployment.subscribe('busy', 'pro');
+      const key = await deployment.createAccount('busy');
+      await deployment.subscribe('busy', 'pro');
       const text = requestText('/api/check?url=stripe.com', [['X-API-Key', key]]);
       const served = await burst(
         from,

@@ -1,46 +1,45 @@
 /** FORMAT.md and layout.ts say the same, and the golden file is what both describe. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { decodeDictionary } from '../../src/index/dictionary.ts';
-import { blocksSize, decodeHeader, type RawHeader, validateHeader } from '../../src/index/header.ts';
-import { bytesInMemory } from '../../src/index/index-bytes.ts';
-import { HashedKey } from '../../src/index/key-hash.ts';
+import { readBucketBase } from '../../src/index/format/bucket.ts';
+import { blocksSize, decodeHeader, type RawHeader, validateHeader } from '../../src/index/format/header.ts';
+import { HashedKey } from '../../src/index/format/key-hash.ts';
 import {
   ANSWER_MAX_BYTES,
   alignSection,
   BLOCK_SIZE_BYTES,
+  BUCKET,
+  BUCKET_SIZE_BYTES,
+  BUCKETS_MAX,
   type Field,
   FORMAT_MAJOR,
   FORMAT_MINOR,
   HEADER,
   HEADER_SIZE_BYTES,
-  LINE,
-  LINE_CHECK,
-  LINE_SIZE_BYTES,
-  LINES_MAX,
   MAGIC,
   ORDINAL_WIDE,
   PAYLOAD_MAX_BYTES,
-  RECORDS_PER_LINE,
-  RECORDS_PER_LINE_MAX,
+  RECORDS_PER_BUCKET,
+  RECORDS_PER_BUCKET_MAX,
   SECTION_ALIGNMENT_BYTES,
   SECTION_ENTRY,
   SECTIONS,
   SEED_A,
   SEED_B,
   SIZE_OF_LENGTH_CODE,
-  SLOTS_PER_LINE,
-} from '../../src/index/layout.ts';
-import { openIndexBytes } from '../../src/index/reader.ts';
-import type { Catalog } from '../../src/index/writer.ts';
-import { entryOf, tinyIndexBytes } from '../support/tiny-index.ts';
+  SLOTS_PER_BUCKET,
+} from '../../src/index/format/layout.ts';
+import { bucketChecksum, recordSeed, saltOf } from '../../src/index/format/salt.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
+import { openIndexBytes } from '../../src/index/read.ts';
+import { goldenEntries, readGolden, writeGolden } from './golden/golden.ts';
 
 const page = readFileSync(new URL('../../src/index/FORMAT.md', import.meta.url), 'utf8');
-const golden = Uint8Array.from(readFileSync(new URL('./golden/format-1.0.pgx', import.meta.url)));
+const golden = readGolden();
 
-/** The rows of the table whose heading row begins so, after the given heading. */
+/** The rows of the table whose heading row begins so, after the line that ends so. */
 function tableAfter(heading: string, firstColumn: string): string[][] {
-  const from = page.indexOf(`\n${heading}\n`);
+  const from = page.indexOf(`${heading}\n`);
   expect(from).toBeGreaterThan(-1);
   const lines = page.slice(from).split('\n');
   const start = lines.findIndex((line) => line.startsWith(`| ${firstColumn} `));
@@ -68,7 +67,7 @@ describe('FORMAT.md', () => {
   it('has the fields of layout.ts', () => {
     expect(asFields(tableAfter('## Header', 'field'))).toEqual(fieldsOf(HEADER));
     expect(asFields(tableAfter('An entry of the section table:', 'field'))).toEqual(fieldsOf(SECTION_ENTRY));
-    expect(asFields(tableAfter('## Line', 'field'))).toEqual(fieldsOf(LINE));
+    expect(asFields(tableAfter('## Bucket', 'field'))).toEqual(fieldsOf(BUCKET));
     expect(tableAfter('## Overview', 'part').map(([name]) => name)).toEqual(['header', ...SECTIONS]);
   });
 
@@ -79,16 +78,15 @@ describe('FORMAT.md', () => {
       `# The index file, format ${FORMAT_MAJOR}.${FORMAT_MINOR}`,
       `\`${magic}\``,
       `| header | offset 0, ${HEADER_SIZE_BYTES} bytes |`,
-      `next multiple of ${SECTION_ALIGNMENT_BYTES}`,
+      `first multiple of ${SECTION_ALIGNMENT_BYTES} that is at or after`,
       `| blockSize | 44 | 4 | ${BLOCK_SIZE_BYTES} |`,
       `XXH64 of each block of ${BLOCK_SIZE_BYTES.toLocaleString('en-US')} bytes`,
       `${SEED_A} (0x${SEED_A.toString(16)})`,
       `${SEED_B} (0x${SEED_B.toString(16)})`,
-      `1 to ${LINES_MAX.toLocaleString('en-US')} |`,
-      `for about ${RECORDS_PER_LINE} records`,
-      `\`extra = count - ${SLOTS_PER_LINE}\``,
-      `is 0x${LINE_CHECK.toString(16)}`,
-      `at most ${RECORDS_PER_LINE_MAX} × lineCount`,
+      `1 to ${BUCKETS_MAX.toLocaleString('en-US')} |`,
+      `for about ${RECORDS_PER_BUCKET} records`,
+      `\`extra = count - ${SLOTS_PER_BUCKET}\``,
+      `at most ${RECORDS_PER_BUCKET_MAX} × bucketCount`,
       `integer, at most ${ANSWER_MAX_BYTES}`,
       `one byte when n is below ${ORDINAL_WIDE}`,
       size(191),
@@ -100,27 +98,11 @@ describe('FORMAT.md', () => {
   });
 });
 
-/** Two page types and few names, so that the file fits on a page. */
-const catalog: Catalog = {
-  vocabulary: { name: 'example', version: 1, pageTypes: ['login', 'pricing'] },
-  iab: { version: 'example-iab', names: ['Science', 'Sports'] },
-  filtering: { version: 'example-filtering', names: ['News', 'Games'] },
-};
-const entries = [
-  entryOf(
-    'example.com',
-    { login: 'https://example.com/login', pricing: 'https://www.example.com/p' },
-    { language: 'en', iabCategory: 1, filteringCategories: [0], openPageRankHundredths: 550, globalRank: 1000 },
-    catalog,
-  ),
-  entryOf('example.org', {}, {}, catalog),
-];
-
 const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
 
 describe('the golden file', () => {
   it('is what the writer writes', () => {
-    const written = tinyIndexBytes(entries, { catalog, metadata: { unicodeVersion: '17.0' } });
+    const written = writeGolden();
     const at = golden.findIndex((byte, i) => byte !== written[i]);
     if (at >= 0 || written.length !== golden.length) {
       expect.fail(`sizes ${golden.length} and ${written.length}; the first byte that differs is at offset ${at}`);
@@ -128,21 +110,38 @@ describe('the golden file', () => {
   });
 
   it('is the worked example of FORMAT.md', () => {
-    const { directory, payload } = decodeHeader(golden).sections;
-    const line = golden.subarray(directory.offset, directory.offset + directory.size);
-    for (const field of ['base', 'count', 'check'] as const) {
-      const { offset, size } = LINE[field];
-      expect(page).toContain(`| ${field} | \`${hex(line.subarray(offset, offset + size))}\` |`);
+    const { dictionary, directory, payload, metadata } = decodeHeader(golden).sections;
+    const bytesOf = (...values: string[]): string => values.join(' ').replaceAll('`', '');
+    const bucket = golden.subarray(directory.offset + BUCKET_SIZE_BYTES, directory.offset + directory.size);
+    for (const field of ['base', 'count', 'checksum'] as const) {
+      const { offset, size } = BUCKET[field];
+      expect(page).toContain(`| ${field} | \`${hex(bucket.subarray(offset, offset + size))}\` |`);
     }
-    const records = golden.subarray(payload.offset, payload.offset + payload.size);
-    const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes.replaceAll('`', ''));
-    const first = SIZE_OF_LENGTH_CODE[line[LINE.lengths.offset]!]!;
-    expect(rows.join(' ')).toBe(hex(records.subarray(first)));
+    for (const { offset } of [BUCKET.fingerprints, BUCKET.lengths])
+      expect(page).toContain(`\`${hex(bucket.subarray(offset, offset + 4))}\``);
+    const base = payload.offset + readBucketBase(bucket, 0);
+    const table = tableAfter('stands their table:', 'bytes').map(([bytes = '']) => bytes);
+    expect(bytesOf(...table)).toBe(hex(golden.subarray(base, base + 5)));
+    const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes);
+    expect(bytesOf(...rows)).toBe(hex(golden.subarray(base + 15, base + 40)));
+    const salt = saltOf(dictionary.checksum, metadata.checksum);
     const hashed = new HashedKey();
     hashed.set('example.com');
-    expect(page).toContain(`hashA is 0x${hashed.hashA().toString(16)} and hashB 0x${hashed.hashB().toString(16)}`);
-    const symbols = decodeDictionary(golden.subarray(256, 256 + decodeHeader(golden).sections.dictionary.size));
-    expect(symbols.origins[0]).toBe('https://');
+    const hashedBytes = new DataView(new ArrayBuffer(16));
+    hashedBytes.setBigUint64(0, dictionary.checksum, true);
+    hashedBytes.setBigUint64(8, metadata.checksum, true);
+    for (const text of [
+      `hashA is 0x${hashed.hashA().toString(16)} and hashB 0x${hashed.hashB().toString(16)}`,
+      `0x${dictionary.checksum.toString(16)}`,
+      `0x${metadata.checksum.toString(16)}`,
+      `\`${hex(new Uint8Array(hashedBytes.buffer))}\``,
+      `the salt is 0x${(salt >>> 0).toString(16)}`,
+      `are 0x${bucketChecksum(salt, 1).toString(16)}`,
+      `= 0x${recordSeed(salt, 1, 0).toString(16)} |`,
+      `= 0x${recordSeed(salt, 1, 0xa6).toString(16)}`,
+    ]) {
+      expect(page).toContain(text);
+    }
   });
 
   it('answers', () => {
@@ -152,25 +151,27 @@ describe('the golden file', () => {
       language: 'en',
       pageTypes: [
         { type: 'login', url: 'https://example.com/login' },
-        { type: 'pricing', url: 'https://www.example.com/p' },
+        { type: 'pricing', url: 'https://www.example.com/p?\\' },
       ],
-      iabCategory: 'Sports',
+      iabCategory: 'Topic 1',
       filteringCategories: ['News'],
       openPageRank: 5.5,
       globalRank: 1000,
     });
-    expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
+    for (const { domain, pageTypes } of goldenEntries.slice(1)) {
+      expect(index.decode(index.find(domain))).toEqual({ domain, pageTypes });
+    }
   });
 });
 
 describe('a header that agrees with itself', () => {
   /** The header of a file of these sizes, everything else as it has to be. */
-  function headerOf(lineCount: number, payloadSize: number, blocks?: number): () => unknown {
+  function headerOf(bucketCount: number, payloadSize: number, blocks?: number): () => unknown {
     const raw = decodeHeader(golden);
     const sizes: Partial<Record<string, number>> = {
-      directory: lineCount * LINE_SIZE_BYTES,
+      directory: bucketCount * BUCKET_SIZE_BYTES,
       payload: payloadSize,
-      blocks: blocks ?? blocksSize(lineCount * LINE_SIZE_BYTES, payloadSize),
+      blocks: blocks ?? blocksSize(bucketCount * BUCKET_SIZE_BYTES, payloadSize),
     };
     let end = HEADER_SIZE_BYTES;
     const sections = Object.fromEntries(
@@ -184,17 +185,17 @@ describe('a header that agrees with itself', () => {
         return [name, section];
       }),
     ) as RawHeader['sections'];
-    return () => validateHeader({ ...raw, recordCount: 0, lineCount, sections, fileSizeBytes: end }, 'x', end);
+    return () => validateHeader({ ...raw, recordCount: 0, bucketCount, sections, fileSizeBytes: end }, 'x', end);
   }
 
-  it('has lines, payload and blocks within the limits of the format', () => {
-    for (const [lines, payload] of [
+  it('has buckets, payload and blocks within the limits of the format', () => {
+    for (const [buckets, payload] of [
       [1, 0],
-      [LINES_MAX, PAYLOAD_MAX_BYTES],
+      [BUCKETS_MAX, PAYLOAD_MAX_BYTES],
     ] as const)
-      expect(headerOf(lines, payload)()).toMatchObject({ lineCount: lines });
-    expect(headerOf(0, 0)).toThrow(/there are 0 lines/);
-    expect(headerOf(LINES_MAX + 1, 0)).toThrow(/there are \d+ lines/);
+      expect(headerOf(buckets, payload)()).toMatchObject({ bucketCount: buckets });
+    expect(headerOf(0, 0)).toThrow(/there are 0 buckets/);
+    expect(headerOf(BUCKETS_MAX + 1, 0)).toThrow(/there are \d+ buckets/);
     expect(headerOf(1, PAYLOAD_MAX_BYTES + 1)).toThrow(/the payload has/);
     expect(headerOf(1, 100, 0)).toThrow(/the size of the blocks/);
   });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import xxhash from 'xxhash-wasm';
-import { BlockChecksums, crc8, xxh64 } from '../../src/index/checksum.ts';
-import { HashedKey, xxh32 } from '../../src/index/key-hash.ts';
-import { lineOfHash, SEED_A, SEED_B } from '../../src/index/layout.ts';
+import { BlockChecksums, crc8, xxh64 } from '../../src/index/format/checksum.ts';
+import { HashedKey, xxh32 } from '../../src/index/format/key-hash.ts';
+import { bucketOfHash, SEED_A, SEED_B } from '../../src/index/format/layout.ts';
 
 const reference = await xxhash();
 
@@ -34,8 +34,8 @@ describe('xxh32', () => {
 
 describe('checksums', () => {
   it('are CRC-8/AUTOSAR and XXH64', () => {
-    expect(crc8(Buffer.from('123456789'), 0, 9)).toBe(0xdf);
-    expect(crc8(Buffer.from('x123456789y'), 1, 10)).toBe(0xdf);
+    expect(crc8(Buffer.from('123456789'), 0, 9, 0)).toBe(0xdf);
+    expect(crc8(Buffer.from('x123456789y'), 1, 10, 0)).toBe(0xdf);
     expect(xxh64(new Uint8Array(0))).toBe(0xef46db3751d8e999n);
   });
 
@@ -54,21 +54,21 @@ describe('checksums', () => {
   });
 });
 
-describe('lineOfHash', () => {
+describe('bucketOfHash', () => {
   it('is exact where a double would not be', () => {
     fc.assert(
-      fc.property(fc.nat(0xffffffff), fc.integer({ min: 1, max: 2 ** 25 - 256 }), (hash, lineCount) => {
-        expect(lineOfHash(hash, lineCount)).toBe(Number((BigInt(hash) * BigInt(lineCount)) >> 32n));
+      fc.property(fc.nat(0xffffffff), fc.integer({ min: 1, max: 2 ** 25 - 256 }), (hash, bucketCount) => {
+        expect(bucketOfHash(hash, bucketCount)).toBe(Number((BigInt(hash) * BigInt(bucketCount)) >> 32n));
       }),
     );
-    expect(lineOfHash(0xffffffff, 2 ** 25 - 256)).toBe(2 ** 25 - 257);
+    expect(bucketOfHash(0xffffffff, 2 ** 25 - 256)).toBe(2 ** 25 - 257);
   });
 
-  it('gives each eighth bit its own lines where these are a multiple of 256', () => {
-    for (const lineCount of [256, 2_352_896]) {
+  it('gives each eighth bit its own buckets where these are a multiple of 256', () => {
+    for (const bucketCount of [256, 2_352_896]) {
       for (const part of [0, 1, 127, 255]) {
-        expect(lineOfHash((part << 24) >>> 0, lineCount)).toBe((part * lineCount) / 256);
-        expect(lineOfHash(((part << 24) | 0xffffff) >>> 0, lineCount)).toBe(((part + 1) * lineCount) / 256 - 1);
+        expect(bucketOfHash((part << 24) >>> 0, bucketCount)).toBe((part * bucketCount) / 256);
+        expect(bucketOfHash(((part << 24) | 0xffffff) >>> 0, bucketCount)).toBe(((part + 1) * bucketCount) / 256 - 1);
       }
     }
   });

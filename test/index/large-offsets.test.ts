@@ -2,28 +2,30 @@
 import { chmodSync, closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { xxh64 } from '../../src/index/checksum.ts';
-import { blocksSize, decodeHeader, encodeHeader } from '../../src/index/header.ts';
-import { alignSection, LINE_SIZE_BYTES } from '../../src/index/layout.ts';
-import { readLineBase, sealLine } from '../../src/index/line.ts';
-import { NOT_FOUND, openIndex } from '../../src/index/reader.ts';
-import { entryOf, smallCatalog, tinyIndexBytes, withTempDirectory } from '../support/tiny-index.ts';
+import { readBucketBase, sealBucket, writeBucketBase } from '../../src/index/format/bucket.ts';
+import { xxh64 } from '../../src/index/format/checksum.ts';
+import { blocksSize, decodeHeader, encodeHeader } from '../../src/index/format/header.ts';
+import { alignSection, BUCKET_SIZE_BYTES } from '../../src/index/format/layout.ts';
+import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
+import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
+import { entryOf, smallNames, tinyIndexBytes, withTempDirectory } from '../support/tiny-index.ts';
 
 const GIB = 2 ** 30;
 const entries = Array.from({ length: 12 }, (_, i) =>
-  entryOf(`far-${i}.example`, { login: `https://far-${i}.example/login` }, {}, smallCatalog),
+  entryOf(`far-${i}.example`, { login: `https://far-${i}.example/login` }, {}, smallNames),
 );
 
-/** Writes an index of two lines with a hole of `holeBytes` between the records of the first and of the second. */
+/** Writes an index of two buckets with a hole of `holeBytes` between the records of the first and of the second. */
 function writeWithHole(path: string, holeBytes: number): void {
-  const bytes = tinyIndexBytes(entries, { catalog: smallCatalog, lineCount: 2 });
+  const bytes = tinyIndexBytes(entries, { names: smallNames, bucketCount: 2 });
   const header = decodeHeader(bytes);
   const { dictionary, directory, payload, metadata } = header.sections;
-  const second = directory.offset + LINE_SIZE_BYTES;
-  const split = readLineBase(bytes, second);
+  const second = directory.offset + BUCKET_SIZE_BYTES;
+  const split = readBucketBase(bytes, second);
   expect(split).toBeGreaterThan(0);
   expect(split).toBeLessThan(payload.size);
-  sealLine(bytes, second, 1, split + holeBytes);
+  writeBucketBase(bytes, second, split + holeBytes);
+  sealBucket(bytes, second, bucketChecksum(saltOf(dictionary.checksum, metadata.checksum), 1));
   const payloadSize = payload.size + holeBytes;
   const blocks = new Uint8Array(blocksSize(directory.size, payloadSize));
   const blocksOffset = alignSection(payload.offset + payloadSize);

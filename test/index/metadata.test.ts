@@ -1,13 +1,14 @@
+import { spawnSync } from 'node:child_process';
 /** What the small sections may hold: integers of any width, and nothing that a reader would trip over later. */
 import { Packr } from 'msgpackr';
 import { describe, expect, it } from 'vitest';
-import { decodeDictionary, encodeDictionary } from '../../src/index/dictionary.ts';
-import { ANSWER_MAX_BYTES } from '../../src/index/layout.ts';
-import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/metadata.ts';
-import { DictionaryTrainer } from '../../src/index/train.ts';
-import { smallCatalog, tinyMetadata } from '../support/tiny-index.ts';
+import { decodeDictionary, encodeDictionary } from '../../src/index/format/dictionary.ts';
+import { ANSWER_MAX_BYTES } from '../../src/index/format/layout.ts';
+import { decodeMap, decodeMetadata, encodeMetadata, type Metadata } from '../../src/index/format/metadata.ts';
+import { DictionaryTrainer } from '../../src/index/write/dictionary-trainer.ts';
+import { smallNames, tinyMetadata } from '../support/tiny-index.ts';
 
-const metadata: Metadata = { ...tinyMetadata, ...smallCatalog, maxAnswerSizeBytes: 1000 };
+const metadata: Metadata = { ...tinyMetadata, ...smallNames, maxAnswerSizeBytes: 1000 };
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 const changed = (changes: Readonly<Record<string, unknown>>): Uint8Array =>
@@ -43,10 +44,20 @@ describe('metadata', () => {
 
 describe('dictionary', () => {
   it('refuses a filtering set that is not ascending', () => {
-    const dictionary = new DictionaryTrainer(smallCatalog).train();
+    const dictionary = new DictionaryTrainer(smallNames).train();
     const withSet = (set: number[]): Uint8Array => encodeDictionary({ ...dictionary, filteringSets: [set] });
     expect(decodeDictionary(withSet([0, 2])).filteringSets).toEqual([[0, 2]]);
     expect(() => decodeDictionary(withSet([2, 0]))).toThrowError('not ascending');
     expect(() => decodeDictionary(withSet([1, 1]))).toThrowError('not ascending');
   });
+});
+
+it('is read by JavaScript alone: native code that takes texts out of a message may give wrong ones', () => {
+  const program = `
+    await import('${new URL('../../src/index/read.ts', import.meta.url).href}');
+    const { sharedObjects } = process.report.getReport();
+    console.log(JSON.stringify(sharedObjects.filter((path) => path.endsWith('.node'))));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  // The mapping needs koffi; nothing else of an index is native.
+  expect((JSON.parse(stdout) as string[]).filter((path) => !path.includes('koffi'))).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { bytesInMemory } from '../../src/index/index-bytes.ts';
-import { HashedKey } from '../../src/index/key-hash.ts';
-import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/reader.ts';
+import { HashedKey } from '../../src/index/format/key-hash.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
+import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/read.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
@@ -70,7 +70,7 @@ describe('an index', () => {
       ['stripe.com', longer],
       [longer, 'stripe.com'],
     ] as const) {
-      const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(kept)], { lineCount: 1 })));
+      const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(kept)], { bucketCount: 1 })));
       expect(index.find(kept)).not.toBe(NOT_FOUND);
       expect(index.find(asked)).toBe(NOT_FOUND);
     }
@@ -79,7 +79,7 @@ describe('an index', () => {
   it('finds a name of the greatest length', () => {
     const longest = `${'a23456789.'.repeat(25)}com`;
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(longest)])));
-    expect(index.domainOf(index.find(longest))).toBe(longest);
+    expect(index.decode(index.find(longest)).domain).toBe(longest);
   });
 
   it('knows no record where none can be', () => {

@@ -2,22 +2,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { bytesInMemory } from '../../src/index/index-bytes.ts';
 import {
-  LINE,
-  LINE_SIZE_BYTES,
+  BUCKET,
+  BUCKET_SIZE_BYTES,
   lengthCodeOf,
   RECORD_MAX_BYTES,
   SIZE_OF_LENGTH_CODE,
-  SLOTS_PER_LINE,
-} from '../../src/index/layout.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/reader.ts';
+  SLOTS_PER_BUCKET,
+} from '../../src/index/format/layout.ts';
+import { bytesInMemory } from '../../src/index/read/index-source.ts';
+import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { IndexScan } from '../../src/index/scan.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
-import { PartitionBuilder } from '../../src/index/writer.ts';
+import { BucketRunBuilder, hashKeyA, hashKeyB } from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, shippedCatalog, tinyIndexBytes } from '../support/tiny-index.ts';
+import { entryOf, shippedNames, tinyIndexBytes } from '../support/tiny-index.ts';
 
-const { pageTypes } = shippedCatalog.vocabulary;
+const { pageTypes } = shippedNames.vocabulary;
 const urlText = fc.string({ maxLength: 40, unit: fc.constantFrom(...'abcdefXYZ019/-_.?=&%\\~:@!$\'()*+,;"|') });
 const longText = fc.string({ maxLength: 1900, unit: fc.constantFrom(...'abcdef/019') });
 const label = fc.string({
@@ -47,7 +48,7 @@ const entryArbitrary: fc.Arbitrary<Entry> = domains.chain((domain) =>
       {
         pages: fc.dictionary(fc.constantFrom(...pageTypes), urlOn(domain), { maxKeys: 28 }),
         language: fc.constantFrom('en', 'de', 'zu', 'aa'),
-        iabCategory: fc.integer({ min: 0, max: shippedCatalog.iab.names.length - 1 }),
+        iabCategory: fc.integer({ min: 0, max: shippedNames.iab.names.length - 1 }),
         filteringCategories: fc.uniqueArray(fc.integer({ min: 0, max: 58 }), { minLength: 1 }),
         openPageRankHundredths: fc.integer({ min: 0, max: 1000 }),
         globalRank: fc.oneof(fc.integer({ min: 1, max: 70_000 }), fc.integer({ min: 1, max: 0xffffffff })),
@@ -63,7 +64,7 @@ const entrySets = (minLength: number, maxLength: number): fc.Arbitrary<Entry[]> 
   fc.uniqueArray(entryArbitrary, { minLength, maxLength, selector: ({ domain }) => domain });
 
 function expectedOf(entry: Entry): unknown {
-  const { iab, filtering } = shippedCatalog;
+  const { iab, filtering } = shippedNames;
   return {
     domain: entry.domain,
     found: true,
@@ -85,6 +86,11 @@ function renderedBy(index: Index, key: string): string {
   return out.toString('utf8', 0, index.writeTail(handle, out, index.writeHead(handle, out, 0)));
 }
 
+function hashesOf(domain: string): unknown {
+  const bytes = Buffer.from(domain);
+  return { hashA: hashKeyA(bytes, 0, bytes.length), hashB: hashKeyB(bytes, 0, bytes.length) };
+}
+
 describe('any set of entries', () => {
   it('is found, decoded and rendered as it was, and nothing else is found', async () => {
     let literals = 0;
@@ -93,8 +99,8 @@ describe('any set of entries', () => {
       fc.asyncProperty(
         fc.oneof(entrySets(0, 8), entrySets(35, 60)),
         fc.constantFrom(1, 1, 7),
-        async (entries, lineCount) => {
-          const bytes = tinyIndexBytes(entries, { lineCount });
+        async (entries, bucketCount) => {
+          const bytes = tinyIndexBytes(entries, { bucketCount });
           const index = openIndexBytes(bytesInMemory(bytes));
           expect(index.info.recordCount).toBe(entries.length);
           const domainsOf = new Set(entries.map(({ domain }) => domain));
@@ -106,14 +112,23 @@ describe('any set of entries', () => {
             expect(index.decode(handle).openPageRank).toBe(
               entry.openPageRankHundredths === undefined ? undefined : entry.openPageRankHundredths / 100,
             );
-            expect(index.answerSizeOf(handle)).toBe(renderedBy(index, entry.domain).length);
-            literals += index.partsOf(handle).literals;
             for (const other of [`${entry.domain}a`, entry.domain.slice(1), `a${entry.domain}`]) {
               if (!domainsOf.has(other)) expect(index.find(other)).toBe(NOT_FOUND);
             }
           }
-          overflowing += Math.max(0, index.countOfLine(0) - SLOTS_PER_LINE);
-          expect([...index.handles()].map((handle) => index.domainOf(handle)).sort()).toEqual([...domainsOf].sort());
+          const scan = new IndexScan(bytesInMemory(bytes));
+          const scanned: string[] = [];
+          while (scan.nextBucket()) {
+            overflowing += Math.max(0, scan.count - SLOTS_PER_BUCKET);
+            while (scan.nextRecord()) {
+              scanned.push(scan.domain);
+              literals += scan.parts.literals;
+              expect(scan.answerSizeBytes).toBe(renderedBy(index, scan.domain).length);
+              expect(scan.decode()).toEqual(index.decode(index.find(scan.domain)));
+              expect({ hashA: scan.hashA, hashB: scan.hashB }).toEqual(hashesOf(scan.domain));
+            }
+          }
+          expect(scanned.sort()).toEqual([...domainsOf].sort());
           expect(await verifyIndexBytes(bytesInMemory(bytes))).toMatchObject({ ok: true, damages: [] });
         },
       ),
@@ -134,9 +149,9 @@ describe('any set of entries', () => {
   });
 });
 
-describe('a partition', () => {
+describe('a run of buckets', () => {
   const record = (domain: string): Uint8Array => Uint8Array.of(domain.length, ...Buffer.from(domain), 0, 0, 0, 0, 0, 0);
-  const add = (builder: PartitionBuilder, hashA: number, hashB: number, domain: string): void => {
+  const add = (builder: BucketRunBuilder, hashA: number, hashB: number, domain: string): void => {
     const bytes = record(domain);
     builder.add(hashA, hashB, bytes, 0, bytes.length);
   };
@@ -151,7 +166,7 @@ describe('a partition', () => {
   };
 
   it('refuses records out of order, twice, or of another range', () => {
-    const builder = new PartitionBuilder(0, 128, 256);
+    const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 128, bucketCount: 256, salt: 0 });
     add(builder, 5, 5, 'b');
     expect(codeOf(() => add(builder, 5, 5, 'b'))).toBe('index_out_of_order');
     expect(codeOf(() => add(builder, 5, 5, 'a'))).toBe('index_out_of_order');
@@ -162,12 +177,12 @@ describe('a partition', () => {
     expect(builder.finish().recordCount).toBe(2);
   });
 
-  it('refuses more records for a line than its count can say', () => {
-    const builder = new PartitionBuilder(0, 1, 1);
+  it('refuses more records for a bucket than its count can say', () => {
+    const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 1, bucketCount: 1, salt: 0 });
     for (let i = 0; i < 255; i++) add(builder, i, 0, `d${i}`);
     expect(codeOf(() => add(builder, 255, 0, 'one-more'))).toBe('index_limit');
-    const { lines, recordCount } = builder.finish();
-    expect([lines.length, lines[LINE.count.offset], recordCount]).toEqual([LINE_SIZE_BYTES, 255, 255]);
+    const { buckets, recordCount } = builder.finish();
+    expect([buckets.length, buckets[BUCKET.count.offset], recordCount]).toEqual([BUCKET_SIZE_BYTES, 255, 255]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { DictionaryTrainer, encodeDictionary, fieldsFromEntry, RecordFields } from '../../src/index/writer.ts';
+import { DictionaryTrainer, encodeDictionary, fieldsFromEntry, RecordFields } from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, shippedCatalog } from '../support/tiny-index.ts';
+import { entryOf, shippedNames } from '../support/tiny-index.ts';
 
 const LETTERS = 'etaoinshrdlu';
 
@@ -15,7 +15,7 @@ function entries(count: number): Entry[] {
 }
 
 function train(all: readonly Entry[], afterEach: (fields: RecordFields) => void): Uint8Array {
-  const trainer = new DictionaryTrainer(shippedCatalog);
+  const trainer = new DictionaryTrainer(shippedNames);
   const fields = new RecordFields();
   for (const entry of all) {
     fieldsFromEntry(entry, fields);
@@ -35,7 +35,7 @@ describe('the dictionary', () => {
     // Together they are more than what is kept.
     const ordinary = entries(20_000);
     const last = Array.from({ length: 20_000 }, (_, i) => entryOf(`zyx-qwv-${i}.example`));
-    const trainer = new DictionaryTrainer(shippedCatalog);
+    const trainer = new DictionaryTrainer(shippedNames);
     const fields = new RecordFields();
     for (const entry of [...ordinary, ...last]) {
       fieldsFromEntry(entry, fields);

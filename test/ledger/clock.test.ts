@@ -12,8 +12,8 @@ beforeEach(async () => {
   folder = new LedgerFolder();
   folder.nowMs = Date.now();
   const ledger = folder.ledger();
-  ledger.createAccount('acme');
-  key = ledger.subscribe('acme', 'custom', 'PAY-1', 9).issued!.key;
+  await ledger.createAccount('acme');
+  key = (await ledger.subscribe('acme', 'custom', 'PAY-1', 9)).issued!.key;
   const longAgo = Math.floor((folder.nowMs - 100 * DAY_MS) / 1000);
   ledger.database.prepare('UPDATE ledger SET last_seen_at = ?').run(longAgo);
   ledgerWriter = await startLedgerWriter({ file: folder.file });
@@ -29,7 +29,7 @@ it('is refused until it is accepted, and then the server charges at once', async
   const account = accountOf(meter, key);
   expect(await chargeOnce(meter, account)).toBe('ledger_unavailable');
   expect(meter.health().reason).toContain('accept-clock');
-  folder.ledger().acceptClock();
+  await folder.ledger().acceptClock();
   expect(meter.health()).toMatchObject({ ready: true });
   expect(await chargeOnce(meter, accountOf(meter, key))).toBe(8);
 });

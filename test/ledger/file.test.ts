@@ -47,14 +47,14 @@ describe('an earlier version', () => {
     migrate(old, folder.file, { isLocked: true, target: version });
     expect(old.pragma('user_version', { simple: true })).toBe(version);
     old.exec(`INSERT INTO accounts (name, state, created_at, plan, quota_limit, cycle_anchor)
-      VALUES ('old', 'active', 1767225600, 'pro', 90000, 1767225600);
-      INSERT INTO meters (account_id, cycle, used) VALUES (1, 0, 1234);`);
-    if (version >= 4) old.exec('UPDATE meters SET reserved = used');
+      VALUES ('old', 'active', 1767225600, 'pro', 90000, 1767225600);`);
+    if (version < 4) old.exec('INSERT INTO meters (account_id, cycle, used) VALUES (1, 0, 1234)');
+    else old.exec('UPDATE meters SET reserved = 1234, used = 1234');
     old.close();
     if (version < LEDGER_VERSION) expectCode(() => openDatabase(folder.file, { readonly: true }), 'ledger_version');
     const ledger = folder.ledger();
-    expect(ledger.view('old').quota).toMatchObject({ plan: 'pro', quota_used: 1234, quota_remaining: 88_766 });
-    const { key } = ledger.issueKey('old');
+    expect((await ledger.view('old')).quota).toMatchObject({ plan: 'pro', quota_used: 1234, quota_remaining: 88_766 });
+    const { key } = await ledger.issueKey('old');
     const reserver = folder.reserver();
     expect(reserver.open()).toBe(true);
     const meter = await folder.meter(reserver);
@@ -88,19 +88,19 @@ describe('an earlier version', () => {
     ['nothing of an older state', 1200n, 1200n, 1234],
     ['nothing of a cycle that no clock has reached', (1_048_576n << 40n) | 5n, 1234n, 1234],
     ['nothing beyond the limit', 274_877_909_944n, 1234n, 1234],
-  ])('brings %s from its counters, which go', (_what, word, total, expected) => {
+  ])('brings %s from its counters, which go', async (_what, word, total, expected) => {
     earlier(word, total);
-    expect(folder.ledger().view('old').quota.quota_used).toBe(expected);
+    expect((await folder.ledger().view('old')).quota.quota_used).toBe(expected);
     expect(folder.names()).not.toContain('counters.map');
   });
 
-  it('is not brought up while a server uses it', () => {
+  it('is not brought up while a server uses it', async () => {
     earlier(0n, 0n);
     const lock = openWriterLock(folder.file);
     expect(lockFile(lock, 'exclusive')).toBe(true);
     expectCode(() => folder.ledger(), 'ledger_in_use');
     closeSync(lock);
-    expect(folder.ledger().view('old').quota.quota_used).toBe(1234);
+    expect((await folder.ledger().view('old')).quota.quota_used).toBe(1234);
   });
 
   it('of a newer program is refused, and one of another program too', () => {
@@ -122,9 +122,9 @@ describe('the file', () => {
     expect(statSync(`${folder.file}-wal`).mode & 0o007).toBe(0);
   });
 
-  it('is found damaged by a check', () => {
+  it('is found damaged by a check', async () => {
     const ledger = folder.ledger();
-    for (let i = 0; i < 200; i += 1) ledger.createAccount(`account-${i}`);
+    for (let i = 0; i < 200; i += 1) await ledger.createAccount(`account-${i}`);
     ledger.close();
     expect(checkLedger(folder.file).ok).toBe(true);
     const size = statSync(folder.file).size;
@@ -158,8 +158,8 @@ describe('backup and restore', () => {
   /** An account with 10 lookups in the backup and 5 more since. */
   async function prepare(): Promise<string> {
     const ledger = folder.ledger();
-    ledger.createAccount('acme');
-    const { key } = ledger.subscribe('acme', 'pro', 'INV-1').issued!;
+    await ledger.createAccount('acme');
+    const { key } = (await ledger.subscribe('acme', 'pro', 'INV-1')).issued!;
     const reserver = folder.reserver();
     reserver.open();
     const meter = await folder.meter(reserver);
@@ -183,9 +183,9 @@ describe('backup and restore', () => {
   it('keeps what was used, revoked, closed and issued since', async () => {
     const key = await prepare();
     const ledger = folder.ledger();
-    const second = ledger.rotateKey('acme', 3600);
-    ledger.revokeKey('acme', 1);
-    ledger.createAccount('later');
+    const second = await ledger.rotateKey('acme', 3600);
+    await ledger.revokeKey('acme', 1);
+    await ledger.createAccount('later');
     const report = restore();
     expect(report).toMatchObject({
       accounts: 1,
@@ -197,20 +197,20 @@ describe('backup and restore', () => {
     });
     expect(existsSync(report.replaced!)).toBe(true);
     const restored = folder.ledger();
-    expect(restored.view('acme').quota.quota_used).toBe(15);
-    expect(restored.showKey('acme').key).toBe(second.key);
+    expect((await restored.view('acme')).quota.quota_used).toBe(15);
+    expect((await restored.showKey('acme')).key).toBe(second.key);
     const reserver = folder.reserver();
     reserver.open();
     const meter = await folder.meter(reserver);
     expect(meter.authenticate(key).kind).toBe('unknown');
     expect(await chargeOnce(meter, accountOf(meter, second.key))).toBe(89_984);
-    expect(readAudit(restored, undefined, 10).map(({ action }) => action)).toContain('ledger.restore');
+    expect((await readAudit(restored, undefined, 10)).map(({ action }) => action)).toContain('ledger.restore');
     expect(checkLedger(folder.file).ok).toBe(true);
   });
 
   it('keeps the latest moment seen, by which keys expire', async () => {
     const key = await prepare();
-    folder.ledger().rotateKey('acme', 3600);
+    await folder.ledger().rotateKey('acme', 3600);
     folder.nowMs += 7_200_000;
     const before = folder.reserver();
     before.open();
@@ -235,7 +235,7 @@ describe('backup and restore', () => {
     else folder.loseCounters();
     for (const end of ['-wal', '-shm']) if (lost === 'the ledger') rmSync(`${folder.file}${end}`, { force: true });
     expect(restore()).toMatchObject({ knownFrom, raised: [{ account: 'acme', lookups }] });
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(10 + lookups);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(10 + lookups);
   });
 
   it('takes nothing back where the counters are older than the backup', async () => {
@@ -247,14 +247,14 @@ describe('backup and restore', () => {
     close();
     rmSync(folder.file);
     expect(restore()).toMatchObject({ knownFrom: ['counters'], raised: [{ account: 'acme', lookups: 54 }] });
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(64);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(64);
   });
 
   it('keeps the usage by day since, of the accounts that it knows', async () => {
     const key = await prepare();
     const later = folder.ledger();
-    later.createAccount('later');
-    const others = later.subscribe('later', 'pro', 'INV-2').issued!.key;
+    await later.createAccount('later');
+    const others = (await later.subscribe('later', 'pro', 'INV-2')).issued!.key;
     const reserver = folder.reserver();
     reserver.open();
     reserver.tick();
@@ -266,7 +266,7 @@ describe('backup and restore', () => {
       reserver.tick();
     }
     restore();
-    expect(usageByDay(folder.ledger(), undefined, 3, folder.nowMs)).toEqual([
+    expect(await usageByDay(folder.ledger(), undefined, 3, folder.nowMs)).toEqual([
       { account: 'acme', day: '2026-01-01', lookups: 15 },
       { account: 'acme', day: '2026-01-02', lookups: 1 },
       { account: 'acme', day: '2026-01-03', lookups: 1 },
@@ -277,65 +277,65 @@ describe('backup and restore', () => {
   it('keeps accounts suspended and closed, and keys at their earlier end', async () => {
     const ledger = folder.ledger();
     for (const name of ['closed', 'rotated', 'suspended']) {
-      ledger.createAccount(name);
-      ledger.subscribe(name, 'pro', `INV-${name}`);
+      await ledger.createAccount(name);
+      await ledger.subscribe(name, 'pro', `INV-${name}`);
     }
-    ledger.rotateKey('rotated', 7200);
+    await ledger.rotateKey('rotated', 7200);
     backupLedger(folder.file, backup());
-    ledger.setActive('suspended', false);
-    ledger.closeAccount('closed');
-    ledger.rotateKey('rotated', 3600);
+    await ledger.setActive('suspended', false);
+    await ledger.closeAccount('closed');
+    await ledger.rotateKey('rotated', 3600);
     expect(restore()).toMatchObject({ keptStricter: 4, keptKeys: 1 });
     const restored = folder.ledger();
-    expect(restored.list().map(({ account }) => account.state)).toEqual(['closed', 'active', 'suspended']);
+    expect((await restored.list()).map(({ account }) => account.state)).toEqual(['closed', 'active', 'suspended']);
     const hour = folder.nowMs / 1000 + 3600;
-    expect(restored.view('rotated').keys.map(({ expiresAt }) => expiresAt)).toEqual([hour, hour, null]);
+    expect((await restored.view('rotated')).keys.map(({ expiresAt }) => expiresAt)).toEqual([hour, hour, null]);
   });
 
   it('does not open again what the backup has closed, nor give a key a later end', async () => {
     const ledger = folder.ledger();
-    ledger.createAccount('acme');
-    ledger.subscribe('acme', 'pro', 'INV-1');
-    ledger.setActive('acme', false);
-    ledger.rotateKey('acme', 7200);
+    await ledger.createAccount('acme');
+    await ledger.subscribe('acme', 'pro', 'INV-1');
+    await ledger.setActive('acme', false);
+    await ledger.rotateKey('acme', 7200);
     await folder.close();
     copyFileSync(folder.file, `${folder.file}.earlier`);
     const later = folder.ledger();
-    later.rotateKey('acme');
-    later.closeAccount('acme');
+    await later.rotateKey('acme');
+    await later.closeAccount('acme');
     backupLedger(folder.file, backup());
     await folder.close();
     renameSync(`${folder.file}.earlier`, folder.file);
     expect(restore()).toMatchObject({ keptStricter: 0, keptKeys: 0 });
-    const restored = folder.ledger().view('acme');
+    const restored = await folder.ledger().view('acme');
     expect(restored.account.state).toBe('closed');
     expect(restored.keys[0]!.expiresAt).toBe(folder.nowMs / 1000);
   });
 
   it('takes nothing over from an account that has only the number of one in the backup', async () => {
-    folder.ledger().createAccount('acme');
+    await folder.ledger().createAccount('acme');
     await folder.close();
     copyFileSync(folder.file, `${folder.file}.earlier`);
     const ledger = folder.ledger();
-    ledger.createAccount('one');
-    ledger.subscribe('one', 'pro', 'INV-1');
+    await ledger.createAccount('one');
+    await ledger.subscribe('one', 'pro', 'INV-1');
     backupLedger(folder.file, backup());
     await folder.close();
     renameSync(`${folder.file}.earlier`, folder.file);
     const present = folder.ledger();
-    present.createAccount('two');
-    present.subscribe('two', 'pro', 'INV-2');
-    present.rotateKey('two');
+    await present.createAccount('two');
+    await present.subscribe('two', 'pro', 'INV-2');
+    await present.rotateKey('two');
     present.database.exec(
       'UPDATE meters SET used = 9, reserved = 9, total = 9 WHERE account_id = 2; INSERT INTO usage_days VALUES (2, 20453, 9)',
     );
-    present.setActive('two', false);
+    await present.setActive('two', false);
     await folder.close();
     expect(restore()).toMatchObject({ raised: [], keptKeys: 0, keptStricter: 0, missing: ['two'] });
     const restored = folder.ledger();
-    expect(restored.view('one')).toMatchObject({ account: { id: 2, state: 'active' }, quota: { quota_used: 0 } });
-    expect(restored.view('one').keys).toHaveLength(1);
-    expect(usageByDay(restored, 'one', 400, folder.nowMs)).toEqual([]);
+    expect(await restored.view('one')).toMatchObject({ account: { id: 2, state: 'active' }, quota: { quota_used: 0 } });
+    expect((await restored.view('one')).keys).toHaveLength(1);
+    expect(await usageByDay(restored, 'one', 400, folder.nowMs)).toEqual([]);
   });
 
   it.each(['the replaced ledger', 'the counters'])(
@@ -343,8 +343,8 @@ describe('backup and restore', () => {
     async (from) => {
       await prepare();
       const ledger = folder.ledger();
-      ledger.createAccount('later');
-      const { key } = ledger.subscribe('later', 'pro', 'INV-2').issued!;
+      await ledger.createAccount('later');
+      const { key } = (await ledger.subscribe('later', 'pro', 'INV-2')).issued!;
       const reserver = folder.reserver();
       reserver.open();
       const meter = await folder.meter(reserver);
@@ -353,9 +353,9 @@ describe('backup and restore', () => {
       if (from === 'the counters') rmSync(folder.file);
       restore();
       const restored = folder.ledger();
-      restored.createAccount('new');
-      restored.subscribe('new', 'pro', 'INV-3');
-      expect(restored.view('new').quota.quota_used).toBe(0);
+      await restored.createAccount('new');
+      await restored.subscribe('new', 'pro', 'INV-3');
+      expect((await restored.view('new')).quota.quota_used).toBe(0);
     },
   );
 
@@ -367,7 +367,7 @@ describe('backup and restore', () => {
     expectCode(() => restore(), 'restore_refused');
     expect(existsSync(folder.file)).toBe(false);
     expect(restore({ acceptUnknownUsage: true }).knownFrom).toEqual([]);
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(64);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(64);
   });
 
   it.each([
@@ -382,7 +382,7 @@ describe('backup and restore', () => {
     writeFileSync(backup(), make(readFileSync(backup())));
     expectCode(() => restore(), 'restore_refused');
     expectCode(() => restore({ backup: folder.dir }), 'restore_refused');
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(15);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(15);
     expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
   });
 
@@ -391,7 +391,7 @@ describe('backup and restore', () => {
     expectCode(() => restore({ backup: join(folder.dir, 'none') }), 'restore_refused');
     const other = new LedgerFolder();
     try {
-      other.ledger().createAccount('x');
+      await other.ledger().createAccount('x');
       rmSync(backup());
       backupLedger(other.file, backup());
     } finally {
@@ -401,7 +401,7 @@ describe('backup and restore', () => {
     await folder.close();
     folder.loseCounters();
     expectCode(() => restore({ acceptUnknownUsage: true }), 'restore_refused');
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(64);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(64);
     expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
   });
 });

@@ -24,11 +24,12 @@ import { loadPlans, resolvePlan } from '../../src/ledger/plans.ts';
 import { quotaView } from '../../src/ledger/quota.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/store/api-key.ts';
 import { openKeyVault } from '../../src/ledger/store/key-vault.ts';
+import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
-import { DAY_MS, LedgerFolder } from './support.ts';
+import { DAY_MS, LedgerFolder, type TestLedger } from './support.ts';
 
 let folder: LedgerFolder;
-let ledger: Ledger;
+let ledger: TestLedger;
 beforeEach(() => {
   folder = new LedgerFolder();
   ledger = folder.ledger();
@@ -39,10 +40,14 @@ const expectCode = (task: () => unknown, code: ErrorCode): void => {
   expect(task).toThrow(expect.objectContaining({ code }));
 };
 
+const expectRejection = async (change: Promise<unknown>, code: ErrorCode): Promise<void> => {
+  await expect(change).rejects.toMatchObject({ code });
+};
+
 describe('accounts', () => {
-  it('are not activated until they are subscribed, and then have a key', () => {
-    ledger.createAccount('acme');
-    expect(ledger.view('acme').quota).toEqual({
+  it('are not activated until they are subscribed, and then have a key', async () => {
+    await ledger.createAccount('acme');
+    expect((await ledger.view('acme')).quota).toEqual({
       plan: null,
       activated: false,
       quota_limit: null,
@@ -50,9 +55,9 @@ describe('accounts', () => {
       quota_remaining: 0,
       quota_resets_at: null,
     });
-    const { issued } = ledger.subscribe('acme', 'pro', 'INV-1');
+    const { issued } = await ledger.subscribe('acme', 'pro', 'INV-1');
     expect(isApiKeyShaped(issued!.key)).toBe(true);
-    expect(ledger.view('acme').quota).toEqual({
+    expect((await ledger.view('acme')).quota).toEqual({
       plan: 'pro',
       activated: true,
       quota_limit: 90_000,
@@ -62,95 +67,98 @@ describe('accounts', () => {
     });
   });
 
-  it('upgrade at once with the same anchor, downgrade at the boundary, and may change their mind', () => {
-    ledger.createAccount('acme');
-    ledger.subscribe('acme', 'pro', 'INV-1');
+  it('upgrade at once with the same anchor, downgrade at the boundary, and may change their mind', async () => {
+    await ledger.createAccount('acme');
+    await ledger.subscribe('acme', 'pro', 'INV-1');
     folder.nowMs += 10 * DAY_MS;
-    ledger.subscribe('acme', 'business', 'INV-2');
-    expect(ledger.view('acme').quota).toMatchObject({
+    await ledger.subscribe('acme', 'business', 'INV-2');
+    expect((await ledger.view('acme')).quota).toMatchObject({
       quota_limit: 2_000_000,
       quota_resets_at: '2026-01-31T00:00:00Z',
     });
-    ledger.subscribe('acme', 'pro_plus', 'INV-3');
-    expect(ledger.view('acme').quota).toMatchObject({ plan: 'business', quota_limit: 2_000_000 });
+    await ledger.subscribe('acme', 'pro_plus', 'INV-3');
+    expect((await ledger.view('acme')).quota).toMatchObject({ plan: 'business', quota_limit: 2_000_000 });
     folder.nowMs += 20 * DAY_MS;
-    expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus', quota_limit: 225_000 });
-    ledger.subscribe('acme', 'pro', 'INV-4');
-    ledger.keepPlan('acme');
+    expect((await ledger.view('acme')).quota).toMatchObject({ plan: 'pro_plus', quota_limit: 225_000 });
+    await ledger.subscribe('acme', 'pro', 'INV-4');
+    await ledger.keepPlan('acme');
     folder.nowMs += 30 * DAY_MS;
-    expect(ledger.view('acme').quota).toMatchObject({ plan: 'pro_plus' });
-    expectCode(() => ledger.keepPlan('acme'), 'account_state');
+    expect((await ledger.view('acme')).quota).toMatchObject({ plan: 'pro_plus' });
+    await expectRejection(ledger.keepPlan('acme'), 'account_state');
   });
 
-  it('change to a plan of the same size at once', () => {
-    ledger.createAccount('acme');
-    ledger.subscribe('acme', 'pro', 'INV-1');
-    ledger.subscribe('acme', 'custom', 'INV-2', 90_000);
-    expect(ledger.view('acme').account).toMatchObject({ plan: 'custom', limit: 90_000, next: null });
+  it('change to a plan of the same size at once', async () => {
+    await ledger.createAccount('acme');
+    await ledger.subscribe('acme', 'pro', 'INV-1');
+    await ledger.subscribe('acme', 'custom', 'INV-2', 90_000);
+    expect((await ledger.view('acme')).account).toMatchObject({ plan: 'custom', limit: 90_000, next: null });
   });
 
-  it('take a payment once, a custom limit only on the custom plan, and only known plans', () => {
-    ledger.createAccount('acme');
-    ledger.subscribe('acme', 'custom', 'INV-1', 12_000_000);
-    expect(ledger.view('acme').quota.quota_limit).toBe(12_000_000);
-    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-1'), 'payment_known');
-    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-2', 5), 'bad_plan_limit');
-    expectCode(() => ledger.subscribe('acme', 'custom', 'INV-2'), 'bad_plan_limit');
-    expectCode(() => ledger.subscribe('acme', 'custom', 'INV-2', 0), 'bad_plan_limit');
-    expectCode(() => ledger.subscribe('acme', 'gold', 'INV-2'), 'unknown_plan');
-    expectCode(() => ledger.subscribe('acme', 'pro', ''), 'bad_payment_reference');
+  it('take a payment once, a custom limit only on the custom plan, and only known plans', async () => {
+    await ledger.createAccount('acme');
+    await ledger.subscribe('acme', 'custom', 'INV-1', 12_000_000);
+    expect((await ledger.view('acme')).quota.quota_limit).toBe(12_000_000);
+    await expectRejection(ledger.subscribe('acme', 'pro', 'INV-1'), 'payment_known');
+    await expectRejection(ledger.subscribe('acme', 'pro', 'INV-2', 5), 'bad_plan_limit');
+    await expectRejection(ledger.subscribe('acme', 'custom', 'INV-2'), 'bad_plan_limit');
+    await expectRejection(ledger.subscribe('acme', 'custom', 'INV-2', 0), 'bad_plan_limit');
+    await expectRejection(ledger.subscribe('acme', 'gold', 'INV-2'), 'unknown_plan');
+    await expectRejection(ledger.subscribe('acme', 'pro', ''), 'bad_payment_reference');
     expect(ledger.database.prepare('SELECT count(*) FROM payments').pluck().get()).toBe(1);
   });
 
-  it('are suspended and reactivated, and closed for good', () => {
-    ledger.createAccount('acme');
-    expectCode(() => ledger.setActive('acme', false), 'account_state');
-    ledger.subscribe('acme', 'pro', 'INV-1');
-    ledger.setActive('acme', false);
-    expect(ledger.view('acme').quota).toMatchObject({ activated: false, plan: 'pro', quota_remaining: 90_000 });
-    ledger.setActive('acme', true);
-    ledger.closeAccount('acme');
-    expectCode(() => ledger.closeAccount('acme'), 'account_state');
-    expectCode(() => ledger.setActive('acme', true), 'account_state');
-    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-2'), 'account_state');
-    expectCode(() => ledger.rotateKey('acme'), 'account_state');
+  it('are suspended and reactivated, and closed for good', async () => {
+    await ledger.createAccount('acme');
+    await expectRejection(ledger.setActive('acme', false), 'account_state');
+    await ledger.subscribe('acme', 'pro', 'INV-1');
+    await ledger.setActive('acme', false);
+    expect((await ledger.view('acme')).quota).toMatchObject({ activated: false, plan: 'pro', quota_remaining: 90_000 });
+    await ledger.setActive('acme', true);
+    await ledger.closeAccount('acme');
+    await expectRejection(ledger.closeAccount('acme'), 'account_state');
+    await expectRejection(ledger.setActive('acme', true), 'account_state');
+    await expectRejection(ledger.subscribe('acme', 'pro', 'INV-2'), 'account_state');
+    await expectRejection(ledger.rotateKey('acme'), 'account_state');
   });
 
-  it('have names that are safe to print and unique', () => {
+  it('have names that are safe to print and unique', async () => {
     for (const name of ['', 'Acme', 'a b', '-a', 'a'.repeat(65), 'a\n', 'a/b']) {
-      expectCode(() => ledger.createAccount(name), 'bad_account_name');
+      await expectRejection(ledger.createAccount(name), 'bad_account_name');
     }
-    ledger.createAccount('a.b-c_d@e');
-    expectCode(() => ledger.createAccount('a.b-c_d@e'), 'account_exists');
-    expectCode(() => ledger.view('nobody'), 'account_not_found');
+    await ledger.createAccount('a.b-c_d@e');
+    await expectRejection(ledger.createAccount('a.b-c_d@e'), 'account_exists');
+    await expectRejection(ledger.view('nobody'), 'account_not_found');
   });
 
-  it('are refused beyond the number of slots in the shared counters', () => {
-    ledger.createAccount('first');
+  it('are refused beyond the number of slots in the shared counters', async () => {
+    await ledger.createAccount('first');
     ledger.database.exec("UPDATE sqlite_sequence SET seq = 65534 WHERE name = 'accounts'");
-    expect(ledger.createAccount('last').id).toBe(65_535);
-    expectCode(() => ledger.createAccount('beyond'), 'too_many_accounts');
+    expect((await ledger.createAccount('last')).id).toBe(65_535);
+    await expectRejection(ledger.createAccount('beyond'), 'too_many_accounts');
   });
 
-  it('refuse a change under a clock that leapt ahead, until an operator confirms it', () => {
-    ledger.createAccount('acme');
-    ledger.acceptClock();
+  it('refuse a change under a clock that leapt ahead, until an operator confirms it', async () => {
+    await ledger.createAccount('acme');
+    await ledger.acceptClock();
     folder.nowMs += 400 * DAY_MS;
-    expectCode(() => ledger.subscribe('acme', 'pro', 'INV-1'), 'ledger_clock');
-    ledger.acceptClock();
-    ledger.subscribe('acme', 'pro', 'INV-1');
-    expect(ledger.view('acme').quota.quota_resets_at).toBe('2027-03-07T00:00:00Z');
+    await expectRejection(ledger.subscribe('acme', 'pro', 'INV-1'), 'ledger_clock');
+    await ledger.acceptClock();
+    await ledger.subscribe('acme', 'pro', 'INV-1');
+    expect((await ledger.view('acme')).quota.quota_resets_at).toBe('2027-03-07T00:00:00Z');
   });
 
-  it('show no downgrade as waiting that has taken effect', () => {
-    ledger.createAccount('acme');
-    ledger.subscribe('acme', 'advanced', 'INV-1');
-    ledger.subscribe('acme', 'pro', 'INV-2');
-    expect(ledger.view('acme').account).toMatchObject({ plan: 'advanced', next: { plan: 'pro', fromCycle: 1 } });
+  it('show no downgrade as waiting that has taken effect', async () => {
+    await ledger.createAccount('acme');
+    await ledger.subscribe('acme', 'advanced', 'INV-1');
+    await ledger.subscribe('acme', 'pro', 'INV-2');
+    expect((await ledger.view('acme')).account).toMatchObject({
+      plan: 'advanced',
+      next: { plan: 'pro', fromCycle: 1 },
+    });
     folder.nowMs += 30 * DAY_MS;
-    expect(ledger.view('acme').account).toMatchObject({ plan: 'pro', limit: 90_000, next: null });
-    expect(ledger.list()[0]!.account.next).toBeNull();
-    expectCode(() => ledger.keepPlan('acme'), 'account_state');
+    expect((await ledger.view('acme')).account).toMatchObject({ plan: 'pro', limit: 90_000, next: null });
+    expect((await ledger.list())[0]!.account.next).toBeNull();
+    await expectRejection(ledger.keepPlan('acme'), 'account_state');
   });
 });
 
@@ -161,12 +169,12 @@ describe('what counts at a moment', () => {
     expect(clockProblem(0, 1e9)).toBeUndefined();
   });
 
-  it('is the first cycle before its start, and never less than nothing left', () => {
+  it('is the first cycle before its start, and never less than nothing left', async () => {
     expect([0, 999, 1_000, 1_000 + CYCLE_SECONDS - 1, 1_000 + CYCLE_SECONDS].map((now) => cycleAt(1_000, now))).toEqual(
       [0, 0, 0, 0, 1],
     );
-    ledger.createAccount('acme');
-    const { account } = ledger.subscribe('acme', 'custom', 'INV-1', 2);
+    await ledger.createAccount('acme');
+    const { account } = await ledger.subscribe('acme', 'custom', 'INV-1', 2);
     expect(quotaView(account, { cycle: 0, used: 5 }, account.anchor!)).toMatchObject({
       quota_used: 5,
       quota_remaining: 0,
@@ -175,33 +183,33 @@ describe('what counts at a moment', () => {
 });
 
 describe('the audit table', () => {
-  it('names who, what, before and after, and never a key or its hash', () => {
-    ledger.createAccount('acme');
-    const { issued } = ledger.subscribe('acme', 'pro', 'INV-1');
-    folder.ledger('another').setActive('acme', false);
-    const [latest, subscribed, created] = readAudit(ledger, 'acme', 10);
+  it('names who, what, before and after, and never a key or its hash', async () => {
+    await ledger.createAccount('acme');
+    const { issued } = await ledger.subscribe('acme', 'pro', 'INV-1');
+    await folder.ledger('another').setActive('acme', false);
+    const [latest, subscribed, created] = await readAudit(ledger, 'acme', 10);
     expect(latest).toMatchObject({ actor: 'another', action: 'account.suspend', account: 'acme' });
     expect(JSON.parse(latest!.before!)).toMatchObject({ state: 'active' });
     expect(JSON.parse(latest!.after!)).toMatchObject({ state: 'suspended' });
     expect(subscribed!.action).toBe('account.subscribe INV-1');
     expect(created).toMatchObject({ before: null, action: 'account.create' });
-    const all = JSON.stringify(readAudit(ledger, undefined, 100));
+    const all = JSON.stringify(await readAudit(ledger, undefined, 100));
     expect(all).not.toContain(issued!.key);
     expect(all).not.toContain(hashApiKey(issued!.key));
   });
 
-  it('cannot be changed or shortened', () => {
-    ledger.createAccount('acme');
+  it('cannot be changed or shortened', async () => {
+    await ledger.createAccount('acme');
     expect(() => ledger.database.exec("UPDATE audit SET actor = 'x'")).toThrow(/append-only/);
     expect(() => ledger.database.exec('DELETE FROM audit')).toThrow(/append-only/);
-    expect(readAudit(ledger, undefined, 10)).toHaveLength(1);
+    expect(await readAudit(ledger, undefined, 10)).toHaveLength(1);
   });
 
-  it('gets no line from a change that failed', () => {
-    ledger.createAccount('acme');
-    expectCode(() => ledger.subscribe('acme', 'gold', 'INV-1'), 'unknown_plan');
-    expectCode(() => ledger.revokeKey('acme', 7), 'key_not_found');
-    expect(readAudit(ledger, undefined, 10)).toHaveLength(1);
+  it('gets no line from a change that failed', async () => {
+    await ledger.createAccount('acme');
+    await expectRejection(ledger.subscribe('acme', 'gold', 'INV-1'), 'unknown_plan');
+    await expectRejection(ledger.revokeKey('acme', 7), 'key_not_found');
+    expect(await readAudit(ledger, undefined, 10)).toHaveLength(1);
   });
 });
 
@@ -237,9 +245,9 @@ describe('keys', () => {
     for (const count of counts.values()) expect(Math.abs(count - 2065)).toBeLessThan(318);
   });
 
-  it('lie in the file sealed and hashed, never readable', () => {
-    ledger.createAccount('acme');
-    const { key } = ledger.issueKey('acme');
+  it('lie in the file sealed and hashed, never readable', async () => {
+    await ledger.createAccount('acme');
+    const { key } = await ledger.issueKey('acme');
     ledger.close();
     const bytes = readFileSync(folder.file);
     const wal = existsSync(`${folder.file}-wal`) ? readFileSync(`${folder.file}-wal`) : Buffer.alloc(0);
@@ -248,32 +256,32 @@ describe('keys', () => {
     expect(all.includes(key.slice(3, 35))).toBe(false);
     expect(all.includes(hashApiKey(key))).toBe(true);
     ledger = folder.ledger();
-    expect(ledger.showKey('acme').key).toBe(key);
+    expect((await ledger.showKey('acme')).key).toBe(key);
   });
 
-  it('are sealed to their account and id: a row moved to another account does not open', () => {
-    ledger.createAccount('acme');
-    ledger.createAccount('evil');
-    ledger.issueKey('acme');
-    ledger.issueKey('evil');
+  it('are sealed to their account and id: a row moved to another account does not open', async () => {
+    await ledger.createAccount('acme');
+    await ledger.createAccount('evil');
+    await ledger.issueKey('acme');
+    await ledger.issueKey('evil');
     ledger.database.exec('UPDATE api_keys SET sealed = (SELECT sealed FROM api_keys WHERE id = 1) WHERE id = 2');
-    expectCode(() => ledger.showKey('evil'), 'key_not_readable');
+    await expectRejection(ledger.showKey('evil'), 'key_not_readable');
     ledger.database.exec('UPDATE api_keys SET sealed = zeroblob(69) WHERE id = 1');
-    expectCode(() => ledger.showKey('acme'), 'key_not_readable');
+    await expectRejection(ledger.showKey('acme'), 'key_not_readable');
   });
 
-  it('cannot be shown without their encryption key, and say so; new ones can', () => {
-    ledger.createAccount('acme');
-    ledger.issueKey('acme');
+  it('cannot be shown without their encryption key, and say so; new ones can', async () => {
+    await ledger.createAccount('acme');
+    await ledger.issueKey('acme');
     ledger.close();
     renameSync(folder.keyFile, `${folder.keyFile}.lost`);
     ledger = folder.ledger();
-    expectCode(() => ledger.showKey('acme'), 'key_not_readable');
-    const { key } = ledger.rotateKey('acme');
-    expect(ledger.showKey('acme').key).toBe(key);
+    await expectRejection(ledger.showKey('acme'), 'key_not_readable');
+    const { key } = await ledger.rotateKey('acme');
+    expect((await ledger.showKey('acme')).key).toBe(key);
   });
 
-  it('keep their encryption key private, elsewhere, and unread when others could read it', () => {
+  it('keep their encryption key private, elsewhere, and unread when others could read it', async () => {
     const vault = openKeyVault(folder.keyFile);
     expect(openKeyVault(folder.keyFile).id).toBe(vault.id);
     expect(vault.id).toMatch(/^[0-9a-f]{16}$/);
@@ -289,9 +297,11 @@ describe('keys', () => {
     rmSync(folder.keyFile);
     execFileSync('mkfifo', ['-m', '600', folder.keyFile]);
     expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
-    const beside = new Ledger({ file: folder.file, keyFile: join(folder.dir, 'ledger', 'ledger.key') });
-    beside.createAccount('acme');
-    expectCode(() => beside.issueKey('acme'), 'bad_key_file');
+    const beside = new Ledger(new SqliteStore({ file: folder.file }), {
+      keyFile: join(folder.dir, 'ledger', 'ledger.key'),
+    });
+    await beside.createAccount('acme');
+    await expectRejection(beside.issueKey('acme'), 'bad_key_file');
     beside.close();
     expect(existsSync(join(folder.dir, 'ledger', 'ledger.key'))).toBe(false);
   });
@@ -358,28 +368,31 @@ describe('keys', () => {
     }
   });
 
-  it('rotate with an overlap that ends, and are revoked', () => {
-    ledger.createAccount('acme');
-    const first = ledger.issueKey('acme');
-    expectCode(() => ledger.issueKey('acme'), 'account_state');
-    ledger.rotateKey('acme', 3600);
+  it('rotate with an overlap that ends, and are revoked', async () => {
+    await ledger.createAccount('acme');
+    const first = await ledger.issueKey('acme');
+    await expectRejection(ledger.issueKey('acme'), 'account_state');
+    await ledger.rotateKey('acme', 3600);
     folder.nowMs += 1000;
-    const latest = ledger.rotateKey('acme', 86_400);
-    expect([ledger.showKey('acme').key, ledger.showKey('acme', 1).key]).toEqual([latest.key, first.key]);
-    const [one, two, three] = ledger.view('acme').keys;
+    const latest = await ledger.rotateKey('acme', 86_400);
+    expect([(await ledger.showKey('acme')).key, (await ledger.showKey('acme', 1)).key]).toEqual([
+      latest.key,
+      first.key,
+    ]);
+    const [one, two, three] = (await ledger.view('acme')).keys;
     expect(one!.expiresAt! * 1000).toBe(folder.nowMs - 1000 + 3_600_000);
     expect(two!.expiresAt! * 1000).toBe(folder.nowMs + 86_400_000);
     expect(three!.expiresAt).toBeNull();
-    ledger.revokeKey('acme', first.record.id);
-    expectCode(() => ledger.revokeKey('acme', first.record.id), 'account_state');
-    ledger.rotateKey('acme');
-    expect(ledger.view('acme').keys[0]!.expiresAt).toBe(one!.expiresAt);
-    ledger.createAccount('other');
-    ledger.issueKey('other');
-    expectCode(() => ledger.revokeKey('other', 2), 'key_not_found');
-    expectCode(() => ledger.showKey('other', 2), 'key_not_found');
-    expectCode(() => ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
-    expectCode(() => ledger.rotateKey('acme', -1), 'bad_overlap');
+    await ledger.revokeKey('acme', first.record.id);
+    await expectRejection(ledger.revokeKey('acme', first.record.id), 'account_state');
+    await ledger.rotateKey('acme');
+    expect((await ledger.view('acme')).keys[0]!.expiresAt).toBe(one!.expiresAt);
+    await ledger.createAccount('other');
+    await ledger.issueKey('other');
+    await expectRejection(ledger.revokeKey('other', 2), 'key_not_found');
+    await expectRejection(ledger.showKey('other', 2), 'key_not_found');
+    await expectRejection(ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
+    await expectRejection(ledger.rotateKey('acme', -1), 'bad_overlap');
   });
 });
 

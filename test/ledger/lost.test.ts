@@ -16,19 +16,19 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readAudit } from '../../src/ledger/audit.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { checkLedger } from '../../src/ledger/check.ts';
-import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import type { Account } from '../../src/ledger/quota.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
 import { identityFile } from '../../src/ledger/store/identity.ts';
 import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
-import { accountOf, chargeOnce, LedgerFolder, type TestReserver } from './support.ts';
+import { accountOf, chargeOnce, LedgerFolder, type TestLedger, type TestReserver } from './support.ts';
 
 const UNAVAILABLE = 'ledger_unavailable';
 const unavailable = expect.objectContaining({ code: 'ledger_unavailable' });
 
 let folder: LedgerFolder;
-let ledger: Ledger;
+let ledger: TestLedger;
 let reserver: TestReserver;
 let meter: Meter;
 let key: string;
@@ -92,7 +92,7 @@ describe('a ledger that is removed while it serves', () => {
   });
 
   it.each(loss.slice(0, 3))('%s: a worker that must ask it says so', async (_how, lose) => {
-    const second = ledger.rotateKey('acme', 3600).key;
+    const second = (await ledger.rotateKey('acme', 3600)).key;
     lose();
     look();
     expect(() => meter.authenticate(second)).toThrow(unavailable);
@@ -142,7 +142,7 @@ describe('a start without the ledger', () => {
     await folder.close();
     rmSync(identityFile(folder.file));
     expect(folder.reserver().open()).toBe(true);
-    expect(folder.ledger().list()).toEqual([]);
+    expect(await folder.ledger().list()).toEqual([]);
   });
 
   it('is refused even when the file that says so is damaged', async () => {
@@ -166,7 +166,7 @@ describe('a start without the ledger', () => {
 
 describe('a ledger whose files are harmed while it serves', () => {
   it('its log removed: what it held comes into the file, and it goes on', async () => {
-    ledger.createAccount('later');
+    await ledger.createAccount('later');
     look();
     rmSync(`${folder.file}-wal`);
     look();
@@ -176,8 +176,8 @@ describe('a ledger whose files are harmed while it serves', () => {
     expect(reserver.state.ready).toBe(true);
     await folder.close();
     expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(36);
-    expect(folder.ledger().view('later').account.state).toBe('created');
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(36);
+    expect((await folder.ledger().view('later')).account.state).toBe('created');
   });
 
   it('its header overwritten: said within a second, and nothing is charged', async () => {
@@ -201,14 +201,14 @@ describe('a ledger whose files are harmed while it serves', () => {
     folder.loseCounters();
     look();
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(36);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(36);
   });
 
   it('its shared counters removed while no ledger writer runs: what was reserved counts as used', async () => {
     const { reserved } = ledger.database.prepare('SELECT reserved FROM meters').get() as { reserved: number };
     reserver.end();
     folder.loseCounters();
-    expect(ledger.view('acme').quota.quota_used).toBe(reserved);
+    expect((await ledger.view('acme')).quota.quota_used).toBe(reserved);
     // A worker that still has the earlier ones may spend what was reserved for them, which is counted already.
     expect(meter.charge(account)).toBe(9_964);
     reserver = folder.reserver();
@@ -216,7 +216,7 @@ describe('a ledger whose files are harmed while it serves', () => {
     meter = await freshMeter();
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(10_000 - reserved - 1);
     expect(ledger.read.accountByName('acme')?.id).toBe(1);
-    const audit = readAudit(ledger, 'acme', 1)[0];
+    const audit = (await readAudit(ledger, 'acme', 1))[0];
     expect(audit).toMatchObject({ actor: 'ledger writer', action: 'ledger.recover' });
   });
 });
@@ -226,8 +226,8 @@ describe('a ledger that is replaced by another one', () => {
   async function putOther(): Promise<string> {
     const other = new LedgerFolder();
     try {
-      other.ledger().createAccount('beta');
-      const its = other.ledger().subscribe('beta', 'custom', 'INV-2', 1000).issued!.key;
+      await other.ledger().createAccount('beta');
+      const its = (await other.ledger().subscribe('beta', 'custom', 'INV-2', 1000)).issued!.key;
       await other.close();
       removeLedger();
       copyFileSync(other.file, folder.file);
@@ -256,7 +256,7 @@ describe('a ledger that is replaced by another one', () => {
   });
 
   it('is not mixed with the log that the earlier one left behind', async () => {
-    for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
+    for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
     look();
     const logs = ['-wal', '-shm'].map((end) => `${folder.file}${end}`);
     for (const log of logs) renameSync(log, `${log}.kept`);
@@ -270,7 +270,7 @@ describe('a ledger that is replaced by another one', () => {
   });
 
   it('is accepted where it is a copy of the same one, with the usage since', async () => {
-    for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
+    for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
     look();
     copyFileSync(backup(), `${folder.file}.new`);
     renameSync(`${folder.file}.new`, folder.file);
@@ -278,7 +278,7 @@ describe('a ledger that is replaced by another one', () => {
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
     await folder.close();
     expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
-    expect(folder.ledger().list()).toHaveLength(1);
+    expect(await folder.ledger().list()).toHaveLength(1);
   });
 
   it('is not restored over by a backup that forgets the counters', async () => {
@@ -293,20 +293,15 @@ describe('a ledger that is replaced by another one', () => {
 });
 
 it('a log that a lost ledger left behind is not played into the restored one', async () => {
-  ledger.createAccount('later');
-  for (let i = 0; i < 40; i += 1) ledger.createAccount(`later-${i}`);
+  await ledger.createAccount('later');
+  for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
   copyFileSync(`${folder.file}-wal`, join(folder.dir, 'wal'));
   await folder.close();
   removeLedger();
   copyFileSync(join(folder.dir, 'wal'), `${folder.file}-wal`);
   expect(restore().replaced).toBe(null);
   expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
-  expect(
-    folder
-      .ledger()
-      .list()
-      .map(({ account }) => account.name),
-  ).toEqual(['acme']);
+  expect((await folder.ledger().list()).map(({ account }) => account.name)).toEqual(['acme']);
   expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
 });
 
@@ -333,6 +328,6 @@ describe("the ledger writer's process", () => {
     } finally {
       await ledgerWriter.close();
     }
-    expect(folder.ledger().view('acme').quota.quota_used).toBe(35);
+    expect((await folder.ledger().view('acme')).quota.quota_used).toBe(35);
   });
 });

@@ -2,14 +2,22 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { STATE } from '../../src/ledger/counters/counters.ts';
-import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { usageByDay } from '../../src/ledger/usage.ts';
-import { accountOf, chargeOnce, DAY_MS, LedgerFolder, type Outcome, TestLink, type TestReserver } from './support.ts';
+import {
+  accountOf,
+  chargeOnce,
+  DAY_MS,
+  LedgerFolder,
+  type Outcome,
+  type TestLedger,
+  TestLink,
+  type TestReserver,
+} from './support.ts';
 
 let folder: LedgerFolder;
-let ledger: Ledger;
+let ledger: TestLedger;
 let reserver: TestReserver;
 let key: string;
 
@@ -89,32 +97,32 @@ describe('accounts seen by a worker', () => {
     const meter = await start(1);
     await charge(meter);
     expect(await charge(meter)).toBe('quota_exhausted');
-    const change = (task: () => unknown): void => {
-      task();
+    const change = async (task: () => Promise<unknown>): Promise<void> => {
+      await task();
       reserver.publishChanges();
     };
-    change(() => ledger.subscribe('acme', 'custom', 'INV-2', 3));
+    await change(() => ledger.subscribe('acme', 'custom', 'INV-2', 3));
     expect(await charge(meter)).toEqual(1);
-    change(() => ledger.setActive('acme', false));
+    await change(() => ledger.setActive('acme', false));
     expect(meter.authenticate(key)).toMatchObject({ kind: 'account', activated: false, quota: { quota_used: 2 } });
     expect(await charge(meter)).toBe('not_activated');
-    change(() => ledger.setActive('acme', true));
-    change(() => ledger.rotateKey('acme', 60));
+    await change(() => ledger.setActive('acme', true));
+    await change(() => ledger.rotateKey('acme', 60));
     expect(meter.authenticate(key).kind).toBe('account');
     folder.nowMs += 60_000;
     expect(meter.authenticate(key).kind).toBe('unknown');
-    key = ledger.showKey('acme').key;
+    key = (await ledger.showKey('acme')).key;
     expect(meter.authenticate(key).kind).toBe('account');
     const revoked = key;
-    change(() => {
-      key = ledger.rotateKey('acme', 60).key;
+    await change(async () => {
+      key = (await ledger.rotateKey('acme', 60)).key;
     });
-    change(() => ledger.revokeKey('acme', ledger.view('acme').keys.at(-2)!.id));
+    await change(async () => await ledger.revokeKey('acme', (await ledger.view('acme')).keys.at(-2)!.id));
     expect([revoked, key].map((one) => meter.authenticate(one).kind)).toEqual(['unknown', 'account']);
-    change(() => ledger.revokeKey('acme', ledger.view('acme').keys.at(-1)!.id));
+    await change(async () => await ledger.revokeKey('acme', (await ledger.view('acme')).keys.at(-1)!.id));
     expect(meter.authenticate(key).kind).toBe('unknown');
-    key = ledger.rotateKey('acme').key;
-    change(() => ledger.closeAccount('acme'));
+    key = (await ledger.rotateKey('acme')).key;
+    await change(() => ledger.closeAccount('acme'));
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
@@ -136,9 +144,9 @@ describe('accounts seen by a worker', () => {
 
   it('stay refused once they have expired, when the clock is set back or the server starts anew', async () => {
     const meter = await start(9);
-    const { key: second } = ledger.rotateKey('acme', 3600);
+    const { key: second } = await ledger.rotateKey('acme', 3600);
     reserver.publishChanges();
-    const { key: third } = ledger.rotateKey('acme', 3660);
+    const { key: third } = await ledger.rotateKey('acme', 3660);
     reserver.publishChanges();
     expect([key, second, third].map((one) => meter.authenticate(one).kind)).not.toContain('unknown');
     folder.nowMs += 3_600_000;
@@ -159,14 +167,14 @@ describe('accounts seen by a worker', () => {
     expectKeys(meter);
     reserver.open();
     expectKeys(await folder.meter(reserver));
-    expect(ledger.showKey('acme').key).toBe(third);
-    const [, , last] = ledger.view('acme').keys;
+    expect((await ledger.showKey('acme')).key).toBe(third);
+    const [, , last] = (await ledger.view('acme')).keys;
     expect(last!.expiresAt).toBeNull();
     // The clock is two hours behind the latest moment seen: an overlap that reaches beyond it goes on, a shorter one is over.
-    const { key: fourth } = ledger.rotateKey('acme', 3 * 3600);
+    const { key: fourth } = await ledger.rotateKey('acme', 3 * 3600);
     reserver.publishChanges();
     expectKeys(meter);
-    const { key: fifth } = ledger.rotateKey('acme', 3600);
+    const { key: fifth } = await ledger.rotateKey('acme', 3600);
     reserver.publishChanges();
     expect([third, fourth, fifth].map((text) => meter.authenticate(text).kind)).toEqual([
       'unknown',
@@ -199,14 +207,16 @@ describe('usage by day', () => {
     await charge(meter);
     folder.nowMs += 1_000;
     reserver.tick();
-    const days = usageByDay(ledger, 'acme', 400, folder.nowMs);
+    const days = await usageByDay(ledger, 'acme', 400, folder.nowMs);
     expect(days).toHaveLength(400);
     expect(days.at(-1)).toEqual({ account: 'acme', day: '2027-02-15', lookups: 1 });
     expect(days.at(-2)?.lookups).toBe((409 % 3) + 1);
     const kept = ledger.database.prepare('SELECT count(*) FROM usage_days').pluck().get();
     expect(kept).toBeLessThanOrEqual(400);
-    expect(() => usageByDay(ledger, 'acme', 401)).toThrow(expect.objectContaining({ code: 'usage' }));
-    expect(() => usageByDay(ledger, 'nobody', 1)).toThrow(expect.objectContaining({ code: 'account_not_found' }));
+    await expect(usageByDay(ledger, 'acme', 401)).rejects.toThrow(expect.objectContaining({ code: 'usage' }));
+    await expect(usageByDay(ledger, 'nobody', 1)).rejects.toThrow(
+      expect.objectContaining({ code: 'account_not_found' }),
+    );
   });
 
   it('never goes back, whatever the clock and the counters do', async () => {
@@ -216,7 +226,9 @@ describe('usage by day', () => {
     folder.nowMs -= DAY_MS;
     await charge(meter);
     reserver.tick();
-    expect(usageByDay(ledger, 'acme', 9, folder.nowMs)).toEqual([{ account: 'acme', day: '2026-01-01', lookups: 3 }]);
+    expect(await usageByDay(ledger, 'acme', 9, folder.nowMs)).toEqual([
+      { account: 'acme', day: '2026-01-01', lookups: 3 },
+    ]);
   });
 });
 
@@ -241,7 +253,7 @@ describe('a ledger that cannot be written', () => {
     reserver.tick();
     expect(meter.health()).toMatchObject({ ready: true, reason: '' });
     expect(await charge(meter)).toBe(989);
-    expect(ledger.view('acme').quota.quota_used).toBe(11);
+    expect((await ledger.view('acme')).quota.quota_used).toBe(11);
   });
 
   it('damaged: says so and charges nothing, until an intact file is there', async () => {

@@ -3,11 +3,18 @@ import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { COUNTERS_SIZE_BYTES } from '../../src/ledger/counters/counters.ts';
-import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { Random } from '../../tools/random.ts';
 import { SEED } from '../support/seed.ts';
-import { chargeOnce, DAY_MS, LedgerFolder, type Outcome, TestLink, type TestReserver } from './support.ts';
+import {
+  chargeOnce,
+  DAY_MS,
+  LedgerFolder,
+  type Outcome,
+  type TestLedger,
+  TestLink,
+  type TestReserver,
+} from './support.ts';
 
 const CYCLE_MS = 30 * DAY_MS;
 const STEPS = 6_000;
@@ -34,7 +41,7 @@ class World {
   readonly random: (below: number) => number;
   readonly models: Model[] = [];
   readonly seen = new Map<string, number>();
-  ledger: Ledger;
+  ledger: TestLedger;
   reserver!: TestReserver;
   links: TestLink[] = [];
   meters: Meter[] = [];
@@ -73,15 +80,15 @@ class World {
       : model.limit;
   }
 
-  change(task: () => void): void {
-    task();
+  async change(task: () => Promise<unknown>): Promise<void> {
+    await task();
     this.reserver.publishChanges();
   }
 
-  create(): void {
+  async create(): Promise<void> {
     const name = `account-${this.models.length}`;
-    this.change(() => this.ledger.createAccount(name));
-    const { key } = this.ledger.issueKey(name);
+    await this.change(() => this.ledger.createAccount(name));
+    const { key } = await this.ledger.issueKey(name);
     this.reserver.publishChanges();
     this.models.push({
       name,
@@ -96,10 +103,10 @@ class World {
     });
   }
 
-  subscribe(model: Model): void {
+  async subscribe(model: Model): Promise<void> {
     const limit = 1 + this.random(this.random(2) === 0 ? 40 : 4_000);
     this.reference += 1;
-    this.change(() => this.ledger.subscribe(model.name, 'custom', `PAY-${this.reference}`, limit));
+    await this.change(() => this.ledger.subscribe(model.name, 'custom', `PAY-${this.reference}`, limit));
     if (model.limit === 0) {
       Object.assign(model, { anchorMs: this.folder.nowMs, limit });
       this.count('first subscription');
@@ -112,11 +119,11 @@ class World {
     model.state = 'active';
   }
 
-  rotate(model: Model): void {
+  async rotate(model: Model): Promise<void> {
     const overlapSeconds = this.random(2) * 3600;
-    this.change(() => {
-      const { key } = this.ledger.rotateKey(model.name, overlapSeconds);
-      const until = this.ledger.view(model.name).keys.at(-2)!.expiresAt! * 1000;
+    await this.change(async () => {
+      const { key } = await this.ledger.rotateKey(model.name, overlapSeconds);
+      const until = (await this.ledger.view(model.name)).keys.at(-2)!.expiresAt! * 1000;
       const expected = (Math.floor(this.folder.nowMs / 1000) + overlapSeconds) * 1000;
       if (until !== expected) throw new Error(`until ${until}, expected ${expected}`);
       // Keys that a rotation ended before keep their own end.
@@ -162,8 +169,8 @@ class World {
     this.count(String(typeof expected.at(-1) === 'number' ? 'served' : expected.at(-1)));
   }
 
-  check(model: Model): void {
-    const { quota, account } = this.ledger.view(model.name);
+  async check(model: Model): Promise<void> {
+    const { quota, account } = await this.ledger.view(model.name);
     expect(account.state).toBe(model.state);
     expect(quota.quota_limit ?? 0).toBe(model.limit === 0 ? 0 : this.limitOf(model));
     if (model.limit > 0) expect(quota.quota_used).toBe(this.current(model).used);
@@ -184,13 +191,13 @@ class World {
     else this.reserver.end();
     const isLost = !isOrderly && this.losePower(file, backup);
     await this.start();
-    for (const each of this.models) this.checkAfterCrash(each, isLost);
+    for (const each of this.models) await this.checkAfterCrash(each, isLost);
     this.count(isOrderly ? 'stop' : 'crash');
   }
 
-  checkAfterCrash(model: Model, isLost: boolean): void {
+  async checkAfterCrash(model: Model, isLost: boolean): Promise<void> {
     if (model.limit === 0) return;
-    const { quota, cycle } = this.ledger.view(model.name);
+    const { quota, cycle } = await this.ledger.view(model.name);
     const known = this.current(model);
     const limit = this.limitOf(model);
     const block = Math.max(64, Math.floor(limit / 100));
@@ -238,15 +245,15 @@ class World {
     if (dice < 960) return this.subscribe(model);
     if (dice < 975) return this.rotate(model);
     if (dice < 985 && model.state === 'active') {
-      this.change(() => this.ledger.setActive(model.name, false));
+      await this.change(() => this.ledger.setActive(model.name, false));
       model.state = 'suspended';
     } else if (dice < 995 && model.state === 'suspended') {
-      this.change(() => this.ledger.setActive(model.name, true));
+      await this.change(() => this.ledger.setActive(model.name, true));
       model.state = 'active';
     } else if (dice === 999 && this.models.length < 40) {
-      this.change(() => this.ledger.closeAccount(model.name));
+      await this.change(() => this.ledger.closeAccount(model.name));
       model.state = 'closed';
-      this.create();
+      await this.create();
     }
   }
 }
@@ -263,7 +270,7 @@ describe('the ledger behaves like its model', () => {
       world = new World(seed);
       for (let n = 0; n < 4; n += 1) {
         if (n === 0) await world.start();
-        world.create();
+        await world.create();
       }
       for (let step = 0; step < STEPS; step += 1) {
         try {
@@ -272,7 +279,7 @@ describe('the ledger behaves like its model', () => {
           throw new Error(`seed ${seed}, step ${step}: ${(error as Error).message}`, { cause: error });
         }
       }
-      for (const model of world.models) world.check(model);
+      for (const model of world.models) await world.check(model);
       // The whole life of each account: never below what was served.
       world.folder.nowMs += 2_000;
       world.reserver.tick();

@@ -3,16 +3,15 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readAudit } from '../../src/ledger/audit.ts';
 import { COUNTERS_SIZE_BYTES, STATE } from '../../src/ledger/counters/counters.ts';
-import type { Ledger } from '../../src/ledger/ledger.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { blockSize, ChargeRate } from '../../src/ledger/writer/block-size.ts';
 import { Random } from '../../tools/random.ts';
 import { SEED } from '../support/seed.ts';
-import { accountOf, chargeOnce, DAY_MS, LedgerFolder, type TestReserver } from './support.ts';
+import { accountOf, chargeOnce, DAY_MS, LedgerFolder, type TestLedger, type TestReserver } from './support.ts';
 
 let folder: LedgerFolder;
-let ledger: Ledger;
+let ledger: TestLedger;
 let reserver: TestReserver;
 let meter: Meter;
 let key: string;
@@ -81,7 +80,7 @@ describe('a block', () => {
   it('of the next cycle is not reserved before the boundary; a downgrade counts from there', async () => {
     await start(1_000);
     await charge();
-    ledger.subscribe('acme', 'custom', 'INV-2', 500);
+    await ledger.subscribe('acme', 'custom', 'INV-2', 500);
     reserver.publishChanges();
     folder.nowMs += 30 * DAY_MS - 1;
     reserver.tick();
@@ -100,7 +99,7 @@ describe('an orderly stop', () => {
     for (let i = 0; i < 7; i += 1) await charge();
     reserver.close();
     expect(row()).toMatchObject({ used: 7, reserved: 7, total: 7 });
-    expect(readAudit(ledger, 'acme', 10).map(({ action }) => action)).not.toContain('ledger.recover');
+    expect((await readAudit(ledger, 'acme', 10)).map(({ action }) => action)).not.toContain('ledger.recover');
   });
 });
 
@@ -120,8 +119,8 @@ describe('a damaged slot', () => {
     'at byte %i is set right by itself, for that account alone, and its surplus is at most a block',
     async (byte) => {
       await start(10_000);
-      ledger.createAccount('other');
-      const other = ledger.subscribe('other', 'custom', 'INV-2', 10_000).issued!.key;
+      await ledger.createAccount('other');
+      const other = (await ledger.subscribe('other', 'custom', 'INV-2', 10_000)).issued!.key;
       reserver.publishChanges();
       for (let i = 0; i < 5; i += 1) {
         await charge();
@@ -135,9 +134,9 @@ describe('a damaged slot', () => {
       folder.nowMs += 1_000;
       reserver.tick();
       expect(row()['used']).toBe(10_000 - Number(left));
-      const repairs = readAudit(ledger, 'acme', 10).filter(({ action }) => action === 'ledger.repair_slot');
+      const repairs = (await readAudit(ledger, 'acme', 10)).filter(({ action }) => action === 'ledger.repair_slot');
       expect(repairs.length).toBe(left === 9_994 ? 0 : 1);
-      expect(readAudit(ledger, 'other', 10).filter(({ actor }) => actor === 'ledger writer')).toEqual([]);
+      expect((await readAudit(ledger, 'other', 10)).filter(({ actor }) => actor === 'ledger writer')).toEqual([]);
     },
   );
 
@@ -150,7 +149,10 @@ describe('a damaged slot', () => {
     reserver.tick();
     expect(row()).toMatchObject({ used: 64, reserved: 64 });
     expect(meter.quotaLeft(accountOf(meter, key)).quota_used).toBe(64);
-    expect(readAudit(ledger, 'acme', 1)[0]).toMatchObject({ action: 'ledger.repair_slot', actor: 'ledger writer' });
+    expect((await readAudit(ledger, 'acme', 1))[0]).toMatchObject({
+      action: 'ledger.repair_slot',
+      actor: 'ledger writer',
+    });
   });
 
   it('is found at the next start', async () => {
@@ -166,8 +168,8 @@ describe('a damaged slot', () => {
 describe('any bit of the shared file, changed while it serves', () => {
   it('gives nobody more than a limit and a block, harms no other account, and the next start is right', async () => {
     await start(400);
-    ledger.createAccount('other');
-    const other = ledger.subscribe('other', 'custom', 'INV-2', 1_000_000).issued!.key;
+    await ledger.createAccount('other');
+    const other = (await ledger.subscribe('other', 'custom', 'INV-2', 1_000_000)).issued!.key;
     reserver.publishChanges();
     const random = new Random(SEED);
     const fd = openSync(folder.countersFile, 'r+');
@@ -196,7 +198,7 @@ describe('any bit of the shared file, changed while it serves', () => {
     const { used, reserved } = row();
     expect(used).toBeGreaterThanOrEqual(Math.min(served, 400));
     expect(reserved).toBeLessThanOrEqual(400);
-    expect(ledger.view('other').quota.quota_used).toBeGreaterThanOrEqual(400);
+    expect((await ledger.view('other')).quota.quota_used).toBeGreaterThanOrEqual(400);
   });
 });
 
@@ -205,18 +207,18 @@ describe('a correction', () => {
     await start(5);
     for (let i = 0; i < 5; i += 1) await charge();
     expect(await charge()).toBe('quota_exhausted');
-    ledger.correct('acme', { credit: 2 }, 'lost host');
+    await ledger.correct('acme', { credit: 2 }, 'lost host');
     reserver.publishChanges();
     expect(row()).toMatchObject({ used: 3 });
     expect([await charge(), await charge(), await charge()]).toEqual([1, 0, 'quota_exhausted']);
-    expect(readAudit(ledger, 'acme', 1)[0]!.action).toBe('account.correct {"credit":2} lost host');
+    expect((await readAudit(ledger, 'acme', 1))[0]!.action).toBe('account.correct {"credit":2} lost host');
   });
 
   it('moves a meter to another cycle, also back', async () => {
     await start(100);
     folder.nowMs += 31 * DAY_MS;
     await charge();
-    ledger.correct('acme', { cycle: 0, used: 60 }, 'wrong clock');
+    await ledger.correct('acme', { cycle: 0, used: 60 }, 'wrong clock');
     folder.nowMs -= 31 * DAY_MS;
     reserver.publishChanges();
     expect(await charge()).toBe(39);
@@ -226,7 +228,7 @@ describe('a correction', () => {
   it('waits for a ledger that cannot be written, and is then applied once', async () => {
     await start(100);
     for (let i = 0; i < 50; i += 1) await charge();
-    ledger.correct('acme', { credit: 10 }, 'why');
+    await ledger.correct('acme', { credit: 10 }, 'why');
     const other = openDatabase(folder.file);
     other.exec('BEGIN IMMEDIATE');
     reserver.publishChanges();

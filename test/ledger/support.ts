@@ -6,7 +6,10 @@ import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { type ChargeOutcome, type Meter, openMeter } from '../../src/ledger/meter.ts';
 import type { Account } from '../../src/ledger/quota.ts';
+import type { Database } from '../../src/ledger/store/database.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
+import type { Reader } from '../../src/ledger/store/records.ts';
+import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
 import type { WriterEvents, WriterLink } from '../../src/ledger/writer/link.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
 
@@ -15,10 +18,23 @@ const START_MS = Date.UTC(2026, 0, 1);
 export const DAY_MS = 86_400_000;
 
 export interface Metered {
-  readonly ledger: Ledger;
+  readonly ledger: TestLedger;
   readonly key: string;
   readonly reserver: Reserver;
   readonly meter: Meter;
+}
+
+/** A ledger whose tables can be looked into. */
+export class TestLedger extends Ledger {
+  declare readonly store: SqliteStore;
+
+  get database(): Database {
+    return this.store.database;
+  }
+
+  get read(): Reader {
+    return this.store.read;
+  }
 }
 
 export class LedgerFolder {
@@ -30,8 +46,11 @@ export class LedgerFolder {
   #closers: (() => void | Promise<void>)[] = [];
   readonly #counters = new Set<string>();
 
-  ledger(actor = 'tester'): Ledger {
-    const ledger = new Ledger({ file: this.file, keyFile: this.keyFile, actor, now: this.now });
+  ledger(actor = 'tester'): TestLedger {
+    const ledger = new TestLedger(new SqliteStore({ file: this.file, now: this.now }), {
+      keyFile: this.keyFile,
+      actor,
+    });
     this.#closers.push(() => ledger.close());
     return ledger;
   }
@@ -66,8 +85,8 @@ export class LedgerFolder {
   /** An account `acme` with so many lookups, and a meter that charges it. */
   async metered(limit: number): Promise<Metered & { readonly reserver: TestReserver }> {
     const ledger = this.ledger();
-    ledger.createAccount('acme');
-    const { key } = ledger.subscribe('acme', 'custom', 'INV-1', limit).issued!;
+    await ledger.createAccount('acme');
+    const { key } = (await ledger.subscribe('acme', 'custom', 'INV-1', limit)).issued!;
     const reserver = this.reserver();
     if (!reserver.open()) throw new Error(reserver.state.reason);
     return { ledger, key, reserver, meter: await this.meter(reserver) };

@@ -25,10 +25,10 @@ afterEach(async () => {
   await folder.remove();
 });
 
-function subscribe(name: string, limit: number): string {
+async function subscribe(name: string, limit: number): Promise<string> {
   const ledger = folder.ledger();
-  ledger.createAccount(name);
-  return ledger.subscribe(name, 'custom', `PAY-${name}`, limit).issued!.key;
+  await ledger.createAccount(name);
+  return (await ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!.key;
 }
 
 async function start(onHealth?: (health: WriterHealth) => void): Promise<LedgerWriter> {
@@ -51,7 +51,7 @@ const inFile = (column: 'used' | 'reserved'): unknown =>
 
 describe('the ledger writer', () => {
   it('has reserved in the ledger what is spent, before it is spent', async () => {
-    const key = subscribe('acme', 1000);
+    const key = await subscribe('acme', 1000);
     await start();
     const meter = await open();
     for (let i = 0; i < 50; i += 1) {
@@ -62,7 +62,7 @@ describe('the ledger writer', () => {
   });
 
   it('commits what was used within moments, and at its end exactly, with nothing reserved beyond it', async () => {
-    const key = subscribe('acme', 1000);
+    const key = await subscribe('acme', 1000);
     const ledgerWriter = await start();
     const meter = await open();
     for (let i = 0; i < 21; i += 1) await chargeOnce(meter, accountOf(meter, key));
@@ -75,7 +75,7 @@ describe('the ledger writer', () => {
   });
 
   it('is started again when it is killed, and the charges that waited are answered', async () => {
-    const key = subscribe('acme', 1000);
+    const key = await subscribe('acme', 1000);
     const seen: boolean[] = [];
     const ledgerWriter = await start(({ ready }) => seen.push(ready));
     const meter = await open();
@@ -95,7 +95,7 @@ describe('the ledger writer', () => {
   });
 
   it('is killed and started again when it hangs; meanwhile what is reserved is spent, and no charge is lost', async () => {
-    const key = subscribe('acme', 1000);
+    const key = await subscribe('acme', 1000);
     const reasons: string[] = [];
     const kills: [number, string][] = [];
     const ledgerWriter = await startLedgerWriter(
@@ -123,7 +123,7 @@ describe('the ledger writer', () => {
   });
 
   it('is tried again where it cannot be started, until it can', async () => {
-    const key = subscribe('acme', 1000);
+    const key = await subscribe('acme', 1000);
     const reasons: string[] = [];
     const ledgerWriter = await start((health) => reasons.push(health.ready ? 'ready' : health.reason));
     const program = process.execPath;
@@ -143,7 +143,7 @@ describe('the ledger writer', () => {
   });
 
   it('is left alone while it works, and when its parent was stopped', async () => {
-    subscribe('acme', 1);
+    await subscribe('acme', 1);
     const ledgerWriter = await startLedgerWriter({ file: folder.file, timeoutMs: 3_000 });
     ledgerWriters.push(ledgerWriter);
     const { pid } = ledgerWriter;
@@ -154,7 +154,7 @@ describe('the ledger writer', () => {
   });
 
   it('that hangs is killed at its end, and the next start goes on from what it left', async () => {
-    const key = subscribe('acme', 10_000);
+    const key = await subscribe('acme', 10_000);
     const ledgerWriter = await start();
     const meter = await open();
     await chargeOnce(meter, accountOf(meter, key));
@@ -170,7 +170,7 @@ describe('the ledger writer', () => {
   });
 
   it('dies with its parent, also when it hangs', async () => {
-    subscribe('acme', 1);
+    await subscribe('acme', 1);
     const program = join(folder.dir, 'parent.ts');
     const source = new URL('../../src/ledger/writer.ts', import.meta.url).href;
     writeFileSync(
@@ -191,22 +191,22 @@ describe('the ledger writer', () => {
   });
 
   it('tells running workers of a change before the command ends', async () => {
-    const key = subscribe('acme', 1);
+    const key = await subscribe('acme', 1);
     await start();
     const meter = await open();
     await chargeOnce(meter, accountOf(meter, key));
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe('quota_exhausted');
     const ledger = folder.ledger();
     for (let i = 2; i < 8; i += 1) {
-      ledger.subscribe('acme', 'custom', `PAY-${i}`, i);
+      await ledger.subscribe('acme', 'custom', `PAY-${i}`, i);
       expect(await chargeOnce(meter, accountOf(meter, key))).toBe(0);
     }
-    ledger.closeAccount('acme');
+    await ledger.closeAccount('acme');
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
   it('leaves its place to one that stands by, while workers go on charging in the same counters', async () => {
-    const key = subscribe('acme', 1_000_000);
+    const key = await subscribe('acme', 1_000_000);
     const first = await start();
     const meter = await open();
     const successor = await startLedgerWriter({ file: folder.file, standsBy: true });
@@ -251,7 +251,7 @@ describe('the ledger writer', () => {
   });
 
   it('is the only one for its ledger, and nothing is restored under it', async () => {
-    subscribe('acme', 1);
+    await subscribe('acme', 1);
     await start();
     await expect(startLedgerWriter({ file: folder.file })).rejects.toMatchObject({ code: 'ledger_in_use' });
     const backup = join(folder.dir, 'backup.sqlite');
@@ -267,7 +267,7 @@ describe('the ledger writer', () => {
     const ledgerWriter = await start();
     expect(ledgerWriter.health).toMatchObject({ ready: false, reason: expect.stringContaining('SQLITE_NOTADB') });
     rmSync(folder.file);
-    const key = subscribe('acme', 5);
+    const key = await subscribe('acme', 5);
     await expect.poll(() => ledgerWriter.health.ready).toBe(true);
     const meter = await open();
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(4);
@@ -276,10 +276,10 @@ describe('the ledger writer', () => {
   it('works where the path is longer than a socket may be', async () => {
     const deep = join(folder.dir, 'a-rather-long-name-of-a-directory'.repeat(3), 'and-another-one'.repeat(4));
     const file = join(deep, 'ledger', 'ledger.sqlite');
-    const { openLedger } = await import('../../src/ledger/ledger.ts');
+    const { openLedger } = await import('../../src/ledger/open.ts');
     const ledger = openLedger({ file, keyFile: join(deep, 'keys', 'k') });
-    ledger.createAccount('acme');
-    const { key } = ledger.subscribe('acme', 'custom', 'PAY-1', 5).issued!;
+    await ledger.createAccount('acme');
+    const { key } = (await ledger.subscribe('acme', 'custom', 'PAY-1', 5)).issued!;
     ledger.close();
     ledgerWriters.push(await startLedgerWriter({ file }));
     const meter = await open(file);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
-import { openLedger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { pagegate } from '../support/program.ts';
 
 const SCRIPT = new URL('../../tools/packaging/backup.sh', import.meta.url).pathname;
@@ -15,14 +15,14 @@ const named = (day: number): string => `ledger-203001${String(day).padStart(2, '
 let folder: string;
 let config: string;
 let copies: string;
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-backup-'));
   config = join(folder, 'config.json');
   writeFileSync(config, JSON.stringify({ state_dir: join(folder, 'state') }), { mode: 0o640 });
   const paths = statePaths(loadConfig({ env: {}, flags: { state_dir: join(folder, 'state') } }));
   const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
-  ledger.createAccount('gateway');
-  ledger.close();
+  await ledger.createAccount('gateway');
+  await ledger.close();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 beforeEach(() => {

@@ -19,7 +19,7 @@ import { STATE_CHECKS } from '../../src/commands/doctor/state-checks.ts';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
 import { PagegateError } from '../../src/errors.ts';
-import { openLedger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { writeIndex } from '../support/index-file.ts';
 
@@ -268,24 +268,24 @@ describe('the listeners', () => {
 });
 
 describe('the ledger', () => {
-  const makeLedger = (): string => {
+  const makeLedger = async (): Promise<string> => {
     const { ledgerFile, ledgerKeyFile } = statePaths(configOf());
     const ledger = openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor: 'test' });
-    ledger.createAccount('one');
-    ledger.issueKey('one');
+    await ledger.createAccount('one');
+    await ledger.issueKey('one');
     ledger.close();
     return ledgerFile;
   };
 
   test('with an account is fine, closed to others, and without one is a warning', async () => {
     expect(await check('ledger', configOf())).toMatchObject({ status: 'warning' });
-    makeLedger();
+    await makeLedger();
     expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 accounts, intact' });
     expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
   });
 
   test('whose bytes were overwritten, or whose key others may read, is a problem', async () => {
-    const file = makeLedger();
+    const file = await makeLedger();
     chmodSync(statePaths(configOf()).ledgerKeyFile, 0o644);
     expect(await check('permissions', configOf())).toMatchObject({
       status: 'problem',

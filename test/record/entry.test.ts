@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseEntry } from '../../src/record/entry.ts';
-import { FACT_REASONS, LINE_REASONS, PAGE_REASONS, REPAIRS } from '../../src/record/findings.ts';
+import { FACT_REASONS, LINE_REASONS, PAGE_REASONS, REPAIRS } from '../../src/record/reject-reasons.ts';
 
 const text = (line: string | Uint8Array): Uint8Array => (typeof line === 'string' ? Buffer.from(line) : line);
 const reasons = (line: string | Uint8Array): string[] => parseEntry(text(line)).rejects.map(({ reason }) => reason);
@@ -136,6 +136,90 @@ const REPAIR_CASES: readonly (readonly [string, string, Record<string, unknown>]
   ['open_page_rank_rounded', entryOf('example.com', { open_page_rank: 4.357 }), { openPageRankHundredths: 436 }],
 ];
 
+describe('of several things that are wrong, the reason', () => {
+  it.each([
+    ['{"domain":"a.example","domain":""}', 'duplicate_key'],
+    [`{"domain":"${'é'.repeat(1025)}"}`, 'domain_too_long'],
+    [entryOf('mÃ¼ ftp://u@x%41/path'), 'domain_mojibake'],
+    [entryOf('ftp://u@ex%41mple.com/path'), 'domain_scheme'],
+    [entryOf('http://u@ex%41mple.com/path'), 'domain_has_userinfo'],
+    [entryOf('ex%41mple.com/path'), 'domain_has_path'],
+    [entryOf('ex%41mple..com'), 'domain_percent_encoded'],
+    [entryOf('http://'), 'domain_empty'],
+  ])('of the line %s is %s', (line, reason) => {
+    expect(reasons(line)).toEqual([reason]);
+  });
+
+  it.each([
+    [{ nope: 5 }, ['page_url_wrong_type']],
+    [{ nope: '' }, ['page_url_invalid']],
+    [{ nope: `ftp://${'x'.repeat(2048)}` }, ['page_url_too_long']],
+    [{ nope: 'ftp://u@elsewhere.test/' }, ['page_type_unknown']],
+    [{ login: 'ftp://u@elsewhere.test/\t' }, ['page_url_control_character']],
+    [{ login: 'http://' }, ['page_url_invalid']],
+    [{ login: 'ftp://u@elsewhere.test/' }, ['page_url_scheme']],
+    [{ login: 'http://u@elsewhere.test/' }, ['page_url_userinfo']],
+    [{ login: `http://elsewhere.test/${'é'.repeat(500)}` }, ['page_off_domain']],
+    [{ login: `http://example.com/${'é'.repeat(500)}` }, ['page_url_too_long']],
+    // The own name wins before its URL is looked at, unless it is out before names are compared.
+    [{ login: 'bad', 'sign-in': 'https://example.com/login' }, ['page_type_duplicate', 'page_url_invalid']],
+    [{ login: 5, 'sign-in': 'https://example.com/login' }, ['page_url_wrong_type']],
+    [{ login: null, 'sign-in': 'https://example.com/login' }, []],
+  ])('of the pages %j is %j', (pages, expected) => {
+    expect(reasons(entryOf('example.com', { page_types: pages }))).toEqual(expected);
+  });
+});
+
+describe('the key of a domain', () => {
+  it.each([
+    [' \t example.com\r\n', 'example.com'],
+    ['https://example.com:99999/', 'example.com'],
+    ['www.www.example.com', 'example.com'],
+    ['www.com', 'www.com'],
+    ['www.co.uk', 'www.co.uk'],
+    ['www.github.io', 'github.io'],
+    ['xn--a.example', 'xn--a.example'],
+    ['\u000cexample.com', undefined],
+    ['\u00a0example.com', undefined],
+    ['exam ple.com', undefined],
+    ['example.com:', undefined],
+    ['example.com:123456', undefined],
+    ['example.com//', undefined],
+  ])('%j is %s', (domain, key) => {
+    expect(parseEntry(text(entryOf(domain))).entry?.domain).toBe(key);
+  });
+});
+
+describe('a page rank', () => {
+  it.each([
+    [0.005, 1],
+    [0.015, 2],
+    [1.005, 101],
+    [1.255, 126],
+    [4.345, 435],
+    [4.355, 436],
+    [8.165, 817],
+    [9.995, 1000],
+    [4.3449999, 434],
+    [0.0049, 0],
+    [1e-7, 0],
+    [5e-324, 0],
+    [9.999, 1000],
+  ])('%d is rounded as it is written, halves up: %d hundredths', (rank, hundredths) => {
+    const { entry, repairs } = parseEntry(text(entryOf('example.com', { open_page_rank: rank })));
+    expect(entry?.openPageRankHundredths).toBe(hundredths);
+    expect(repairs).toEqual(['open_page_rank_rounded']);
+  });
+
+  it('of two decimals is kept as it is', () => {
+    for (let hundredths = 0; hundredths <= 1000; hundredths++) {
+      const rank = Number((hundredths / 100).toFixed(2));
+      const { entry, repairs } = parseEntry(text(entryOf('example.com', { open_page_rank: rank })));
+      expect([entry?.openPageRankHundredths, repairs]).toEqual([hundredths, []]);
+    }
+  });
+});
+
 describe('what is wrong with a line', () => {
   it.each(LINE_CASES)('%s (case %#)', (reason, line) => {
     const parsed = parseEntry(text(line));
@@ -158,7 +242,7 @@ describe('what is wrong with a line', () => {
     expect(parsed.entry).toEqual({ domain: 'example.com', pageTypes: [], filteringCategories: kept });
   });
 
-  it.each(REPAIR_CASES)('%s is put right and counted (case %#)', (repair, line, part) => {
+  it.each(REPAIR_CASES)('%s is repaired and counted (case %#)', (repair, line, part) => {
     const parsed = parseEntry(text(line));
     expect(parsed.rejects).toEqual([]);
     expect(parsed.repairs).toEqual([repair]);

@@ -1,8 +1,8 @@
 /** Whatever a line holds, it is read, or rejected by name. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FastScanner } from '../../src/builder/fast-scanner.ts';
-import { RecordFields } from '../../src/index/writer.ts';
+import { FastScanner } from '../../src/builder/scan/fast-scanner.ts';
+import { RecordFields } from '../../src/index/write.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { quoteJson } from '../../src/record/quote.ts';
 
@@ -112,7 +112,7 @@ describe('a hostile line', () => {
     );
   });
 
-  it('says that a number is too large, not that it is none', () => {
+  it('says that a number is too large, not that it is no number', () => {
     const line = '{"domain":"example.com","open_page_rank":1e999,"global_rank":-1e999}';
     expect(read(Buffer.from(line)).rejects).toEqual([
       { level: 'fact', reason: 'open_page_rank_out_of_range', detail: 'Infinity' },

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EXIT } from '../../src/errors.ts';
-import { openIndex } from '../../src/index/reader.ts';
-import { openLedger } from '../../src/ledger/ledger.ts';
+import { openIndex } from '../../src/index/read.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
 import {
   createInstallation,
@@ -165,7 +165,7 @@ describe('doctor', () => {
     const { state } = place;
     const keyFile = join(state, 'keys/ledger.key');
     const ledger = openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
-    ledger.createAccount('one');
+    await ledger.createAccount('one');
     ledger.close();
     const { code, json } = await place.pagegate('doctor');
     expect(json.checks?.filter((check) => check.status === 'problem')).toEqual([]);

@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { signManifest, type TrustedKey } from '../../src/drop/signature.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import type { IndexIdentity, RefreshOptions, RefreshSteps } from '../../src/refresh/refresh.ts';
-import { signManifest, type TrustedKey } from '../../src/refresh/signature.ts';
 
 export interface DropSpec {
   readonly dataset?: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Index } from '../../src/index/reader.ts';
+import type { Index } from '../../src/index/read.ts';
 import { AnswerWriter } from '../../src/server/request/answer.ts';
 
 const VERDICT = { verdict: 'allow', layer: 'default', id: 'classified_read', note: 'A "note".' } as const;

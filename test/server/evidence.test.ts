@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTarget, type Target } from '../../src/domain/target.ts';
-import { type Index, openIndex } from '../../src/index/reader.ts';
+import { type Index, openIndex } from '../../src/index/read.ts';
 import { RecordEvidence } from '../../src/server/evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer.ts';
 import { Random } from '../../tools/random.ts';

@@ -18,9 +18,12 @@ let configFile: string;
 let server: ChildProcess | undefined;
 let output = '';
 
-beforeAll(() => {
+beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'pagegate-serve-'));
-  installation = install(dir, { entries: [{ domain: 'example.com' }], config: { server: { poll_seconds: 3600 } } });
+  installation = await install(dir, {
+    entries: [{ domain: 'example.com' }],
+    config: { server: { poll_seconds: 3600 } },
+  });
   configFile = join(dir, 'pagegate.json');
   writeFileSync(
     configFile,

@@ -141,7 +141,7 @@ describe('the port that the kernel chose for a server', () => {
       if (event === 'ledger_ready') onHeld();
     };
     try {
-      const { config } = install(dir, {});
+      const { config } = await install(dir, {});
       const other = await startServer(config, { log });
       await other.stop();
       return other.port;

@@ -1,7 +1,7 @@
 /** Small index files of lines as they stand in a drop, for tests that care about answers rather than bytes. */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Metadata } from '../../src/index/writer.ts';
+import type { Metadata } from '../../src/index/write.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { writeTinyIndex } from './tiny-index.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
 import { type StatePaths, statePaths } from '../../src/config/paths.ts';
-import type { Metadata } from '../../src/index/writer.ts';
-import { openLedger } from '../../src/ledger/ledger.ts';
+import type { Metadata } from '../../src/index/write.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { createLog } from '../../src/server/log.ts';
 import type { WorkerStatus } from '../../src/server/process/worker-status.ts';
@@ -85,7 +85,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 export type Installed = Pick<TestServer, 'config' | 'paths' | 'keys' | 'publish'>;
 
 /** Installs license, accounts and index in a directory. */
-export function install(dir: string, options: TestServerOptions): Installed {
+export async function install(dir: string, options: TestServerOptions): Promise<Installed> {
   const vendor = createLicenseKey();
   const config = testConfig(dir, vendor.publicKey, options);
   const paths = statePaths(config);
@@ -93,7 +93,7 @@ export function install(dir: string, options: TestServerOptions): Installed {
   const entitlement = { kind: 'refreshes_until', until: '2099-01-01' } as const;
   const terms = { licensee: 'Test', dataset: DATASET, entitlement };
   writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
-  const keys = createAccounts(paths, options.accounts ?? { pro: { plan: 'pro' } });
+  const keys = await createAccounts(paths, options.accounts ?? { pro: { plan: 'pro' } });
   const publish: TestServer['publish'] = (generation, entries, metadata) => {
     const folder = join(paths.indexDir, 'generations', String(generation));
     writeIndex(join(folder, 'index.pgx'), entries, { generation, dataset: DATASET, ...metadata });
@@ -104,7 +104,7 @@ export function install(dir: string, options: TestServerOptions): Installed {
 }
 
 async function startIn(dir: string, options: TestServerOptions): Promise<TestServer> {
-  const { config, paths, keys, publish } = install(dir, options);
+  const { config, paths, keys, publish } = await install(dir, options);
   const log: string[] = [];
   const server = await startServer(config, {
     log: createLog('info', { write: (line) => log.push(line) }),
@@ -163,14 +163,17 @@ function testConfig(dir: string, publicKey: string, { config = {}, workers }: Te
   return loadConfig({ env: {}, flags });
 }
 
-function createAccounts(paths: StatePaths, accounts: Readonly<Record<string, AccountInput>>): Record<string, string> {
+async function createAccounts(
+  paths: StatePaths,
+  accounts: Readonly<Record<string, AccountInput>>,
+): Promise<Record<string, string>> {
   const ledger = openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
   try {
     const keys: Record<string, string> = {};
     for (const [name, { plan, limit }] of Object.entries(accounts)) {
-      ledger.createAccount(name);
-      keys[name] = ledger.issueKey(name).key;
-      if (plan !== undefined) ledger.subscribe(name, plan, `PAYMENT-${name}`, limit);
+      await ledger.createAccount(name);
+      keys[name] = (await ledger.issueKey(name)).key;
+      if (plan !== undefined) await ledger.subscribe(name, plan, `PAYMENT-${name}`, limit);
     }
     return keys;
   } finally {

@@ -2,39 +2,42 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { catalogOf } from '../../src/builder/catalog.ts';
 import { UNICODE_VERSION } from '../../src/domain/normalize.ts';
 import {
-  type Catalog,
+  BucketRunBuilder,
   compareDomains,
+  type Dictionary,
   DictionaryTrainer,
+  encodeDictionary,
   fieldsFromEntry,
   hashKeyA,
   hashKeyB,
   IndexWriter,
   type Metadata,
-  PartitionBuilder,
-  planLineCount,
+  planBucketCount,
   RecordEncoder,
   RecordFields,
-} from '../../src/index/writer.ts';
+} from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';
+import { type RecordNames, recordNames } from '../../src/record/names.ts';
 
-/** The catalog of the shipped data. */
-export const shippedCatalog = catalogOf('full');
+/** The names of the shipped data. */
+export const shippedNames = recordNames('full');
 
-/** A catalog so small that every bit of an index built with it can be tried. */
-export const smallCatalog: Catalog = {
-  vocabulary: catalogOf('core').vocabulary,
+/** Names so few that every bit of an index built with it can be tried. */
+export const smallNames: RecordNames = {
+  vocabulary: recordNames('core').vocabulary,
   iab: { version: 'iab-test', names: ['A', 'A > B', 'C "quoted"'] },
   filtering: { version: 'filtering-test', names: ['News', 'Games', 'Malware'] },
 };
 
 export interface TinyIndexOptions {
-  readonly catalog?: Catalog;
+  readonly names?: RecordNames;
   readonly metadata?: Partial<Metadata>;
-  /** Lines to use instead of the planned number. */
-  readonly lineCount?: number;
+  /** Buckets to use instead of the planned number. */
+  readonly bucketCount?: number;
+  /** Changes what was trained. */
+  readonly dictionary?: (trained: Dictionary) => Dictionary;
 }
 
 /** An entry from what matters for a test: pages as `{ login: 'https://…' }`. */
@@ -42,16 +45,15 @@ export function entryOf(
   domain: string,
   pages: Readonly<Record<string, string>> = {},
   facts: Partial<Entry> = {},
-  catalog: Catalog = shippedCatalog,
+  names: RecordNames = shippedNames,
 ): Entry {
-  const names = catalog.vocabulary.pageTypes;
   const urls = Object.entries(pages)
-    .map(([type, url]) => ({ type, ordinal: names.indexOf(type), url }))
+    .map(([type, url]) => ({ type, ordinal: names.vocabulary.pageTypes.indexOf(type), url }))
     .sort((a, b) => a.ordinal - b.ordinal);
   return { domain, filteringCategories: [], pageTypes: urls, ...facts };
 }
 
-/** What the metadata of an index say beside its catalog, where a test does not say otherwise. */
+/** What the metadata of an index say beside its names, where a test does not say otherwise. */
 export const tinyMetadata = {
   dataset: 'tiny',
   revision: 1,
@@ -65,15 +67,15 @@ export const tinyMetadata = {
 
 /** Writes an index of the entries to `path`, which must not exist. */
 export function writeTinyIndex(path: string, entries: readonly Entry[], options: TinyIndexOptions = {}): void {
-  const catalog = options.catalog ?? shippedCatalog;
+  const names = options.names ?? shippedNames;
   const fields = new RecordFields();
-  const trainer = new DictionaryTrainer(catalog);
+  const trainer = new DictionaryTrainer(names);
   for (const entry of entries) {
     fieldsFromEntry(entry, fields);
     trainer.add(fields);
   }
-  const dictionary = trainer.train();
-  const encoder = new RecordEncoder(dictionary, catalog);
+  const dictionary = (options.dictionary ?? ((trained) => trained))(trainer.train());
+  const encoder = new RecordEncoder(dictionary, names);
   const records = entries.map((entry) => {
     fieldsFromEntry(entry, fields);
     const size = encoder.encode(fields);
@@ -85,17 +87,14 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
     };
   });
   records.sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || compareDomains(a.bytes, 0, b.bytes, 0));
-  const lineCount = options.lineCount ?? planLineCount(records.length);
-  const builder = new PartitionBuilder(0, lineCount, lineCount);
+  const bucketCount = options.bucketCount ?? planBucketCount(records.length);
+  const { maxAnswerSizeBytes } = encoder;
+  const metadata = { ...tinyMetadata, ...names, maxAnswerSizeBytes, ...options.metadata };
+  const writer = new IndexWriter(path, encodeDictionary(dictionary), metadata, bucketCount);
+  const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: bucketCount, bucketCount, salt: writer.salt });
   for (const { hashA, hashB, bytes } of records) builder.add(hashA, hashB, bytes, 0, bytes.length);
-  const writer = new IndexWriter(path, dictionary, lineCount);
-  writer.appendPartition(builder.finish());
-  writer.finish({
-    ...tinyMetadata,
-    ...catalog,
-    maxAnswerSizeBytes: encoder.maxAnswerSizeBytes,
-    ...options.metadata,
-  });
+  writer.append(builder.finish());
+  writer.finish();
 }
 
 /** The bytes of such an index. */

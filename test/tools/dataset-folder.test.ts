@@ -40,7 +40,7 @@ describe('the generator’s folder', () => {
 
   it.each([
     ['another drop', { 'manifest.json': '{"dataset":"other","files":[]}', 'a.ndjson': 'x' }],
-    ['a manifest that is none', { 'manifest.json': 'x', 'part-0.ndjson': 'x' }],
+    ['a manifest that is not JSON', { 'manifest.json': 'x', 'part-0.ndjson': 'x' }],
     ['parts of something else', { 'a.ndjson.zst': 'x' }],
   ])('is refused with %s in it, and left alone', (name, files) => {
     const out = join(folder, name);

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readManifest } from '../../src/builder/manifest.ts';
 import { keyFromHost } from '../../src/domain/normalize.ts';
 import { isPublicSuffix } from '../../src/domain/public-suffix.ts';
+import { readManifest } from '../../src/drop/manifest.ts';
 import { LINE_MAX_BYTES, parseEntry } from '../../src/record/entry.ts';
 import { DIRT } from '../../tools/dataset/dirt.ts';
 import { Dataset, partCount, partRange } from '../../tools/dataset/parts.ts';
@@ -64,7 +64,7 @@ describe('shape', () => {
   const lines = bytes.toString('utf8').split('\n').slice(0, -1);
   const entries = lines.map((line) => JSON.parse(line) as { domain: string; page_types: Record<string, string> });
 
-  it('has nothing to reject or to repair, but that a made-up name may be a public suffix, which has no pages below it', () => {
+  it('has nothing to reject or to repair, but that a synthetic name may be a public suffix, which has no pages below it', () => {
     expect(lines).toHaveLength(records);
     const findings = entries.flatMap(({ domain }, i) => {
       const { rejects, repairs } = parseEntry(Buffer.from(lines[i]!));

@@ -1,4 +1,4 @@
-/** The made-up drop for tests: it says so, it has everything, and the committed files are what the tool makes. */
+/** The synthetic drop for tests: it says so, it has everything, and the committed files are what the tool makes. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readManifest } from '../../src/builder/manifest.ts';
+import { readManifest } from '../../src/drop/manifest.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 

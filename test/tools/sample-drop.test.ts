@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { readManifest } from '../../src/builder/manifest.ts';
+import { readManifest } from '../../src/drop/manifest.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
 

@@ -15,7 +15,6 @@ describe.each([
   ['tools/fuzz/fuzz.ts', 'Usage: '],
   ['tools/plot/plot.ts', 'Usage: '],
   ['tools/eval/eval.ts', 'Usage: '],
-  ['tools/make-manifest.ts', 'Usage: '],
   ['tools/dist/make-dist.ts', 'Usage: '],
 ])('%s', (program, told) => {
   it('tells its usage and ends well with --help', () => {
@@ -46,9 +45,6 @@ describe('a value', () => {
     ['tools/chaos/refresh.ts', ['5'], "Unexpected argument '5'. "],
     ['tools/chaos/soak.ts', ['--minutes', '0'], '--minutes must be a number above 0: '],
     ['tools/eval/eval.ts', ['--half', 'third'], '--half must be one of report, develop, both. '],
-    ['tools/make-manifest.ts', [], 'One folder with parts, not 0. '],
-    ['tools/make-manifest.ts', ['x', '--dataset', 'd', '--page-types', 'all'], '--page-types must be complete or '],
-    ['tools/make-manifest.ts', ['x', '--dataset', 'd', '--revision', 'x'], '--revision must be a whole number, '],
     ['tools/fuzz/fuzz.ts', ['--seconds', 'x'], '--seconds must be a whole number, at least 0: '],
   ])('that %s cannot use is refused: %s', (program, args, told) => {
     const { status, stderr } = call(program, ...args);

@@ -148,13 +148,13 @@ async function losePower(pid: number, { installation, random, account, read, onP
     const snapshot = takeSnapshot(installation.ledgerFile);
     // What is spent while the ledger writer stands still was reserved before.
     const answered = read();
-    const spent = installation.used(account);
+    const spent = await installation.used(account);
     for (let i = 0; i < POWER_LOSSES; i += 1) {
-      const used = afterPowerLoss(
+      const used = await afterPowerLoss(
         snapshot,
         installation.root,
         random,
-        (ledger) => ledger.view(account).quota.quota_used,
+        async (ledger) => (await ledger.view(account)).quota.quota_used,
       );
       if (used < answered) throw new Error(`${answered} read, only ${used} charged after a loss of power`);
       const block = blockSize(RATE_MAX, LIMIT);
@@ -179,14 +179,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     sum.worstPower = Math.max(sum.worstPower, surplus);
   };
   try {
-    const probe = installation.createAccount('probe', LIMIT);
+    const probe = await installation.createAccount('probe', LIMIT);
     await installation.start();
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
       // The first rounds do each deed once, so that a short run has seen them all.
       const deed = DEEDS[round < DEEDS.length ? round : random.below(DEEDS.length)]!;
       const name = `round-${round}`;
-      const key = installation.createAccount(name, LIMIT);
+      const key = await installation.createAccount(name, LIMIT);
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
       const running = clients.map((client) => client.run());
       try {
@@ -208,7 +208,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       const read = count((client) => client.count(200));
       const unavailable = count((client) => client.count(503));
       const unanswered = count((client) => client.unanswered);
-      const charged = installation.used(name);
+      const charged = await installation.used(name);
       const left = clients.flatMap((client) => client.remaining);
       if (charged < read) failures.push(`round ${round}, ${deed}: ${read} read, only ${charged} charged`);
       if (charged > read + Math.min(connections, unanswered))
@@ -261,12 +261,12 @@ export async function runOversell(options: {
   const installation = await ServedInstallation.create({ workers: 2 });
   const failures: string[] = [];
   try {
-    const probe = installation.createAccount('probe', LIMIT);
+    const probe = await installation.createAccount('probe', LIMIT);
     await installation.start();
     await installation.recovered(probe);
     for (let i = 0; i < options.times; i += 1) {
       const name = `oversell-${i}`;
-      const key = installation.createAccount(name, units);
+      const key = await installation.createAccount(name, units);
       const clients = Array.from({ length: 8 }, () => new Client(installation.port, key));
       const each = Math.ceil((units * 1.5) / clients.length);
       await Promise.all(clients.map((client) => client.run(each)));
@@ -276,7 +276,8 @@ export async function runOversell(options: {
       if (served !== units) failures.push(`${name}: ${served} served`);
       if (served + refused !== each * clients.length) failures.push(`${name}: ${served} served, ${refused} refused`);
       if (left.some((value, at) => value !== at)) failures.push(`${name}: the units left are not each told once`);
-      if (installation.used(name) !== units) failures.push(`${name}: ${installation.used(name)} charged`);
+      const used = await installation.used(name);
+      if (used !== units) failures.push(`${name}: ${used} charged`);
     }
     const end = await installation.stop();
     if (end !== '') failures.push(end);

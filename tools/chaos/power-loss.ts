@@ -6,7 +6,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { countersPaths, createCounters, readCounters, removeCounters } from '../../src/ledger/counters/location.ts';
-import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
@@ -125,12 +126,12 @@ function putCounters(file: string, { ledgerId, counters }: Snapshot, random: Ran
 }
 
 /** Recovers a ledger after a loss of power, and hands it to `inspect`; nothing of it stays. */
-export function afterPowerLoss<T>(
+export async function afterPowerLoss<T>(
   snapshot: Snapshot,
   folder: string,
   random: Random,
-  inspect: (ledger: Ledger) => T,
-): T {
+  inspect: (ledger: Ledger) => Promise<T>,
+): Promise<T> {
   const place = join(folder, `power-${random.below(2 ** 31)}`, 'ledger');
   const file = join(place, 'ledger.sqlite');
   mkdirSync(place, { recursive: true });
@@ -143,7 +144,7 @@ export function afterPowerLoss<T>(
     if (!reserver.open()) throw new Error(`The ledger did not recover: ${reserver.state.reason}`);
     const ledger = openLedger({ file, keyFile: join(folder, 'keys', 'none'), create: false });
     try {
-      return inspect(ledger);
+      return await inspect(ledger);
     } finally {
       ledger.close();
       reserver.close();

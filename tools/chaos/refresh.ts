@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openIndex } from '../../src/index/reader.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { createInstallation, domainOf, type Installation, PAGEGATE, pageOf } from '../installation.ts';
 import { readOptions, wholeNumber } from '../options.ts';

@@ -1,7 +1,8 @@
 /** An installation that is served by the real program, with its ledger at hand, for runs that break things on purpose. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Ledger, openLedger } from '../../src/ledger/ledger.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
 import { freePort } from '../free-port.ts';
 import { activate, createInstallation, type Installation } from '../installation.ts';
 import { askOnce } from './client.ts';
@@ -55,14 +56,14 @@ export class ServedInstallation {
   }
 
   /** An account with a limit of its own; returns its key. */
-  createAccount(name: string, limit: number): string {
-    this.ledger.createAccount(name);
-    return this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit).issued!.key;
+  async createAccount(name: string, limit: number): Promise<string> {
+    await this.ledger.createAccount(name);
+    return (await this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!.key;
   }
 
   /** Charged so far, as an administrator sees it. */
-  used(name: string): number {
-    return this.ledger.view(name).quota.quota_used;
+  async used(name: string): Promise<number> {
+    return (await this.ledger.view(name)).quota.quota_used;
   }
 
   get primary(): number {

@@ -10,7 +10,7 @@ const MANIFEST = 'manifest.json';
 const PART = /^[A-Za-z0-9][A-Za-z0-9._-]*\.ndjson(?:\.gz|\.zst)?$/;
 
 /**
- * Makes the folder, and room in it for parts of these names: a drop that was generated there before goes, its manifest first. Throws where
+ * Makes the folder, and clears it for parts of these names: a drop that was generated there before goes, its manifest first. Throws where
  * the folder cannot be made, or holds the manifest or parts of something else; then nothing is changed.
  */
 export function prepareFolder(folder: string, names: readonly string[]): void {

@@ -1,5 +1,5 @@
 /**
- * Generates a drop of made-up records that are shaped like real ones: see README.md beside this file.
+ * Generates a drop of synthetic records that look like real ones: see README.md beside this file.
  *
  *   node tools/dataset/generate.ts --records N --seed S --out DIRECTORY|-
  */

@@ -1,7 +1,9 @@
 /** The learned model (model.json) and what was assumed beside it (assumed.json), read and unpacked. */
 import { readFileSync } from 'node:fs';
-import { SCALE } from './learn-tokens.ts';
 import { makeWheel, type Wheel } from './wheel.ts';
+
+/** The shares behind a piece of a label add up to this. */
+const SCALE = 512;
 
 type Counts = readonly (readonly [string, number])[];
 

@@ -1,8 +1,9 @@
 /** Records as lines of NDJSON, written straight into bytes. Record `i` of `n` for a seed never depends on any other. */
+
+import * as choices from './choices.ts';
 import { assumed } from './model.ts';
 import { NameSource, writeNumber } from './names.ts';
 import { Stream } from './random.ts';
-import * as shapes from './shapes.ts';
 import { Pool } from './wheel.ts';
 
 /** No record is longer. */
@@ -13,7 +14,7 @@ const COMMA = 0x2c;
 const SLASH = 0x2f;
 const DOT = 0x2e;
 const CHANCE = 0x1_0000_0000;
-const TYPES = shapes.types.length;
+const TYPES = choices.types.length;
 const BASE36 = Buffer.from('0123456789abcdefghijklmnopqrstuvwxyz');
 
 const TEXTS = {
@@ -80,8 +81,8 @@ export class RecordSource {
     this.#registrableAt = this.names.registrableAt;
     out[to++] = QUOTE;
     if (stream.fraction() < FIELDS.language) {
-      const wheel = this.names.isFamily ? shapes.familyLanguages : shapes.languageWheels[this.names.suffix]!;
-      to = shapes.languageFields.copy(wheel.table[(stream.bits() >>> 0) % wheel.size]!, out, to);
+      const wheel = this.names.isFamily ? choices.familyLanguages : choices.languageWheels[this.names.suffix]!;
+      to = choices.languageFields.copy(wheel.table[(stream.bits() >>> 0) % wheel.size]!, out, to);
     }
     to = this.#writePages(out, to);
     return this.#writeFacts(i, out, to);
@@ -90,14 +91,14 @@ export class RecordSource {
   #writePages(out: Uint8Array, at: number): number {
     const stream = this.#stream;
     const site = stream.bits() >>> 0;
-    const profile = shapes.profileWheel.table[site & 1023]!;
+    const profile = choices.profileWheel.table[site & 1023]!;
     const below = this.#registrableAt !== this.#domainAt;
-    const prefix = below ? shapes.HTTPS_APEX : shapes.sitePrefixWheel.table[(site >>> 10) & 1023]!;
-    const ending = shapes.endingWheel.table[(site >>> 20) & 255]!;
-    const local = stream.fraction() < shapes.LOCAL_SHARE ? shapes.localeWheel.table[stream.bits() & 255]! : -1;
+    const prefix = below ? choices.HTTPS_APEX : choices.sitePrefixWheel.table[(site >>> 10) & 1023]!;
+    const ending = choices.endingWheel.table[(site >>> 20) & 255]!;
+    const local = stream.fraction() < choices.LOCAL_SHARE ? choices.localeWheel.table[stream.bits() & 255]! : -1;
     let to = texts.copy(TEXTS.pages, out, at);
     const first = to;
-    const { presence } = shapes;
+    const { presence } = choices;
     let chances = 0;
     for (let type = 0; type < TYPES; type += 1) {
       if ((type & 3) === 0) chances = stream.bits();
@@ -112,7 +113,7 @@ export class RecordSource {
 
   #writePage(type: number, prefix: number, ending: number, local: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
-    const shape = shapes.shapes[type]!;
+    const shape = choices.typePages[type]!;
     const bits = stream.bits() >>> 0;
     if (stream.fraction() < FIELDS.odd_urls) return this.#writeOddPage(type, prefix, out, at);
     if (bits < shape.hostShare * CHANCE) {
@@ -122,19 +123,19 @@ export class RecordSource {
       out[to++] = QUOTE;
       return to;
     }
-    let to = shapes.openings.copy(type * shapes.SITE_PREFIXES.length + prefix, out, at);
+    let to = choices.openings.copy(type * choices.SITE_PREFIXES.length + prefix, out, at);
     to = this.#copyDomain(out, to);
-    if (local >= 0) to = shapes.locales.copy(local, out, to);
+    if (local >= 0) to = choices.locales.copy(local, out, to);
     const path = shape.pathWheel.table[bits & 255]!;
-    return shape.paths.copy(path * shapes.endings.length + ending, out, to);
+    return shape.paths.copy(path * choices.endings.length + ending, out, to);
   }
 
   /** A URL of no common shape: an article's number, an opaque identifier, words, a query, a host of its own. */
   #writeOddPage(type: number, prefix: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
     const kind = stream.bits() & 7;
-    let to = shapes.openings.copy(
-      type * shapes.SITE_PREFIXES.length + (kind < 3 ? shapes.HTTPS_APEX : prefix),
+    let to = choices.openings.copy(
+      type * choices.SITE_PREFIXES.length + (kind < 3 ? choices.HTTPS_APEX : prefix),
       out,
       at,
     );
@@ -167,7 +168,7 @@ export class RecordSource {
   }
 
   #writeWord(out: Uint8Array, at: number): number {
-    return shapes.words.copy(this.#stream.below(shapes.wordCount), out, at);
+    return choices.words.copy(this.#stream.below(choices.wordCount), out, at);
   }
 
   #writeJoined(joint: number, out: Uint8Array, at: number): number {
@@ -185,16 +186,16 @@ export class RecordSource {
   #writeFacts(i: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
     let to = at;
-    const iab = shapes.iabWheel.table[stream.bits() & (shapes.iabWheel.size - 1)]!;
-    if (stream.fraction() < FIELDS.iab_category) to = shapes.iabFields.copy(iab, out, to);
+    const iab = choices.iabWheel.table[stream.bits() & (choices.iabWheel.size - 1)]!;
+    if (stream.fraction() < FIELDS.iab_category) to = choices.iabFields.copy(iab, out, to);
     if (stream.fraction() < FIELDS.filtering_categories) {
       to = texts.copy(TEXTS.filtering, out, to);
-      const first = shapes.filteringOfIab[iab]!;
-      to = shapes.filteringFields.copy(first, out, to);
-      const second = shapes.filteringWheel.table[stream.bits() & (shapes.filteringWheel.size - 1)]!;
+      const first = choices.filteringOfIab[iab]!;
+      to = choices.filteringFields.copy(first, out, to);
+      const second = choices.filteringWheel.table[stream.bits() & (choices.filteringWheel.size - 1)]!;
       if (second !== first && stream.fraction() < FIELDS.second_filtering_category) {
         out[to++] = COMMA;
-        to = shapes.filteringFields.copy(second, out, to);
+        to = choices.filteringFields.copy(second, out, to);
       }
       to = texts.copy(TEXTS.endFiltering, out, to);
     }

@@ -1,4 +1,4 @@
-/** Weighted choice among symbols, by table: a draw costs one look-up. */
+/** Weighted choice among symbols, by table: a draw costs one lookup. */
 
 export interface Wheel {
   readonly size: number;

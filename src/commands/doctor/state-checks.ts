@@ -62,8 +62,8 @@ async function checkPrivateKey(config: Config): Promise<Finding> {
   return ok('the private key fits the certificate');
 }
 
-async function servedIndex(config: Config): Promise<import('../../index/reader.ts').IndexInfo | undefined> {
-  const { openIndex } = await import('../../index/reader.ts');
+async function servedIndex(config: Config): Promise<import('../../index/read.ts').IndexInfo | undefined> {
+  const { openIndex } = await import('../../index/read.ts');
   const path = statePaths(config).indexFile;
   if (!existsSync(path)) return undefined;
   const index = openIndex(path);

@@ -53,7 +53,7 @@ export async function withLedger<T>(
 ): Promise<T> {
   const config = await configFrom(options);
   const { statePaths } = await import('../../config/paths.ts');
-  const { openLedger } = await import('../../ledger/ledger.ts');
+  const { openLedger } = await import('../../ledger/open.ts');
   const paths = statePaths(config);
   const ledger = openLedger({
     file: paths.ledgerFile,
@@ -65,7 +65,7 @@ export async function withLedger<T>(
   try {
     return await task(ledger);
   } finally {
-    ledger.close();
+    await ledger.close();
   }
 }
 

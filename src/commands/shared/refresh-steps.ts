@@ -24,7 +24,7 @@ export async function createActivationSteps(
 ): Promise<ActivationSteps> {
   const { statePaths } = await import('../../config/paths.ts');
   const { readTrustedKeys } = await import('../../config/trusted-keys.ts');
-  const { openIndex } = await import('../../index/reader.ts');
+  const { openIndex } = await import('../../index/read.ts');
   const { verifyIndex } = await import('../../index/verify.ts');
   const { loadLicense } = await import('../../license/installed.ts');
   const { assertEntitled } = await import('../../license/license.ts');

@@ -1,7 +1,7 @@
 /** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { linkSync, rmSync, type Stats } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { syncPath, writeDurable } from '../../platform/durable.ts';
 import { makeFolder } from '../../platform/folders.ts';
@@ -84,9 +84,12 @@ function createSecretFile(file: string): void {
 /**
  * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
  *
+ * @param ledgerFile what the keys are sealed for; the key must lie elsewhere.
  * @throws PagegateError bad_key_file when the file is readable by others, holds something else, or cannot be made.
  */
-export function openKeyVault(keyFile: string): KeyVault {
+export function openKeyVault(keyFile: string, ledgerFile?: string): KeyVault {
+  if (ledgerFile !== undefined && dirname(resolve(keyFile)) === dirname(resolve(ledgerFile)))
+    throw new PagegateError('bad_key_file', `${keyFile} lies beside the ledger; one backup would carry both.`);
   const credentials = process.env['CREDENTIALS_DIRECTORY'];
   const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
   const secret = credential ?? readKeyFile(keyFile);

@@ -108,6 +108,7 @@ CREATE TRIGGER meters_never_go_back BEFORE UPDATE ON meters
   BEGIN SELECT RAISE(ABORT, 'a meter never goes back'); END;
 CREATE TRIGGER meters_use_what_is_reserved BEFORE UPDATE ON meters WHEN NEW.used > NEW.reserved
   BEGIN SELECT RAISE(ABORT, 'used is more than reserved'); END;
+CREATE TRIGGER accounts_have_meters AFTER INSERT ON accounts BEGIN INSERT INTO meters (account_id) VALUES (NEW.id); END;
 -- Number of the latest commit of the ledger writer.
 ALTER TABLE ledger ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
 -- Corrections that the ledger writer has not applied yet.

@@ -3,7 +3,7 @@
 import type { Account, AccountState, CycleUsage } from '../quota.ts';
 import type { Database } from './sqlite.ts';
 
-interface AccountRow {
+export interface AccountRow {
   readonly id: number;
   readonly name: string;
   readonly state: AccountState;
@@ -27,7 +27,7 @@ export interface ApiKeyRecord {
   readonly revokedAt: number | null;
 }
 
-interface ApiKeyRow {
+export interface ApiKeyRow {
   readonly id: number;
   readonly account_id: number;
   readonly created_at: number;
@@ -35,7 +35,7 @@ interface ApiKeyRow {
   readonly revoked_at: number | null;
 }
 
-const toAccount = (row: AccountRow): Account => ({
+export const toAccount = (row: AccountRow): Account => ({
   id: row.id,
   name: row.name,
   state: row.state,
@@ -49,7 +49,7 @@ const toAccount = (row: AccountRow): Account => ({
       : { plan: row.next_plan, limit: row.next_limit, fromCycle: row.next_from_cycle },
 });
 
-const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
+export const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
   id: row.id,
   accountId: row.account_id,
   createdAt: row.created_at,
@@ -57,7 +57,7 @@ const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
   revokedAt: row.revoked_at,
 });
 
-const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
+export const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
 
 /** Reads accounts, keys and meters; the statements are prepared once for each connection. */
 export function createReader(database: Database) {
@@ -110,15 +110,6 @@ export function createReader(database: Database) {
 }
 
 export type Reader = ReturnType<typeof createReader>;
-
-/** Writes an account's plan, and the one that waits. */
-export function writePlan(database: Database, { id, plan, limit, next }: Account): void {
-  database
-    .prepare(
-      'UPDATE accounts SET plan = ?, quota_limit = ?, next_plan = ?, next_limit = ?, next_from_cycle = ? WHERE id = ?',
-    )
-    .run(plan, limit, next?.plan ?? null, next?.limit ?? null, next?.fromCycle ?? null, id);
-}
 
 /**
  * Whether a key still opens its account.

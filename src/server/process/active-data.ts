@@ -1,5 +1,5 @@
 /** What is being served: one index generation and one policy, swapped as a whole between two requests. */
-import type { Index } from '../../index/reader.ts';
+import type { Index } from '../../index/read.ts';
 import type { Policy } from '../../policy/policy.ts';
 
 /** One consistent pair of data. A request takes it once, within one turn, and uses nothing else. */

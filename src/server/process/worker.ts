@@ -5,7 +5,7 @@
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
-import type { Index } from '../../index/reader.ts';
+import type { Index } from '../../index/read.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import { type MetricsSnapshot, WorkerMetrics } from '../admin/metrics.ts';

@@ -2,7 +2,7 @@
  * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses anew; the
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
-import type { Index } from '../../index/reader.ts';
+import type { Index } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');

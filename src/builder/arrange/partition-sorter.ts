@@ -1,0 +1,185 @@
+/** Second half of a build: one partition's records, read back, in hash order, of several entries of a domain the latest. */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { PagegateError } from '../../errors.ts';
+import { compareDomains } from '../../index/write.ts';
+import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledPosition, spilledSize } from './spill.ts';
+
+/** Memory for one partition, in bytes. Many entries of few domains may take more on disk, as their earlier entries are dropped. */
+const PARTITION_MAX_BYTES = 64 << 20;
+/** A bin with more records than this is sorted by the library. */
+const INSERTION_MAX = 24;
+const BIN_BITS_MAX = 18;
+
+/** Reads and sorts partitions; its memory is used again for each. */
+export class PartitionSorter {
+  /** The partition's records, each behind its spill header. */
+  bytes: Uint8Array = new Uint8Array(0);
+  /** Where the records begin (their spill headers), in hash order; the first `count` are valid. */
+  order: Uint32Array = new Uint32Array(0);
+  count = 0;
+  /** Entries dropped for a later one of the same domain, in the partition read last. */
+  duplicates = 0;
+  readonly #maxBytes: number;
+  #filled = 0;
+  #scratch = new Uint32Array(0);
+  #bins = new Uint32Array(0);
+
+  /** `maxBytes`: memory for one partition. */
+  constructor(maxBytes: number = PARTITION_MAX_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /**
+   * Reads a partition and sorts it.
+   *
+   * @throws PagegateError build_too_large where its domains do not fit into memory
+   * @throws PagegateError build_failed where a temporary file ends too early
+   */
+  load(files: readonly SpillFile[], partition: number): void {
+    this.duplicates = 0;
+    this.#filled = 0;
+    const wanted = Math.min(this.#maxBytes, partitionSize(files, partition));
+    if (this.bytes.length < wanted) this.bytes = new Uint8Array(Math.min(this.#maxBytes, Math.ceil(wanted * 1.1)));
+    for (const { path, blocks } of files) {
+      const list = blocks[partition]!;
+      if (list.length === 0) continue;
+      const descriptor = openSync(path, 'r');
+      try {
+        for (let i = 0; i < list.length; i += 2) this.#read(descriptor, list[i]!, list[i + 1]!);
+      } finally {
+        closeSync(descriptor);
+      }
+    }
+    this.#sort();
+    this.#dropEarlier();
+  }
+
+  #read(descriptor: number, position: number, size: number): void {
+    if (this.#filled + size > this.bytes.length) this.#compact(size);
+    let done = 0;
+    while (done < size) {
+      const got = readSync(descriptor, this.bytes, this.#filled + done, size - done, position + done);
+      if (got === 0) throw new PagegateError('build_failed', 'A temporary file ended too early.');
+      done += got;
+    }
+    this.#filled += size;
+  }
+
+  /** Drops what a later entry replaces, to make space for a block of that size. */
+  #compact(size: number): void {
+    this.#sort();
+    this.#dropEarlier();
+    const kept = this.order.subarray(0, this.count).sort();
+    let to = 0;
+    for (const from of kept) {
+      const end = from + SPILL_HEADER_BYTES + spilledSize(this.bytes, from);
+      this.bytes.copyWithin(to, from, end);
+      to += end - from;
+    }
+    this.#filled = to;
+    // Space for one more block is not enough to go on with: the next block would compact again.
+    if (to + size <= this.bytes.length - this.bytes.length / 8) return;
+    const what = `One of its partitions by hash has more than ${Math.floor(this.#maxBytes / 2 ** 20)} MB of different domains.`;
+    throw new PagegateError('build_too_large', what);
+  }
+
+  /** Finds the records and puts them in order: first into bins by the bits of the hash that tell them apart, then within each. */
+  #sort(): void {
+    const { bytes } = this;
+    let count = 0;
+    for (let at = 0; at < this.#filled; at += SPILL_HEADER_BYTES + spilledSize(bytes, at)) count += 1;
+    this.count = count;
+    if (this.order.length < count) {
+      this.order = new Uint32Array(Math.ceil(count * 1.1));
+      this.#scratch = new Uint32Array(this.order.length);
+    }
+    const { low, shift, binCount } = this.#planBins();
+    if (this.#bins.length < binCount + 1) this.#bins = new Uint32Array(binCount + 1);
+    const ends = this.#bins.fill(0);
+    let i = 0;
+    for (let at = 0; at < this.#filled; at += SPILL_HEADER_BYTES + spilledSize(bytes, at)) {
+      this.#scratch[i++] = at;
+      const bin = (readWord(bytes, at) - low) >>> shift;
+      ends[bin + 1] = ends[bin + 1]! + 1;
+    }
+    for (let bin = 0; bin < binCount; bin++) ends[bin + 1] = ends[bin + 1]! + ends[bin]!;
+    for (let j = 0; j < count; j++) {
+      const at = this.#scratch[j]!;
+      const bin = (readWord(bytes, at) - low) >>> shift;
+      this.order[ends[bin]!] = at;
+      ends[bin] = ends[bin]! + 1;
+    }
+    let start = 0;
+    for (let bin = 0; bin < binCount; bin++) {
+      const end = ends[bin]!;
+      if (end - start > 1) this.#sortBin(start, end);
+      start = end;
+    }
+  }
+
+  /** The range of hashes here, cut into about as many bins as there are records. */
+  #planBins(): { low: number; shift: number; binCount: number } {
+    const { bytes } = this;
+    let low = 0xffff_ffff;
+    let high = 0;
+    for (let at = 0; at < this.#filled; at += SPILL_HEADER_BYTES + spilledSize(bytes, at)) {
+      const hash = readWord(bytes, at);
+      if (hash < low) low = hash;
+      if (hash > high) high = hash;
+    }
+    if (high < low) return { low: 0, shift: 31, binCount: 2 };
+    const bits = Math.min(BIN_BITS_MAX, Math.max(1, 32 - Math.clz32(this.count)));
+    const shift = Math.max(0, 32 - Math.clz32(high - low) - bits);
+    return { low, shift, binCount: ((high - low) >>> shift) + 1 };
+  }
+
+  #sortBin(start: number, end: number): void {
+    const { order } = this;
+    if (end - start > INSERTION_MAX) {
+      order.subarray(start, end).sort((a, b) => this.#compare(a, b));
+      return;
+    }
+    for (let i = start + 1; i < end; i++) {
+      const at = order[i]!;
+      let j = i - 1;
+      while (j >= start && this.#compare(order[j]!, at) > 0) {
+        order[j + 1] = order[j]!;
+        j -= 1;
+      }
+      order[j + 1] = at;
+    }
+  }
+
+  /** Order of two records: hash, then domain, then position in the drop. */
+  #compare(a: number, b: number): number {
+    const { bytes } = this;
+    return (
+      readWord(bytes, a) - readWord(bytes, b) ||
+      readWord(bytes, a + 4) - readWord(bytes, b + 4) ||
+      this.#compareDomains(a, b) ||
+      spilledPosition(bytes, a) - spilledPosition(bytes, b)
+    );
+  }
+
+  #compareDomains(a: number, b: number): number {
+    return compareDomains(this.bytes, a + SPILL_HEADER_BYTES, this.bytes, b + SPILL_HEADER_BYTES);
+  }
+
+  /** Of neighbors with one domain keeps the last. */
+  #dropEarlier(): void {
+    const { bytes, order } = this;
+    let kept = 0;
+    for (let i = 0; i < this.count; i++) {
+      const at = order[i]!;
+      const next = i + 1 < this.count ? order[i + 1]! : -1;
+      const isReplaced =
+        next !== -1 &&
+        readWord(bytes, at) === readWord(bytes, next) &&
+        readWord(bytes, at + 4) === readWord(bytes, next + 4) &&
+        this.#compareDomains(at, next) === 0;
+      if (!isReplaced) order[kept++] = at;
+    }
+    this.duplicates += this.count - kept;
+    this.count = kept;
+  }
+}

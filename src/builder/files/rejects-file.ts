@@ -1,0 +1,140 @@
+/** The side file of rejects: each worker writes those of its parts, the build gathers them in the order of the drop. */
+
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+import { writeFully } from '../../platform/write-fully.ts';
+import type { Reject } from '../../record/reject-reasons.ts';
+
+/** Rejects that are written out: of one part, and of a whole drop. What is beyond is only counted. */
+const REJECTS_PER_PART_MAX = LIMITS.rejectsOfPart.value;
+const REJECTS_MAX = LIMITS.rejects.value;
+const BUFFERED_MAX_CHARACTERS = 1 << 16;
+
+/** What every line of a report has. */
+const FIELDS = ['file', 'line', 'level', 'reason', 'detail'];
+/** No line of a report is longer, in bytes. */
+const REPORT_LINE_MAX_BYTES = 8192;
+
+/**
+ * Looks at the place of the report: a build writes over the report of an earlier one and over an empty file, never over anything else.
+ *
+ * @throws PagegateError build_output_exists
+ */
+export function checkRejects(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (stats.isFile() && (stats.size === 0 || isReport(path))) return;
+  const kind = stats.isFile() ? 'not a report of rejects' : 'no regular file';
+  const what = `${path} is there and is ${kind}. Without --rejects FILE they go beside the index, with --no-rejects nowhere.`;
+  throw new PagegateError('build_output_exists', what, { path });
+}
+
+function isReport(path: string): boolean {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const bytes = Buffer.alloc(REPORT_LINE_MAX_BYTES);
+    const text = bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, bytes.length, 0));
+    const first: unknown = JSON.parse(text.slice(0, text.indexOf('\n')));
+    return typeof first === 'object' && first !== null && Object.keys(first).join() === FIELDS.join();
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Where the rejects of a part are kept until the build ends. */
+const partRejects = (tempDir: string, part: number): string => join(tempDir, `rejects-${part}.ndjson`);
+
+/** Writes the rejects of one part as NDJSON; the file is made with the first of them. */
+export class RejectsWriter {
+  readonly #path: string;
+  readonly #part: string;
+  #descriptor = -1;
+  #buffered = '';
+  #sizeBytes = 0;
+  #written = 0;
+
+  /** For the part of that number and name. */
+  constructor(tempDir: string, number: number, part: string) {
+    this.#path = partRejects(tempDir, number);
+    this.#part = part;
+  }
+
+  /** Keeps a reject of a line (counted from 1), as long as the part has not too many. */
+  add(line: number, reject: Reject): void {
+    if (this.#written === REJECTS_PER_PART_MAX) return;
+    this.#written += 1;
+    this.#buffered += `${JSON.stringify({ file: this.#part, line, ...reject })}\n`;
+    if (this.#buffered.length > BUFFERED_MAX_CHARACTERS) this.#flush();
+  }
+
+  /** Writes what is left. */
+  close(): void {
+    try {
+      if (this.#buffered !== '') this.#flush();
+    } finally {
+      if (this.#descriptor !== -1) closeSync(this.#descriptor);
+      this.#descriptor = -1;
+    }
+  }
+
+  #flush(): void {
+    if (this.#descriptor === -1) this.#descriptor = openSync(this.#path, 'wx', 0o600);
+    const bytes = Buffer.from(this.#buffered);
+    this.#buffered = '';
+    writeFully(this.#descriptor, bytes, 0, bytes.length, this.#sizeBytes);
+    this.#sizeBytes += bytes.length;
+  }
+}
+
+/** Puts the parts' rejects into one new file at `path`, as many as are kept, on the disk when this returns. Returns how many; with none there is no file. */
+export function gatherRejects(tempDir: string, partCount: number, path: string): number {
+  let descriptor = -1;
+  let sizeBytes = 0;
+  let written = 0;
+  try {
+    for (let part = 0; part < partCount && written < REJECTS_MAX; part++) {
+      const from = partRejects(tempDir, part);
+      if (!existsSync(from)) continue;
+      if (descriptor === -1) descriptor = openSync(path, 'wx', 0o644);
+      const lines = readFileSync(from, 'utf8')
+        .trimEnd()
+        .split('\n')
+        .slice(0, REJECTS_MAX - written);
+      const bytes = Buffer.from(`${lines.join('\n')}\n`);
+      writeFully(descriptor, bytes, 0, bytes.length, sizeBytes);
+      sizeBytes += bytes.length;
+      written += lines.length;
+    }
+    if (descriptor !== -1) fsyncSync(descriptor);
+  } finally {
+    if (descriptor !== -1) closeSync(descriptor);
+  }
+  return written;
+}
+
+/**
+ * Gives the gathered rejects their name; where there are none, the report of an earlier build goes.
+ *
+ * @throws PagegateError build_output_exists
+ */
+export function publishRejects(gathered: string, written: number, path: string): void {
+  checkRejects(path);
+  if (written > 0) renameSync(gathered, path);
+  else rmSync(path, { force: true });
+}

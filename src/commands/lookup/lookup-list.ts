@@ -1,0 +1,170 @@
+/** A list of domains and URLs, looked up line by line at the speed of the index: NDJSON out, in a bounded amount of memory. */
+import { createReadStream } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { parseTarget } from '../../domain/target.ts';
+import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
+import { fromSystem } from '../../errors.ts';
+import { type Index, NOT_FOUND } from '../../index/read.ts';
+
+/** Read at once, and looked up between two looks at what is waiting to be written. */
+const READ_SIZE_BYTES = 1 << 16;
+const SLICE_SIZE_BYTES = 1 << 12;
+/** Written at once. */
+const WRITE_SIZE_BYTES = 1 << 20;
+/** Everything of a line of output that is neither the input nor the answer. */
+const FRAME_MAX_BYTES = 256;
+const LF = 0x0a;
+const COMMA = 0x2c;
+
+/** What came of a list. */
+export interface ListCounts {
+  readonly found: number;
+  readonly notFound: number;
+  /** Lines that are no domain or URL. */
+  readonly bad: number;
+}
+
+/** Where the list comes from and the answers go. */
+export interface ListStreams {
+  /** A file, or `-` for standard input. */
+  readonly path: string;
+  readonly write: (bytes: Uint8Array) => Promise<void>;
+  /** Told the number of lines so far. */
+  readonly onProgress: (lines: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Looks every line up that is not blank, and writes a line for each, in their order.
+ *
+ * @throws PagegateError list_unreadable
+ * @throws PagegateError record_corrupt at the first damaged record; index_changed
+ */
+export async function lookUpList(index: Index, streams: ListStreams): Promise<ListCounts> {
+  const { path, write, onProgress, signal } = streams;
+  const answers = new AnswerLines(index);
+  const lines = new LineSplitter(answers);
+  const flush = async (): Promise<void> => {
+    // A file takes what it gets at once: without a turn no signal would be heard.
+    await nextTurn();
+    signal.throwIfAborted();
+    const problem = index.fileProblem();
+    if (problem !== undefined) throw problem;
+    onProgress(answers.lines);
+    await write(answers.take());
+  };
+  for await (const chunk of chunksOf(path, signal)) {
+    for (let at = 0; at < chunk.length; at += SLICE_SIZE_BYTES) {
+      lines.push(chunk.subarray(at, at + SLICE_SIZE_BYTES));
+      if (answers.sizeBytes >= WRITE_SIZE_BYTES) await flush();
+    }
+    // Who types the list, or makes it as it goes, waits for the answers.
+    if (chunk.length < READ_SIZE_BYTES) await flush();
+  }
+  lines.end();
+  await flush();
+  const { found, notFound, bad } = answers;
+  return { found, notFound, bad };
+}
+
+async function* chunksOf(path: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+  // What standard input is, a terminal, a pipe or a socket, is for Node to say.
+  const stream = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: READ_SIZE_BYTES });
+  addAbortSignal(signal, stream);
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw fromSystem('list_unreadable', path, error, { name: path === '-' ? 'standard input' : path });
+  }
+}
+
+/** Takes lines, makes lines. */
+class AnswerLines implements LineSink {
+  found = 0;
+  notFound = 0;
+  bad = 0;
+  readonly #index: Index;
+  readonly #answerMaxBytes: number;
+  #out: Buffer = Buffer.allocUnsafe(2 * WRITE_SIZE_BYTES);
+  #size = 0;
+
+  constructor(index: Index) {
+    this.#index = index;
+    this.#answerMaxBytes = index.info.maxAnswerSizeBytes;
+  }
+
+  get lines(): number {
+    return this.found + this.notFound + this.bad;
+  }
+
+  /** Waiting to be written. */
+  get sizeBytes(): number {
+    return this.#size;
+  }
+
+  /** What is waiting, and forgets it. */
+  take(): Uint8Array {
+    const bytes = this.#out.subarray(0, this.#size);
+    // The stream may hold it for longer.
+    this.#out = Buffer.allocUnsafe(Math.max(this.#out.length, 2 * WRITE_SIZE_BYTES));
+    this.#size = 0;
+    return bytes;
+  }
+
+  line(buffer: Buffer, start: number, end: number, number: number): void {
+    // Of the input a character takes six bytes at most.
+    this.#reserve(FRAME_MAX_BYTES + 6 * (end - start) + this.#answerMaxBytes);
+    const value = buffer.toString('utf8', start, end);
+    const target = parseTarget(value);
+    if ('problem' in target) {
+      this.#writeBad(number, `"input":${quote(value)},`, target.problem);
+      return;
+    }
+    const handle = target.classifiable ? this.#index.find(target.key) : NOT_FOUND;
+    this.#writeText(`{"input":${quote(value)}`);
+    if (handle === NOT_FOUND) {
+      this.notFound += 1;
+      this.#writeText(`,"domain":${quote(target.key)},"found":false,"page_types":{}}`);
+    } else {
+      this.found += 1;
+      const head = this.#size;
+      const tail = this.#index.writeHead(handle, this.#out, head);
+      this.#size = this.#index.writeTail(handle, this.#out, tail);
+      // The answer goes on where the input ended.
+      this.#out[head] = COMMA;
+    }
+    this.#out[this.#size++] = LF;
+  }
+
+  overlong(number: number): void {
+    this.#reserve(FRAME_MAX_BYTES);
+    this.#writeBad(number, '', 'value_too_long');
+  }
+
+  repair(): void {}
+
+  #writeBad(number: number, input: string, reason: string): void {
+    this.bad += 1;
+    this.#writeText(`{"line":${number},${input}"error":"bad_input","reason":"${reason}"}\n`);
+  }
+
+  /** ASCII. */
+  #writeText(text: string): void {
+    this.#size += this.#out.write(text, this.#size, 'latin1');
+  }
+
+  #reserve(sizeBytes: number): void {
+    if (this.#size + sizeBytes <= this.#out.length) return;
+    const larger = Buffer.allocUnsafe(2 * this.#out.length + sizeBytes);
+    this.#out.copy(larger, 0, 0, this.#size);
+    this.#out = larger;
+  }
+}
+
+/** A text as JSON in ASCII: nothing in it that a terminal would act on. */
+function quote(text: string): string {
+  if (/^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
+  return JSON.stringify(text).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

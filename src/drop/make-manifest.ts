@@ -1,0 +1,120 @@
+/** The vendor's side: the manifest of a folder of parts. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fromSystem, PagegateError } from '../errors.ts';
+import { replaceDurable } from '../platform/durable.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import { MANIFEST_FILE } from './drop-files.ts';
+import { LineSplitter } from './line-splitter.ts';
+import { DROP_FORMAT, type DropPart, type Manifest, parseManifest } from './manifest.ts';
+import { partFailure } from './part-reader.ts';
+import { PartSource } from './unpack/part-source.ts';
+import { unpackedChunks } from './unpack/unpack.ts';
+
+const PART_NAME = /\.ndjson(?:\.gz|\.zst)?$/;
+
+/** What a manifest says beside its parts. */
+export interface ManifestFacts {
+  readonly dataset: string;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly pageTypes: 'complete' | 'partial';
+  readonly kind?: 'full' | 'delta';
+  /** Sources and licenses, for people. */
+  readonly notice?: string;
+}
+
+/** How a manifest is made. */
+export interface MakeManifestOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Told the name of each part before it is read. */
+  readonly onPart?: (name: string) => void;
+}
+
+/**
+ * Measures one part: size, lines, checksum.
+ *
+ * @throws PagegateError drop_part_truncated, drop_part_unsupported, drop_part_missing, drop_file_kind
+ */
+export async function describePart(folder: string, name: string, signal?: AbortSignal): Promise<DropPart> {
+  let records = 0;
+  const count = (): void => {
+    records += 1;
+  };
+  const lines = new LineSplitter({ line: count, overlong: count, repair: () => {} });
+  let source: PartSource | undefined;
+  try {
+    const opened = new PartSource(join(folder, name));
+    source = opened;
+    for await (const chunk of unpackedChunks(name, () => opened.next())) {
+      signal?.throwIfAborted();
+      lines.push(chunk);
+    }
+    lines.end();
+    return { name, bytes: source.sizeBytes, records, sha256: source.digest() };
+  } catch (error) {
+    throw partFailure(name, error);
+  } finally {
+    source?.close();
+  }
+}
+
+/**
+ * Writes the manifest of a drop whose parts are already described; returns it.
+ *
+ * @throws PagegateError manifest_invalid where no reader would take it, and nothing is written
+ * @throws PagegateError drop_not_written
+ */
+export function writeManifest(folder: string, facts: ManifestFacts, files: readonly DropPart[]): Manifest {
+  const manifest: Manifest = {
+    format: DROP_FORMAT,
+    dataset: facts.dataset,
+    revision: facts.revision,
+    created: facts.created,
+    kind: facts.kind ?? 'full',
+    vocabulary: { name: VOCABULARY_NAME, version: VOCABULARY_VERSION },
+    page_types: facts.pageTypes,
+    ...(facts.notice === undefined ? {} : { notice: facts.notice }),
+    files,
+  };
+  const text = `${JSON.stringify(manifest, null, 2)}\n`;
+  parseManifest(Buffer.from(text));
+  const path = join(folder, MANIFEST_FILE);
+  try {
+    replaceDurable(path, text, 0o644);
+  } catch (error) {
+    throw fromSystem('drop_not_written', path, error);
+  }
+  return manifest;
+}
+
+/**
+ * Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, in the order of their names. A manifest that is
+ * there is replaced.
+ *
+ * @throws PagegateError drop_part_missing where the folder has no part or cannot be read, and what describing a part and writing throw
+ */
+export async function makeManifest(
+  folder: string,
+  facts: ManifestFacts,
+  options: MakeManifestOptions = {},
+): Promise<Manifest> {
+  const files: DropPart[] = [];
+  for (const name of partNames(folder)) {
+    options.onPart?.(name);
+    files.push(await describePart(folder, name, options.signal));
+  }
+  return writeManifest(folder, facts, files);
+}
+
+function partNames(folder: string): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder).filter((name) => PART_NAME.test(name));
+  } catch (error) {
+    throw fromSystem('drop_part_missing', folder, error);
+  }
+  if (names.length > 0) return names.sort();
+  throw new PagegateError('drop_part_missing', `${folder} has no *.ndjson, *.ndjson.gz or *.ndjson.zst.`, { folder });
+}

@@ -1,0 +1,128 @@
+/** `manifest.json` of a drop: read without trust, checked against data/schema/manifest.schema.json. */
+import { createHash } from 'node:crypto';
+import { lstatSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/document.ts';
+import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
+import { recordsMax } from './unpack/part-limits.ts';
+
+export const DROP_FORMAT = 'pagegate-drop/1';
+
+/** One part of a drop. */
+export interface DropPart {
+  /** A plain file name beside the manifest. */
+  readonly name: string;
+  /** Size as delivered. */
+  readonly bytes: number;
+  /** Lines that are not blank. */
+  readonly records: number;
+  /** Of the file as delivered, lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+export interface Manifest {
+  readonly format: typeof DROP_FORMAT;
+  readonly dataset: string;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly kind: 'full' | 'delta';
+  readonly vocabulary: { readonly name: string; readonly version: number };
+  readonly page_types: 'complete' | 'partial';
+  readonly notice?: string;
+  readonly files: readonly DropPart[];
+}
+
+/** A manifest and what identifies it. */
+export interface ManifestFile {
+  readonly manifest: Manifest;
+  /** SHA-256 of the manifest's bytes, lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
+const ajv = new Validator({ allErrors: false, strict: true });
+addFormats.default(ajv, ['date-time']);
+const validate = ajv.compile<Manifest>(
+  JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),
+);
+
+/**
+ * Parses a manifest's bytes.
+ *
+ * @throws PagegateError manifest_invalid (what is wrong, and where)
+ * @throws PagegateError drop_file_name for two parts of one name
+ * @throws PagegateError drop_vocabulary where the drop is for a vocabulary that this program does not know
+ */
+export function parseManifest(bytes: Uint8Array): Manifest {
+  const value = parseDocument(bytes, 'manifest_invalid', MANIFEST_FILE);
+  if (!validate(value)) {
+    const error = validate.errors?.[0];
+    const place = error?.instancePath === '' ? 'the document' : error?.instancePath;
+    const extra = error?.params['additionalProperty'] ?? error?.params['allowedValue'];
+    const hint = extra === undefined ? '' : ` (${JSON.stringify(extra)})`;
+    throw new PagegateError('manifest_invalid', `${place}: ${error?.message}${hint}.`, { place });
+  }
+  // The schema's format also takes what separates date and time in print.
+  if (!/^.{10}T/i.test(value.created)) {
+    throw new PagegateError('manifest_invalid', '/created: between date and time must be a T.', { place: '/created' });
+  }
+  // It also takes zones without a colon, and a second 60 that no calendar here can reckon with.
+  if (!/(?:Z|[+-]\d{2}:\d{2})$/i.test(value.created) || Number.isNaN(Date.parse(value.created))) {
+    const what = `/created: expected a time like 2026-11-21T00:00:00Z, got "${value.created}".`;
+    throw new PagegateError('manifest_invalid', what, { place: '/created' });
+  }
+  const seen = new Set<string>();
+  for (const [i, part] of value.files.entries()) {
+    const { name, bytes, records } = part;
+    if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });
+    seen.add(name);
+    if (records <= recordsMax(part)) continue;
+    const place = `/files/${i}/records`;
+    const what = `${place}: ${records} lines cannot be in the ${bytes} bytes of ${name}, at most ${recordsMax(part)} can.`;
+    throw new PagegateError('manifest_invalid', what, { place, file: name });
+  }
+  const { name, version } = value.vocabulary;
+  if (name !== VOCABULARY_NAME || version > VOCABULARY_VERSION) {
+    const what = `Expected ${VOCABULARY_NAME} up to version ${VOCABULARY_VERSION}, got ${name} version ${version}.`;
+    throw new PagegateError('drop_vocabulary', what, { expected: VOCABULARY_VERSION, got: version });
+  }
+  return value;
+}
+
+/** @throws PagegateError drop_kind for a drop that holds changes only */
+export function assertFull({ kind }: Manifest): void {
+  if (kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${kind}".`);
+}
+
+/**
+ * Reads and parses the manifest of a drop.
+ *
+ * @throws PagegateError as `readManifestBytes` and `parseManifest` do
+ */
+export function readManifest(drop: string): ManifestFile {
+  const bytes = readManifestBytes(drop);
+  return { manifest: parseManifest(bytes), sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+/**
+ * Checks names, kinds and sizes of all parts without reading them.
+ *
+ * @throws PagegateError drop_part_missing, drop_file_kind, drop_part_size at the first that is not as the manifest says
+ */
+export function checkParts(drop: string, manifest: Manifest): void {
+  for (const part of manifest.files) {
+    const path = join(drop, part.name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) throw new PagegateError('drop_part_missing', `Looked for ${path}.`, { part: part.name });
+    if (!stats.isFile()) {
+      throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: part.name });
+    }
+    if (stats.size === part.bytes) continue;
+    const what = `${part.name}: the manifest says ${part.bytes} bytes, the file has ${stats.size}.`;
+    throw new PagegateError('drop_part_size', what, { part: part.name, expected: part.bytes, got: stats.size });
+  }
+}

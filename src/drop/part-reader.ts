@@ -1,0 +1,72 @@
+/** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
+import { join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import type { DropPart } from './manifest.ts';
+import { framesMax, unpackedMaxBytes } from './unpack/part-limits.ts';
+import { type OnBytes, PartSource } from './unpack/part-source.ts';
+import { isPacked, UnpackError, unpackedChunks } from './unpack/unpack.ts';
+
+export type { OnBytes } from './unpack/part-source.ts';
+export { isPacked } from './unpack/unpack.ts';
+
+/** What an unpacker's problem is called. */
+const UNPACK_CODES = {
+  damaged: 'drop_part_truncated',
+  unsupported: 'drop_part_unsupported',
+  'too many frames': 'drop_too_large',
+} as const;
+
+/**
+ * Yields the unpacked bytes of a part in chunks; each is valid until the next one is asked for.
+ *
+ * @throws PagegateError drop_part_truncated where it cannot be unpacked to its end
+ * @throws PagegateError drop_part_unsupported where it is packed as this program cannot unpack
+ * @throws PagegateError drop_too_large where it unpacks to more than its records can need, or has too many frames
+ * @throws PagegateError drop_part_size where a plain one has grown since its size was checked
+ * @throws PagegateError drop_part_checksum at its end
+ * @throws PagegateError drop_part_missing, drop_file_kind where it cannot be read
+ */
+export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes): AsyncGenerator<Buffer> {
+  const cap = unpackedMaxBytes(part);
+  let source: PartSource | undefined;
+  let sizeBytes = 0;
+  let got = '';
+  try {
+    const opened = new PartSource(join(drop, part.name), onBytes);
+    source = opened;
+    for await (const chunk of unpackedChunks(part.name, () => opened.next(), framesMax(part))) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > cap) throw tooLarge(part, cap);
+      yield chunk;
+    }
+    got = source.digest();
+  } catch (error) {
+    throw partFailure(part.name, error);
+  } finally {
+    source?.close();
+  }
+  checkSum(part, got);
+}
+
+/** What reading a part failed with, by the codes that `readPart` lists. */
+export function partFailure(name: string, error: unknown): unknown {
+  if (error instanceof PagegateError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  const code = error instanceof UnpackError ? UNPACK_CODES[error.problem] : 'drop_part_missing';
+  return new PagegateError(code, `${name}: ${reason}.`, { part: name }, { cause: error });
+}
+
+function tooLarge(part: DropPart, cap: number): PagegateError {
+  if (!isPacked(part.name)) {
+    const what = `${part.name}: the manifest says ${part.bytes} bytes, the file has more.`;
+    return new PagegateError('drop_part_size', what, { part: part.name, expected: part.bytes });
+  }
+  const what = `${part.name} unpacks to more than ${cap} bytes, for ${part.records} records in ${part.bytes} packed bytes.`;
+  return new PagegateError('drop_too_large', what, { part: part.name });
+}
+
+function checkSum(part: DropPart, got: string): void {
+  if (got === part.sha256) return;
+  const what = `${part.name}: the manifest says ${part.sha256}, the file has ${got}.`;
+  throw new PagegateError('drop_part_checksum', what, { part: part.name, expected: part.sha256, got });
+}

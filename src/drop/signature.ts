@@ -1,0 +1,76 @@
+/**
+ * Detached signatures over a drop's manifest: `manifest.json.sig` holds one line for each signature, the base64 of the 64 raw
+ * bytes of Ed25519 over the exact bytes of `manifest.json`. Any tool that knows Ed25519 can make and check it.
+ */
+
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+
+/** More than one signature allows a vendor to change keys; more than a few are no signature file. */
+const SIGNATURES_MAX = LIMITS.signatures.value;
+const SIGNATURE_SIZE_BYTES = 64;
+const SIGNATURE_LINE = /^[A-Za-z0-9+/]{86}==$/;
+/** Longest signature file that is read. */
+export const SIGNATURE_FILE_MAX_BYTES = LIMITS.signatureFileBytes.value;
+
+/** A public key that drops may be signed with, and the operator's name for it. */
+export interface TrustedKey {
+  readonly name: string;
+  readonly key: KeyObject;
+}
+
+/**
+ * Reads an Ed25519 public key (PEM).
+ *
+ * @throws PagegateError trusted_key_invalid
+ */
+export function readPublicKey(name: string, pem: string): TrustedKey {
+  let key: KeyObject;
+  // createPublicKey would derive it from a private key, which has no place on a licensee's host.
+  if (pem.includes('PRIVATE KEY'))
+    throw new PagegateError('trusted_key_invalid', `"${name}" is a private key.`, { name });
+  try {
+    key = createPublicKey(pem);
+  } catch (cause) {
+    throw new PagegateError('trusted_key_invalid', `"${name}" cannot be read.`, { name }, { cause });
+  }
+  if (key.asymmetricKeyType !== 'ed25519') {
+    const got = String(key.asymmetricKeyType);
+    throw new PagegateError('trusted_key_invalid', `"${name}" is of type ${got}.`, { name, got });
+  }
+  return { name, key };
+}
+
+/** The line to put into a signature file. */
+export function signManifest(manifest: Uint8Array, privateKey: KeyObject): string {
+  return `${sign(null, manifest, privateKey).toString('base64')}\n`;
+}
+
+function parseSignatures(text: string): Buffer[] {
+  const lines = text.split('\n').filter((line) => line !== '');
+  const problem =
+    lines.length === 0 ? 'it is empty' : lines.length > SIGNATURES_MAX ? `it has ${lines.length} lines` : '';
+  if (problem !== '') throw new PagegateError('drop_signature_invalid', `The signature file is not one: ${problem}.`);
+  return lines.map((line) => {
+    const signature = SIGNATURE_LINE.test(line) ? Buffer.from(line, 'base64') : Buffer.alloc(0);
+    if (signature.length === SIGNATURE_SIZE_BYTES) return signature;
+    throw new PagegateError('drop_signature_invalid', 'A line of the signature file is not the base64 of 64 bytes.');
+  });
+}
+
+/**
+ * Checks a signature file against the trusted keys and returns the name of the key that fits.
+ *
+ * @throws PagegateError drop_signature_invalid where none does: the manifest was changed, or somebody else signed it
+ * @throws PagegateError no_trusted_keys
+ */
+export function verifySignature(manifest: Uint8Array, signatureFile: string, trusted: readonly TrustedKey[]): string {
+  if (trusted.length === 0) throw new PagegateError('no_trusted_keys');
+  const signatures = parseSignatures(signatureFile);
+  for (const { name, key } of trusted) {
+    if (signatures.some((signature) => verify(null, manifest, key, signature))) return name;
+  }
+  const names = trusted.map(({ name }) => name);
+  throw new PagegateError('drop_signature_invalid', `Trusted keys: ${names.join(', ')}.`, { trusted: names });
+}

@@ -1,0 +1,367 @@
+/**
+ * Looks up keys in an index. A miss reads one bucket of the directory, a hit that bucket and the record. Whatever is read is checked
+ * first: the bucket's checksum, the bounds of the record, its CRC-8, and (before anything is rendered) its whole structure.
+ */
+import { PagegateError } from '../errors.ts';
+import type { DomainRecord, PageUrl } from '../record/types.ts';
+import { bucketBase, bucketIsIntact, slotOfLowestBit, slotsWithFingerprint } from './format/bucket.ts';
+import { crc8 } from './format/checksum.ts';
+import type { Header } from './format/header.ts';
+import { HashedKey, hashKeyA, hashKeyB } from './format/key-hash.ts';
+import {
+  BUCKET,
+  BUCKET_SIZE_BYTES,
+  BUCKET_SIZE_WORDS,
+  bucketOfHash,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_BUCKET,
+} from './format/layout.ts';
+import { bucketChecksum, recordSeed, saltOf } from './format/salt.ts';
+import type { SymbolTable } from './format/symbol-table.ts';
+import { IndexFile } from './read/index-file.ts';
+import { type IndexInfo, infoOf } from './read/index-info.ts';
+import type { IndexBytes } from './read/index-source.ts';
+import { MappedFile } from './read/mapped-file.ts';
+import { PayloadWindows } from './read/payload-windows.ts';
+import { readHeader, readTables } from './read/read-tables.ts';
+import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
+import { RecordRenderer } from './read/record-renderer.ts';
+import type { RenderTables } from './read/render-tables.ts';
+
+export { isIndexFile } from './read/index-file.ts';
+export type { IndexInfo } from './read/index-info.ts';
+export { bytesOfBuffer } from './read/index-source.ts';
+
+/** What `find` returns for a key that the index does not have. */
+export const NOT_FOUND = -1;
+/** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
+export type RecordHandle = number;
+
+/** How an index is opened. */
+export interface OpenOptions {
+  /** False leaves it to the kernel to read ahead, as for a file that is read from front to back; lookups want it true, the default. */
+  readonly randomReads?: boolean;
+}
+
+/**
+ * Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records.
+ *
+ * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode: what lies there cannot be used
+ * @throws PagegateError index_not_recognized, index_newer_version, index_older_version, index_corrupt: it is not an intact index of this format
+ * @throws PagegateError index_changed where the file is written to just now
+ * @throws PagegateError mapping_failed
+ */
+export function openIndex(path: string, { randomReads = true }: OpenOptions = {}): Index {
+  const file = new IndexFile(path);
+  let bytes: MappedFile | undefined;
+  try {
+    const header = readHeader(file);
+    const tables = readTables(file, header);
+    bytes = new MappedFile(file);
+    if (randomReads) bytes.adviseRandom();
+    return new Index(bytes, header, tables);
+  } catch (error) {
+    bytes?.close();
+    file.close();
+    throw error;
+  }
+}
+
+/** The same over bytes that somebody else opened. */
+export function openIndexBytes(bytes: IndexBytes): Index {
+  const header = readHeader(bytes);
+  return new Index(bytes, header, readTables(bytes, header));
+}
+
+/** An open index. Not shared between threads: each opens its own, which costs milliseconds and no memory. */
+export class Index {
+  readonly info: IndexInfo;
+  readonly #bytes: IndexBytes;
+  readonly #bucketCount: number;
+  readonly #salt: number;
+  readonly #payloadSize: number;
+  #directory: Uint8Array;
+  #words: Uint32Array;
+  #payload: PayloadWindows;
+  readonly #domainSymbols: SymbolTable;
+  readonly #key = new HashedKey();
+  /** The domain of a record that is not the key's. */
+  readonly #other = new HashedKey();
+  readonly #decoder: RecordDecoder;
+  readonly #renderer: RecordRenderer;
+  /** The record that `find` found last, and what its CRC-8 begins with. */
+  #found: RecordHandle = NOT_FOUND;
+  #foundSeed = 0;
+  /** The record that the decoder holds. */
+  #parsed: RecordHandle = NOT_FOUND;
+  #out: Uint8Array = new Uint8Array(0);
+  #outView: DataView = new DataView(this.#out.buffer);
+  #isOpen = true;
+
+  /** Over bytes whose header and small sections were read; `openIndex` does it all. */
+  constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
+    const { dictionary, directory, payload, metadata } = header.sections;
+    this.info = infoOf(bytes, header, tables.metadata);
+    this.#bytes = bytes;
+    this.#bucketCount = header.bucketCount;
+    this.#salt = saltOf(dictionary.checksum, metadata.checksum);
+    this.#payloadSize = payload.size;
+    this.#directory = bytes.view(directory.offset, directory.size);
+    this.#words = new Uint32Array(
+      this.#directory.buffer,
+      this.#directory.byteOffset,
+      header.bucketCount * BUCKET_SIZE_WORDS,
+    );
+    this.#payload = new PayloadWindows(bytes, payload.offset, payload.size);
+    this.#domainSymbols = tables.dictionary.domainSymbols;
+    this.#decoder = new RecordDecoder(tables);
+    this.#renderer = new RecordRenderer(tables, this.#decoder);
+  }
+
+  /**
+   * The record of a key (a canonical domain), or NOT_FOUND.
+   *
+   * @throws PagegateError record_corrupt where what it has to read is damaged, or belongs to another place or another file
+   * @throws PagegateError index_closed
+   */
+  find(key: string): RecordHandle {
+    const hashed = this.#key;
+    if (!hashed.set(key)) return NOT_FOUND;
+    const bucket = bucketOfHash(hashed.hashA(), this.#bucketCount) | 0;
+    const words = this.#words;
+    const atWord = bucket * BUCKET_SIZE_WORDS;
+    if (!bucketIsIntact(words, atWord, bucketChecksum(this.#salt, bucket))) this.#failBucket(bucket);
+    const at = bucket * BUCKET_SIZE_BYTES;
+    const count = this.#directory[at + BUCKET.count.offset]!;
+    // Only now: computed while the bucket is on its way from memory.
+    const fingerprint = hashed.hashB() & 0xff;
+    let candidates = slotsWithFingerprint(words, atWord, fingerprint);
+    while (candidates !== 0) {
+      const slot = slotOfLowestBit(candidates);
+      candidates &= candidates - 1;
+      if (slot >= count || this.#directory[at + slot] !== fingerprint) continue;
+      const offset = this.#offsetOfSlot(bucket, count, slot);
+      const code = this.#directory[at + BUCKET.lengths.offset + slot]!;
+      if (this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
+    }
+    return count > SLOTS_PER_BUCKET ? this.#findOverflowing(bucket, count, fingerprint) : NOT_FOUND;
+  }
+
+  #offsetOfSlot(bucket: number, count: number, slot: number): number {
+    const directory = this.#directory;
+    const lengths = bucket * BUCKET_SIZE_BYTES + BUCKET.lengths.offset;
+    let size = count > SLOTS_PER_BUCKET ? 2 * (count - SLOTS_PER_BUCKET) + 1 : 0;
+    const sizes = SIZE_OF_LENGTH_CODE;
+    for (let i = 0; i < slot; i++) size += sizes[directory[lengths + i]!]!;
+    return bucketBase(this.#words, directory, bucket) + size;
+  }
+
+  /** Searches the records of a bucket that have no slot in it: their fingerprints and length codes precede the bucket's records. */
+  #findOverflowing(bucket: number, count: number, fingerprint: number): RecordHandle {
+    const extra = count - SLOTS_PER_BUCKET;
+    const directory = this.#directory;
+    const at = bucket * BUCKET_SIZE_BYTES;
+    const base = bucketBase(this.#words, directory, bucket);
+    const tableSize = 2 * extra + 1;
+    if (base + tableSize > this.#payloadSize) this.#failBucket(bucket);
+    const table = this.#payload.at(base);
+    const start = this.#payload.start;
+    const crc = crc8(table, start, start + 2 * extra, recordSeed(this.#salt, bucket, 0));
+    if (crc !== table[start + 2 * extra]) this.#failBucket(bucket);
+    let offset = base + tableSize;
+    for (let i = 0; i < SLOTS_PER_BUCKET; i++) {
+      offset += SIZE_OF_LENGTH_CODE[directory[at + BUCKET.lengths.offset + i]!]!;
+    }
+    for (let i = 0; i < extra; i++) {
+      const code = table[start + extra + i]!;
+      if (table[start + i] === fingerprint && this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
+      offset += SIZE_OF_LENGTH_CODE[code]!;
+    }
+    return NOT_FOUND;
+  }
+
+  /**
+   * Whether the record is that of the key; then it is `#found`. Where it is, its domain was compared byte by byte, and `#parse` looks at
+   * its CRC-8 before anything else of it is used; where it is not, its CRC-8 and its domain's hashes are looked at here, so that damage is
+   * never a "not found".
+   */
+  #holdsKey(offset: number, code: number, bucket: number, fingerprint: number): boolean {
+    const recordSize = SIZE_OF_LENGTH_CODE[code]!;
+    if (offset + recordSize > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
+    const bytes = this.#payload.at(offset);
+    // As an integer, and with it all that is computed from it below.
+    const start = this.#payload.start | 0;
+    const codesEnd = start + 1 + bytes[start]!;
+    if (codesEnd >= start + recordSize) this.#failRecord(offset, 'its domain does not fit');
+    const { words, masks, lengths } = this.#domainSymbols;
+    const { view, size } = this.#key;
+    let isSame = this.#key.isAscii;
+    let at = 0;
+    for (let read = start + 1; read < codesEnd; read++) {
+      const symbol = bytes[read]!;
+      // Cut to 64 bits at each step, so that it is one machine instruction and no BigInt is made.
+      const difference = BigInt.asIntN(64, view.getBigInt64(at, true) ^ words[symbol]!);
+      if (BigInt.asIntN(64, difference & masks[symbol]!) !== 0n) isSame = false;
+      const symbolSize = lengths[symbol]!;
+      // A symbol that does not exist has no bytes and would match anything.
+      if (symbolSize === 0) this.#failRecord(offset, 'its domain has an unknown symbol');
+      at += symbolSize;
+    }
+    const seed = recordSeed(this.#salt, bucket, fingerprint);
+    if (isSame && at === size) {
+      this.#found = offset * 256 + code;
+      this.#foundSeed = seed;
+      return true;
+    }
+    this.#checkRecord(bytes, offset, start, recordSize, seed);
+    this.#checkPlace(bytes, offset, start, bucket, fingerprint);
+    return false;
+  }
+
+  /** Whether the record, which is not the key's, belongs in the slot where it was found: else another one was there, perhaps the key's. */
+  #checkPlace(bytes: Uint8Array, offset: number, start: number, bucket: number, fingerprint: number): void {
+    const other = this.#other;
+    const { words, lengths } = this.#domainSymbols;
+    const codesEnd = start + 1 + bytes[start]!;
+    let size = 0;
+    for (let read = start + 1; read < codesEnd; read++) {
+      const symbol = bytes[read]!;
+      other.view.setBigInt64(size, words[symbol]!, true);
+      size += lengths[symbol]!;
+    }
+    other.size = size;
+    if (bucketOfHash(other.hashA(), this.#bucketCount) === bucket && (other.hashB() & 0xff) === fingerprint) return;
+    this.#failRecord(offset, 'its domain belongs in another slot');
+  }
+
+  #checkRecord(bytes: Uint8Array, offset: number, start: number, size: number, seed: number): void {
+    const last = start + size - 1;
+    if (crc8(bytes, start, last, seed) !== bytes[last]) this.#failRecord(offset, 'its CRC-8 is wrong');
+  }
+
+  /** Parses a record, unless it is the one that was parsed last. */
+  #parse(handle: RecordHandle): RecordRenderer {
+    if (handle === this.#parsed) return this.#renderer;
+    this.#parsed = NOT_FOUND;
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    const offset = Math.floor(handle / 256);
+    const size = SIZE_OF_LENGTH_CODE[handle - offset * 256]!;
+    if (!(offset >= 0) || offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
+    const bytes = this.#payload.at(offset);
+    const start = this.#payload.start;
+    const isFound = handle === this.#found;
+    if (isFound) this.#checkRecord(bytes, offset, start, size, this.#foundSeed);
+    try {
+      this.#decoder.parse(bytes, start, start + size - 1);
+    } catch (error) {
+      if (error instanceof ImpossibleRecord) this.#failRecord(offset, error.message);
+      throw error;
+    }
+    // Found by a lookup before the last one: its own domain says which bucket and slot it was found in.
+    if (!isFound) this.#checkRecord(bytes, offset, start, size, this.#seedOfParsed());
+    this.#parsed = handle;
+    return this.#renderer;
+  }
+
+  #seedOfParsed(): number {
+    const { domain, domainSize } = this.#decoder;
+    const bucket = bucketOfHash(hashKeyA(domain, 0, domainSize), this.#bucketCount);
+    return recordSeed(this.#salt, bucket, hashKeyB(domain, 0, domainSize) & 0xff);
+  }
+
+  /**
+   * The whole record as an object. This and all that follows take what `find` gave.
+   *
+   * @throws PagegateError record_corrupt, index_closed
+   */
+  decode(handle: RecordHandle): DomainRecord {
+    return this.#parse(handle).toObject();
+  }
+
+  /** The record's pages, in vocabulary order. */
+  pageUrls(handle: RecordHandle): readonly PageUrl[] {
+    return this.#parse(handle).pageUrls();
+  }
+
+  /** The names of the record's filtering categories; empty when there are none. */
+  filteringCategories(handle: RecordHandle): readonly string[] {
+    return this.#parse(handle).filteringCategories();
+  }
+
+  /**
+   * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
+   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to seven bytes behind what is written are overwritten too.
+   */
+  writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
+    return this.#write('writeHead', handle, out, at);
+  }
+
+  /** Writes the answer's last part: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
+  writeTail(handle: RecordHandle, out: Uint8Array, at: number): number {
+    return this.#write('writeTail', handle, out, at);
+  }
+
+  #write(part: 'writeHead' | 'writeTail', handle: RecordHandle, out: Uint8Array, at: number): number {
+    const renderer = this.#parse(handle);
+    // Callers write into the same buffer again and again, so its view is kept.
+    if (out !== this.#out) {
+      this.#out = out;
+      this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
+    }
+    try {
+      // Spelled out: a method called by a name that varies is looked up each time.
+      return part === 'writeHead' ? renderer.writeHead(this.#outView, at) : renderer.writeTail(this.#outView, at);
+    } catch (error) {
+      // Too little space: less than the metadata ask for, or a record that is longer than they say.
+      if (!(error instanceof RangeError)) throw error;
+      return this.#failRecord(Math.floor(handle / 256), `its answer does not fit into ${out.length} bytes`);
+    }
+  }
+
+  /** Reads the whole index into memory. `onProgress` gets the bytes done and the bytes in all. */
+  async warm(
+    onProgress: (doneBytes: number, totalBytes: number) => void = () => {},
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes), signal);
+  }
+
+  /**
+   * What has happened to the file since it was opened, as an index_changed whose `details.what` is `size`, `times`, `header` or `status`;
+   * undefined where nothing has. For whoever serves the index, now and then: two system calls. Replacing the file by renaming another one
+   * over its name is not a change. Whoever writes into it mixes two indexes, whose lookups then fail with record_corrupt; and a lookup
+   * that reads beyond the end of a file that was cut ends the process (SIGBUS), if it comes before this is asked.
+   */
+  fileProblem(): PagegateError | undefined {
+    return this.#isOpen ? this.#bytes.problem() : undefined;
+  }
+
+  /** Ends the mapping. Handles are of no use any more. Safe to call twice. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#parsed = NOT_FOUND;
+    this.#found = NOT_FOUND;
+    // Nothing may touch the mapping after it ended: an access would end the process.
+    this.#directory = new Uint8Array(0);
+    this.#words = new Uint32Array(0);
+    this.#payload = new PayloadWindows(this.#bytes, 0, 0);
+    this.#bytes.close();
+  }
+
+  #failBucket(bucket: number): never {
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    throw new PagegateError('record_corrupt', `Bucket ${bucket} of the directory is damaged.`, {
+      path: this.info.path,
+      bucket,
+    });
+  }
+
+  #failRecord(offset: number, what: string): never {
+    if (!this.#isOpen) throw new PagegateError('index_closed');
+    throw new PagegateError('record_corrupt', `The record at payload offset ${offset}: ${what}.`, {
+      path: this.info.path,
+      offset,
+    });
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * Reads all records of an index, in the order of the file. It reads with calls and not through a mapping: a file that is cut meanwhile ends
+ * it with an error.
+ */
+import { PagegateError } from '../errors.ts';
+import type { DomainRecord } from '../record/types.ts';
+import { bucketIsIntact, readBucketBase } from './format/bucket.ts';
+import { crc8 } from './format/checksum.ts';
+import type { Section } from './format/header.ts';
+import { hashKeyA, hashKeyB } from './format/key-hash.ts';
+import {
+  BUCKET,
+  BUCKET_SIZE_BYTES,
+  bucketOfHash,
+  type SectionName,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_BUCKET,
+} from './format/layout.ts';
+import { bucketChecksum, recordSeed, saltOf } from './format/salt.ts';
+import { ChunkReader } from './read/chunk-reader.ts';
+import { IndexFile } from './read/index-file.ts';
+import { type IndexInfo, infoOf } from './read/index-info.ts';
+import type { IndexSource } from './read/index-source.ts';
+import { readHeader, readTables } from './read/read-tables.ts';
+import { ImpossibleRecord, RecordDecoder, type RecordParts } from './read/record-decoder.ts';
+import { RecordRenderer } from './read/record-renderer.ts';
+
+/**
+ * Opens an index file to be read from front to back.
+ *
+ * @throws PagegateError as `openIndex` does, but for mapping_failed
+ */
+export function openScan(path: string, options: ScanOptions = {}): IndexScan {
+  const file = new IndexFile(path);
+  try {
+    return new IndexScan(file, () => file.close(), options);
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+/** How an index is scanned. */
+export interface ScanOptions {
+  /** Read of the records at once; a mebibyte without it, which is best where all of them are read. */
+  readonly payloadChunkBytes?: number;
+}
+
+/** Goes through the buckets, and through the records of each, one after the other. */
+export class IndexScan {
+  readonly info: IndexInfo;
+  /** The sections and where they lie. */
+  readonly sections: Readonly<Record<SectionName, Section>>;
+  /** Number of the bucket, and of its records. */
+  bucket = -1;
+  count = 0;
+  /** Both hashes of the record's domain: the order of the file. */
+  hashA = 0;
+  hashB = 0;
+  /** Where the record lies, from the beginning of the file, and its size there, in bytes. */
+  recordOffset = 0;
+  recordSizeBytes = 0;
+  readonly #close: () => void;
+  readonly #salt: number;
+  readonly #directory: ChunkReader;
+  readonly #payload: ChunkReader;
+  readonly #payloadSize: number;
+  readonly #decoder: RecordDecoder;
+  readonly #renderer: RecordRenderer;
+  /** Of the bucket's records: fingerprints and length codes, and where the next one begins. */
+  readonly #fingerprints: Uint8Array = new Uint8Array(256);
+  readonly #lengths: Uint8Array = new Uint8Array(256);
+  #offset = 0;
+  #next = 0;
+  #out: Uint8Array = new Uint8Array(0);
+  #outView: DataView = new DataView(this.#out.buffer);
+
+  /** Over a source that somebody else opened; `close` is what ends it. */
+  constructor(source: IndexSource, close: () => void = () => {}, options: ScanOptions = {}) {
+    const header = readHeader(source);
+    const tables = readTables(source, header);
+    const { dictionary, directory, payload, metadata } = header.sections;
+    this.info = infoOf(source, header, tables.metadata);
+    this.sections = header.sections;
+    this.#close = close;
+    this.#salt = saltOf(dictionary.checksum, metadata.checksum);
+    this.#directory = new ChunkReader(source, directory);
+    this.#payload = new ChunkReader(source, payload, options.payloadChunkBytes);
+    this.#payloadSize = payload.size;
+    this.#decoder = new RecordDecoder(tables);
+    this.#renderer = new RecordRenderer(tables, this.#decoder);
+  }
+
+  /**
+   * Goes to the next bucket, before its first record; false behind the last one.
+   *
+   * @throws PagegateError record_corrupt, index_changed
+   */
+  nextBucket(): boolean {
+    if (this.bucket + 1 >= this.info.bucketCount) return false;
+    this.bucket += 1;
+    const reader = this.#directory;
+    const bytes = reader.at(this.bucket * BUCKET_SIZE_BYTES, BUCKET_SIZE_BYTES);
+    const at = reader.start;
+    if (!bucketIsIntact(reader.words, at / 4, bucketChecksum(this.#salt, this.bucket))) this.#failBucket();
+    const count = bytes[at + BUCKET.count.offset]!;
+    const extra = Math.max(0, count - SLOTS_PER_BUCKET);
+    for (let i = 0; i < count - extra; i++) {
+      this.#fingerprints[i] = bytes[at + BUCKET.fingerprints.offset + i]!;
+      this.#lengths[i] = bytes[at + BUCKET.lengths.offset + i]!;
+    }
+    this.count = count;
+    this.#offset = readBucketBase(bytes, at);
+    this.#next = 0;
+    if (extra > 0) this.#readOverflow(extra);
+    return true;
+  }
+
+  #readOverflow(extra: number): void {
+    const tableSize = 2 * extra + 1;
+    if (this.#offset + tableSize > this.#payloadSize) this.#failBucket();
+    const table = this.#payload.at(this.#offset, tableSize);
+    const { start } = this.#payload;
+    const crc = crc8(table, start, start + 2 * extra, recordSeed(this.#salt, this.bucket, 0));
+    if (crc !== table[start + 2 * extra]) this.#failBucket();
+    for (let i = 0; i < extra; i++) {
+      this.#fingerprints[SLOTS_PER_BUCKET + i] = table[start + i]!;
+      this.#lengths[SLOTS_PER_BUCKET + i] = table[start + extra + i]!;
+    }
+    this.#offset += tableSize;
+  }
+
+  /**
+   * Goes to the next record of the bucket; false behind the last one.
+   *
+   * @throws PagegateError record_corrupt, index_changed
+   */
+  nextRecord(): boolean {
+    if (this.#next >= this.count) return false;
+    const offset = this.#offset;
+    const size = SIZE_OF_LENGTH_CODE[this.#lengths[this.#next]!]!;
+    if (offset + size > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
+    const bytes = this.#payload.at(offset, size);
+    const { start } = this.#payload;
+    const last = start + size - 1;
+    const seed = recordSeed(this.#salt, this.bucket, this.#fingerprints[this.#next]!);
+    if (crc8(bytes, start, last, seed) !== bytes[last]) this.#failRecord(offset, 'its CRC-8 is wrong');
+    try {
+      this.#decoder.parse(bytes, start, last);
+    } catch (error) {
+      if (error instanceof ImpossibleRecord) this.#failRecord(offset, error.message);
+      throw error;
+    }
+    const { domain, domainSize } = this.#decoder;
+    this.hashA = hashKeyA(domain, 0, domainSize);
+    this.hashB = hashKeyB(domain, 0, domainSize);
+    const isInPlace =
+      bucketOfHash(this.hashA, this.info.bucketCount) === this.bucket &&
+      (this.hashB & 0xff) === this.#fingerprints[this.#next];
+    if (!isInPlace) this.#failRecord(offset, 'its domain belongs in another slot');
+    this.recordOffset = this.sections.payload.offset + offset;
+    this.recordSizeBytes = size;
+    this.#next += 1;
+    this.#offset = offset + size;
+    return true;
+  }
+
+  /** The record's domain. */
+  get domain(): string {
+    return this.#renderer.domainText();
+  }
+
+  /** Sizes of the record's parts in bytes, the CRC-8 not counted. */
+  get parts(): RecordParts {
+    return { ...this.#decoder.parts };
+  }
+
+  get pageCount(): number {
+    return this.#decoder.pageCount;
+  }
+
+  /** Size of the record's answer in bytes of JSON, head and tail together. */
+  get answerSizeBytes(): number {
+    return this.#renderer.answerSize();
+  }
+
+  /** The record as an object. */
+  decode(): DomainRecord {
+    return this.#renderer.toObject();
+  }
+
+  /** Writes the record as an entry of a drop, without a line end; returns where it ends. `out` needs `info.maxAnswerSizeBytes`. */
+  writeEntry(out: Uint8Array, at: number): number {
+    // Callers write into the same buffer again and again, so its view is kept.
+    if (out !== this.#out) {
+      this.#out = out;
+      this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
+    }
+    try {
+      return this.#renderer.writeEntry(this.#outView, at);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return this.#failRecord(this.#offset, 'it is longer than the metadata say');
+    }
+  }
+
+  /** Ends the reading. Safe to call twice. */
+  close(): void {
+    this.#close();
+  }
+
+  #failBucket(): never {
+    const { bucket, info } = this;
+    const { path } = info;
+    throw new PagegateError('record_corrupt', `Bucket ${bucket} of the directory is damaged.`, { path, bucket });
+  }
+
+  #failRecord(offset: number, what: string): never {
+    const { path } = this.info;
+    throw new PagegateError('record_corrupt', `The record at payload offset ${offset}: ${what}.`, { path, offset });
+  }
+}

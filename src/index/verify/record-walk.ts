@@ -1,0 +1,203 @@
+/** The records of an index, one bucket after the other: whether they are what a writer can have meant. */
+import { bucketIsIntact, readBucketBase } from '../format/bucket.ts';
+import { crc8 } from '../format/checksum.ts';
+import type { Header } from '../format/header.ts';
+import { hashKeyA, hashKeyB } from '../format/key-hash.ts';
+import {
+  BUCKET,
+  BUCKET_SIZE_BYTES,
+  bucketOfHash,
+  HEADER_SIZE_BYTES,
+  SIZE_OF_LENGTH_CODE,
+  SLOTS_PER_BUCKET,
+} from '../format/layout.ts';
+import { bucketChecksum, recordSeed, saltOf } from '../format/salt.ts';
+import { ChunkReader } from '../read/chunk-reader.ts';
+import type { IndexSource } from '../read/index-source.ts';
+import { ImpossibleRecord, RecordDecoder } from '../read/record-decoder.ts';
+import { RecordRenderer } from '../read/record-renderer.ts';
+import type { RenderTables } from '../read/render-tables.ts';
+import type { BucketRange, IntactBuckets } from './verify-messages.ts';
+
+/** One damaged range of bytes of the file. */
+export interface Damage {
+  /** In bytes from the beginning of the file. */
+  readonly offset: number;
+  readonly sizeBytes: number;
+  readonly where: string;
+  readonly what: string;
+}
+
+/** Walks buckets and records in order and checks what the checksums cannot: that the writer meant something possible. */
+export class RecordWalk {
+  readonly damages: Damage[] = [];
+  recordCount = 0;
+  readonly bucketCount: number;
+  /** The next one to check. */
+  bucket = 0;
+  /** Payload bytes of the bucket checked last. */
+  bucketRecordsSizeBytes = 0;
+  readonly #header: Header;
+  readonly #salt: number;
+  readonly #maxAnswerSizeBytes: number;
+  readonly #directory: ChunkReader;
+  readonly #payload: ChunkReader;
+  readonly #decoder: RecordDecoder;
+  readonly #renderer: RecordRenderer;
+  readonly #decodeEveryNthBucket: number;
+  /** Of the bucket's records, the overflowing ones included. */
+  readonly #fingerprints: Uint8Array = new Uint8Array(256);
+  readonly #lengths: Uint8Array = new Uint8Array(256);
+  #expectedBase = 0;
+  #hashA = -1;
+  #hashB = -1;
+
+  /** Over an index whose header and small sections were read; begins with the first bucket. */
+  constructor(source: IndexSource, header: Header, tables: RenderTables, decodeEveryNthBucket: number) {
+    const { dictionary, directory, payload, metadata } = header.sections;
+    this.#decodeEveryNthBucket = decodeEveryNthBucket;
+    this.#header = header;
+    this.bucketCount = header.bucketCount;
+    this.#salt = saltOf(dictionary.checksum, metadata.checksum);
+    this.#maxAnswerSizeBytes = tables.metadata.maxAnswerSizeBytes;
+    this.#directory = new ChunkReader(source, directory);
+    this.#payload = new ChunkReader(source, payload);
+    this.#decoder = new RecordDecoder(tables);
+    this.#renderer = new RecordRenderer(tables, this.#decoder);
+  }
+
+  /** Walks these buckets only; undefined where anything is wrong with them. For a walk that has done nothing yet. */
+  checkBuckets({ from, to }: BucketRange): IntactBuckets | undefined {
+    const base = readBucketBase(this.#directory.at(from * BUCKET_SIZE_BYTES, BUCKET_SIZE_BYTES), this.#directory.start);
+    this.bucket = from;
+    this.#expectedBase = base;
+    while (this.bucket < to && this.damages.length === 0) this.checkBucket();
+    if (this.damages.length > 0) return undefined;
+    return { from, to, base, end: this.#expectedBase, recordCount: this.recordCount };
+  }
+
+  /**
+   * Goes on behind buckets that another walk has found intact; false where they do not follow on what this one has seen. The base is all
+   * that can fail to: a record's hash says which bucket is its own, so records of intact buckets are in hash order across buckets, too.
+   */
+  skip({ from, to, base, end, recordCount }: IntactBuckets): boolean {
+    if (from !== this.bucket || base !== this.#expectedBase) return false;
+    this.bucket = to;
+    this.#expectedBase = end;
+    this.recordCount += recordCount;
+    return true;
+  }
+
+  /** Checks the next bucket and its records. */
+  checkBucket(): void {
+    const { bucket } = this;
+    this.bucket += 1;
+    this.bucketRecordsSizeBytes = 0;
+    const what = this.#checkRecordsOf(bucket);
+    if (what === undefined) return;
+    const offset = this.#header.sections.directory.offset + bucket * BUCKET_SIZE_BYTES;
+    this.damages.push({ offset, sizeBytes: BUCKET_SIZE_BYTES, where: `bucket ${bucket}`, what });
+  }
+
+  /** What is wrong with the bucket itself; undefined when nothing is. What is wrong with its records is among the damages. */
+  #checkRecordsOf(bucket: number): string | undefined {
+    const directory = this.#directory.at(bucket * BUCKET_SIZE_BYTES, BUCKET_SIZE_BYTES);
+    const at = this.#directory.start;
+    if (!bucketIsIntact(this.#directory.words, at / 4, bucketChecksum(this.#salt, bucket)))
+      return 'its checksum is wrong';
+    const base = readBucketBase(directory, at);
+    if (base !== this.#expectedBase) return `its base is ${base}, expected ${this.#expectedBase}`;
+    const count = directory[at + BUCKET.count.offset]!;
+    for (let i = 0; i < SLOTS_PER_BUCKET; i++) {
+      this.#fingerprints[i] = directory[at + BUCKET.fingerprints.offset + i]!;
+      this.#lengths[i] = directory[at + BUCKET.lengths.offset + i]!;
+      if (i >= count && (this.#fingerprints[i] !== 0 || this.#lengths[i] !== 0)) return 'an unused slot is not zero';
+    }
+    const { payload } = this.#header.sections;
+    const extra = Math.max(0, count - SLOTS_PER_BUCKET);
+    const tableSize = extra === 0 ? 0 : 2 * extra + 1;
+    if (base + tableSize > payload.size) return 'its records lie outside the payload';
+    if (extra > 0 && !this.#readOverflow(bucket, base, extra)) return 'its overflow table is damaged';
+    return this.#checkRecords(bucket, base + tableSize, count);
+  }
+
+  #readOverflow(bucket: number, base: number, extra: number): boolean {
+    const table = this.#payload.at(base, 2 * extra + 1);
+    const { start } = this.#payload;
+    if (crc8(table, start, start + 2 * extra, recordSeed(this.#salt, bucket, 0)) !== table[start + 2 * extra])
+      return false;
+    for (let i = 0; i < extra; i++) {
+      this.#fingerprints[SLOTS_PER_BUCKET + i] = table[start + i]!;
+      this.#lengths[SLOTS_PER_BUCKET + i] = table[start + extra + i]!;
+    }
+    return true;
+  }
+
+  /** Checks the records of a bucket whose slots are in order; the first begins at `start` of the payload. */
+  #checkRecords(bucket: number, start: number, count: number): string | undefined {
+    const { payload } = this.#header.sections;
+    const isDecoded = bucket % this.#decodeEveryNthBucket === 0;
+    let offset = start;
+    for (let i = 0; i < count; i++) {
+      const sizeBytes = SIZE_OF_LENGTH_CODE[this.#lengths[i]!]!;
+      if (offset + sizeBytes > payload.size) return 'its records lie outside the payload';
+      const what = isDecoded ? this.#checkRecord(offset, sizeBytes, bucket, this.#fingerprints[i]!) : undefined;
+      if (what !== undefined) {
+        const where = `record ${this.recordCount} (bucket ${bucket})`;
+        this.damages.push({ offset: payload.offset + offset, sizeBytes, where, what });
+      }
+      this.recordCount += 1;
+      offset += sizeBytes;
+    }
+    this.bucketRecordsSizeBytes = offset - this.#expectedBase;
+    this.#expectedBase = offset;
+    return undefined;
+  }
+
+  /** What is wrong with a record; undefined when nothing is. */
+  #checkRecord(offset: number, size: number, bucket: number, fingerprint: number): string | undefined {
+    const bytes = this.#payload.at(offset, size);
+    const { start } = this.#payload;
+    const last = start + size - 1;
+    if (crc8(bytes, start, last, recordSeed(this.#salt, bucket, fingerprint)) !== bytes[last])
+      return 'its CRC-8 is wrong';
+    const decoder = this.#decoder;
+    try {
+      decoder.parse(bytes, start, last);
+    } catch (error) {
+      if (error instanceof ImpossibleRecord) return error.message;
+      throw error;
+    }
+    const hashA = hashKeyA(decoder.domain, 0, decoder.domainSize);
+    const hashB = hashKeyB(decoder.domain, 0, decoder.domainSize);
+    if (bucketOfHash(hashA, this.bucketCount) !== bucket) return 'its domain belongs in another bucket';
+    if ((hashB & 0xff) !== fingerprint) return 'its fingerprint is not that of its domain';
+    if (hashA < this.#hashA || (hashA === this.#hashA && hashB < this.#hashB)) return 'it is not in hash order';
+    this.#hashA = hashA;
+    this.#hashB = hashB;
+    const answerSize = this.#renderer.answerSize();
+    if (answerSize > this.#maxAnswerSizeBytes) {
+      return `its answer has ${answerSize} bytes, more than the metadata allow`;
+    }
+    return undefined;
+  }
+
+  /** Compares what was walked with the header, once all buckets are. */
+  checkEnd(): void {
+    if (this.damages.length > 0) return;
+    const { payload } = this.#header.sections;
+    if (this.#expectedBase !== payload.size) {
+      const sizeBytes = payload.size - this.#expectedBase;
+      this.damages.push({
+        offset: payload.offset + this.#expectedBase,
+        sizeBytes,
+        where: 'payload',
+        what: 'no bucket refers to these bytes',
+      });
+    }
+    if (this.recordCount !== this.#header.recordCount) {
+      const what = `it says ${this.#header.recordCount} records, there are ${this.recordCount}`;
+      this.damages.push({ offset: 0, sizeBytes: HEADER_SIZE_BYTES, where: 'header', what });
+    }
+  }
+}

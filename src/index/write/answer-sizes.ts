@@ -1,0 +1,36 @@
+/** How long a record's answer can get. */
+import type { RecordNames } from '../../record/names.ts';
+import type { RecordFields } from './record-fields.ts';
+
+// Everything in an answer's head and tail that is not a name, a URL or the domain, with the longest numbers.
+const FRAME_SIZE_BYTES =
+  '{"domain":"","found":true,"language":"xx","page_types":{},"iab_category":,"filtering_categories":[]'.length +
+  ',"open_page_rank":10.00,"global_rank":4294967295}'.length;
+
+/** Upper bounds of the size of a record's answer, in bytes of JSON; characters of URLs that JSON escapes are not counted. */
+export class AnswerSizes {
+  readonly #pageTypes: Uint32Array;
+  readonly #iab: Uint32Array;
+  readonly #filtering: Uint32Array;
+
+  /** For records that use these names. */
+  constructor({ vocabulary, iab, filtering }: RecordNames) {
+    const sizes = (names: readonly string[]): Uint32Array =>
+      Uint32Array.from(names, (name) => Buffer.byteLength(JSON.stringify(name)));
+    this.#pageTypes = sizes(vocabulary.pageTypes);
+    this.#iab = sizes(iab.names);
+    this.#filtering = sizes(filtering.names);
+  }
+
+  /** The bound for one record. */
+  of(fields: RecordFields): number {
+    let size = FRAME_SIZE_BYTES + fields.domainEnd - fields.domainStart;
+    for (let i = 0; i < fields.pageCount; i++) {
+      // Name, colon, quotes, comma.
+      size += this.#pageTypes[fields.pageTypes[i]!]! + 4 + fields.pageEnds[i]! - fields.pageStarts[i]!;
+    }
+    if (fields.iabCategory >= 0) size += this.#iab[fields.iabCategory]!;
+    for (let i = 0; i < fields.filteringCount; i++) size += this.#filtering[fields.filtering[i]!]! + 1;
+    return size;
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * A sample of records → the dictionary. Counts origins, pathTemplates and sets in a bounded amount of memory; the same sample in the same
+ * order gives the same dictionary.
+ */
+
+import { ByteKey } from '../../bytes/byte-map.ts';
+import { languages } from '../../record/languages.ts';
+import type { RecordNames } from '../../record/names.ts';
+import { type Dictionary, PATH_TEMPLATES_MAX, type PathTemplate } from '../format/dictionary.ts';
+import {
+  INHERITED_ORIGIN,
+  ORDINAL_MAX,
+  ORIGINS_MAX,
+  PAGE_TYPES_MAX,
+  RECORD_ORIGINS,
+  SET_CODE,
+  URL_MAX_BYTES,
+} from '../format/layout.ts';
+import { isPlain } from '../format/symbol-table.ts';
+import { OFF_DOMAIN, type RecordFields } from './record-fields.ts';
+import { trainSymbols } from './symbol-training.ts';
+import { TextCounts } from './text-counts.ts';
+
+const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
+/** An origin, template or set that the sample has fewer times than this is not worth its place in the dictionary. */
+const COUNT_MIN = 3;
+/** Distinct texts that are counted in all; what comes later is only counted if it is known already. */
+const COUNTED_MAX = 250_000;
+const TEXT_SAMPLE_MAX_BYTES = 192 * 1024;
+/** Longer paths tell one page, not a habit. */
+const TEMPLATE_MAX_BYTES = 128;
+const TEMPLATES_MAX_BYTES = 2 * 1024 * 1024;
+/** What every dictionary has, whatever the sample is like. */
+const DEFAULT_ORIGINS = ['https://', 'https://www.', 'http://', 'http://www.'];
+
+const ORIGIN_MAX_BYTES = 64;
+const TAB = 0x09;
+/** In place of an origin's number. */
+const UNASKED = -2;
+
+/** Kinds of texts that are counted; for each page type two more: paths under the record's own origin, and `origin TAB path` under others. */
+const ORIGINS = 0;
+const SETS = 1;
+const inheritedOf = (type: number): number => 2 + 2 * type;
+const othersOf = (type: number): number => 3 + 2 * type;
+
+/** Learns from one record after the other; `add` a sample, then `train`. */
+export class DictionaryTrainer {
+  readonly #names: RecordNames;
+  readonly #texts = new TextCounts(COUNTED_MAX);
+  readonly #key = new ByteKey();
+  /** Where `origin TAB path` is put together. */
+  readonly #joined: DataView = new DataView(new ArrayBuffer(ORIGIN_MAX_BYTES + 1 + URL_MAX_BYTES));
+  /** Of each origin of the record: how many pages have it, -1 where it is not learned from; and its number among the texts. */
+  readonly #originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly #originNumbers: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly #iab: Uint32Array;
+  #domains: Uint8Array[] = [];
+  #domainBytes = 0;
+  /** Of so many domains one is kept, and so many come before the next that is. */
+  #domainStep = 1;
+  #untilDomain = 1;
+
+  /** For records that use these names. */
+  constructor(names: RecordNames) {
+    this.#names = names;
+    this.#iab = new Uint32Array(names.iab.names.length);
+  }
+
+  /** Counts a record; the fields' memory is not needed any more when this returns. */
+  add(fields: RecordFields): void {
+    this.#addDomain(fields);
+    if (fields.iabCategory >= 0) this.#iab[fields.iabCategory] = (this.#iab[fields.iabCategory] ?? 0) + 1;
+    if (fields.filteringCount > 0) {
+      this.#key.take(fields.filteringView, 0, fields.filteringCount);
+      this.#texts.add(SETS, this.#key);
+    }
+    this.#countPages(fields, this.#chooseOrigin(fields));
+  }
+
+  /** The origin that most pages of a record have, of equals the smaller one; fills `#originPages`. */
+  #chooseOrigin(fields: RecordFields): number {
+    const pages = this.#originPages;
+    const { source, originStarts, originSizes, originCount } = fields;
+    for (let i = 0; i < originCount; i++) pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? 0 : -1;
+    for (let i = 0; i < fields.pageCount; i++) {
+      const origin = fields.pageOrigins[i]!;
+      if (origin !== OFF_DOMAIN && pages[origin]! >= 0) pages[origin] = pages[origin]! + 1;
+    }
+    let own = 0;
+    for (let i = 1; i < originCount; i++) {
+      if (pages[i]! > pages[own]! || (pages[i] === pages[own] && isSmaller(fields, i, own))) own = i;
+    }
+    return own;
+  }
+
+  #countPages(fields: RecordFields, own: number): void {
+    const { view, originStarts, originSizes } = fields;
+    const texts = this.#texts;
+    const key = this.#key;
+    const numbers = this.#originNumbers.fill(UNASKED);
+    for (let i = 0; i < fields.pageCount; i++) {
+      const origin = fields.pageOrigins[i]!;
+      if (origin === OFF_DOMAIN || this.#originPages[origin]! < 0) continue;
+      const start = originStarts[origin]!;
+      const size = originSizes[origin]!;
+      if (numbers[origin] === UNASKED) {
+        key.take(view, start, start + size);
+        numbers[origin] = texts.add(ORIGINS, key);
+      } else texts.addAgain(numbers[origin]!);
+      const type = fields.pageTypes[i]!;
+      const end = fields.pageEnds[i]!;
+      const path = fields.pageStarts[i]! + size + fields.domainEnd - fields.domainStart;
+      if (origin === own) {
+        key.take(view, path, end);
+        texts.add(inheritedOf(type), key);
+      } else {
+        key.take(this.#joined, 0, this.#join(fields.source, start, size, path, end));
+        texts.add(othersOf(type), key);
+      }
+    }
+  }
+
+  /** Writes `origin TAB path` to `#joined`; returns its size. */
+  #join(source: Uint8Array, origin: number, originSize: number, path: number, end: number): number {
+    const joined = this.#joined;
+    for (let i = 0; i < originSize; i++) joined.setUint8(i, source[origin + i]!);
+    joined.setUint8(originSize, TAB);
+    for (let i = path, to = originSize + 1; i < end; i++, to++) joined.setUint8(to, source[i]!);
+    return originSize + 1 + end - path;
+  }
+
+  /** Keeps every n-th domain, and whenever that becomes too much half of them: a sorted drop begins with names that are like each other. */
+  #addDomain({ source, domainStart, domainEnd }: RecordFields): void {
+    this.#untilDomain -= 1;
+    if (this.#untilDomain > 0) return;
+    this.#untilDomain = this.#domainStep;
+    // A copy, which `slice` of a Buffer is not: the line's memory is used again for the next ones.
+    this.#domains.push(new Uint8Array(source.subarray(domainStart, domainEnd)));
+    this.#domainBytes += domainEnd - domainStart;
+    if (this.#domainBytes <= TEXT_SAMPLE_MAX_BYTES) return;
+    this.#domains = this.#domains.filter((_, i) => i % 2 === 0);
+    this.#domainBytes = this.#domains.reduce((sum, domain) => sum + domain.length, 0);
+    this.#domainStep *= 2;
+  }
+
+  /** The dictionary of what was added. */
+  train(): Dictionary {
+    const origins = this.#trainOrigins();
+    const pathTemplates = this.#trainTemplates(origins);
+    return {
+      domainSymbols: trainSymbols(this.#domains, DOMAIN_ALPHABET),
+      textSymbols: trainSymbols(this.#literals(origins, pathTemplates)),
+      origins,
+      pathTemplates,
+      languages,
+      iabOrder: [...this.#iab.keys()].sort((a, b) => this.#iab[b]! - this.#iab[a]! || a - b),
+      filteringSets: this.#texts
+        .ranked(SETS, COUNT_MIN)
+        .slice(0, ORDINAL_MAX - SET_CODE.firstTable)
+        .map(([set]) => Array.from(set, (character) => character.charCodeAt(0))),
+    };
+  }
+
+  #trainOrigins(): string[] {
+    const ranked = this.#texts.ranked(ORIGINS, COUNT_MIN).map(([origin]) => origin);
+    const own = [...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS])];
+    return [...new Set([...own, ...ranked])].slice(0, ORIGINS_MAX);
+  }
+
+  #trainTemplates(origins: readonly string[]): PathTemplate[][] {
+    const ids = new Map(origins.map((origin, i) => [origin, i]));
+    const ranked = this.#names.vocabulary.pageTypes.flatMap((_, type) => {
+      const pathTemplates: { type: number; count: number; template: PathTemplate }[] = [];
+      for (const [path, count] of this.#texts.ranked(inheritedOf(type), COUNT_MIN)) {
+        pathTemplates.push({ type, count, template: { origin: INHERITED_ORIGIN, path } });
+      }
+      for (const [text, count] of this.#texts.ranked(othersOf(type), COUNT_MIN)) {
+        const [prefix = '', path = ''] = text.split('\t');
+        const origin = ids.get(prefix);
+        if (origin !== undefined) pathTemplates.push({ type, count, template: { origin, path } });
+      }
+      return pathTemplates.filter(
+        ({ template }) => template.path.length <= TEMPLATE_MAX_BYTES && isPlainText(template.path),
+      );
+    });
+    // Stable: within a count the order is that of the types and texts.
+    ranked.sort((a, b) => b.count - a.count);
+    const pathTemplates: PathTemplate[][] = this.#names.vocabulary.pageTypes.map(() => []);
+    let size = 0;
+    for (const { type, template } of ranked) {
+      size += template.path.length + 4;
+      if (size > TEMPLATES_MAX_BYTES) break;
+      if (pathTemplates[type]!.length < PATH_TEMPLATES_MAX) pathTemplates[type]!.push(template);
+    }
+    return pathTemplates;
+  }
+
+  /** What has to be spelled out in spite of the pathTemplates: the text that the symbols are for. */
+  #literals(origins: readonly string[], pathTemplates: readonly (readonly PathTemplate[])[]): Uint8Array[] {
+    const known = new Set(origins);
+    const texts: Uint8Array[] = [];
+    let size = 0;
+    const add = (text: string): void => {
+      if (text === '') return;
+      texts.push(Buffer.from(text, 'latin1'));
+      size += text.length;
+    };
+    const typeCount = this.#names.vocabulary.pageTypes.length;
+    for (let type = 0; type < typeCount; type++) {
+      const share = (TEXT_SAMPLE_MAX_BYTES * (type + 1)) / typeCount;
+      const paths = new Set(
+        pathTemplates[type]!.filter(({ origin }) => origin === INHERITED_ORIGIN).map(({ path }) => path),
+      );
+      for (const text of this.#texts.texts(othersOf(type))) {
+        if (size >= share) break;
+        const [prefix = '', path = ''] = text.split('\t');
+        if (!known.has(prefix)) add(prefix);
+        if (!paths.has(path)) add(path);
+      }
+      for (const path of this.#texts.texts(inheritedOf(type))) {
+        if (size >= share) break;
+        if (!paths.has(path)) add(path);
+      }
+    }
+    return texts;
+  }
+}
+
+function isPlainOrigin(source: Uint8Array, start: number, size: number): boolean {
+  if (size > ORIGIN_MAX_BYTES) return false;
+  for (let i = start; i < start + size; i++) if (!isPlain(source[i]!)) return false;
+  return true;
+}
+
+/** Whether one origin of the record comes before another one. */
+function isSmaller({ source, originStarts, originSizes }: RecordFields, one: number, other: number): boolean {
+  const sizes = [originSizes[one]!, originSizes[other]!] as const;
+  for (let i = 0; i < sizes[0] && i < sizes[1]; i++) {
+    const difference = source[originStarts[one]! + i]! - source[originStarts[other]! + i]!;
+    if (difference !== 0) return difference < 0;
+  }
+  return sizes[0] < sizes[1];
+}
+
+function isPlainText(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (!isPlain(text.charCodeAt(i))) return false;
+  return true;
+}

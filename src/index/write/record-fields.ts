@@ -1,0 +1,125 @@
+/** What goes into one record, as ranges of bytes: filled again for each line of a drop, so that nothing is allocated for it. */
+import type { Entry } from '../../record/entry.ts';
+import { PAGE_TYPES_MAX } from '../format/layout.ts';
+import { findDomainInUrl } from './url-parts.ts';
+
+/** Of a page whose URL is not on the record's domain. */
+export const OFF_DOMAIN = -1;
+/** Of a page whose path is no template, and of one whose path nobody has looked for. */
+export const NO_TEMPLATE = -1;
+export const TEMPLATE_UNKNOWN = -2;
+
+/** The fields of one record. Byte ranges refer to `source`; the domain is a key, the URLs are ASCII. */
+export class RecordFields {
+  source: Uint8Array = new Uint8Array(0);
+  /** The source, to be read by the word. */
+  view: DataView = new DataView(this.source.buffer);
+  domainStart = 0;
+  domainEnd = 0;
+  /** Two ASCII letters, the first one in the high byte; 0 when absent. */
+  language = 0;
+  /** Ordinal in the taxonomy; -1 when absent. */
+  iabCategory = -1;
+  /** Ordinals, ascending, each once; the first `filteringCount` count. */
+  readonly filtering: Uint8Array = new Uint8Array(256);
+  /** The same bytes, to be read by the word. */
+  readonly filteringView: DataView = new DataView(this.filtering.buffer);
+  filteringCount = 0;
+  /** 0 to 1000; -1 when absent. */
+  openPageRankHundredths = -1;
+  /** From 1; 0 when absent. */
+  globalRank = 0;
+  /** What stands before the domain in URLs of this record, each once: where it lies, and its size in bytes. */
+  readonly originStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly originSizes: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  originCount = 0;
+  /** Ordinals of the page types, ascending, each once, and where their URLs lie. */
+  readonly pageTypes: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
+  readonly pageStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  readonly pageEnds: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  /** Which of the origins above a page's URL has, or `OFF_DOMAIN`. */
+  readonly pageOrigins: Int8Array = new Int8Array(PAGE_TYPES_MAX);
+  /** Number of the template, under the record's own origin, that a page's path is; `NO_TEMPLATE`; or `TEMPLATE_UNKNOWN`. */
+  readonly pageTemplates: Int16Array = new Int16Array(PAGE_TYPES_MAX);
+  pageCount = 0;
+
+  /** Forgets the record and begins another one, whose bytes are in `source`. */
+  begin(source: Uint8Array): void {
+    if (source !== this.source) {
+      this.source = source;
+      this.view = new DataView(source.buffer, source.byteOffset, source.byteLength);
+    }
+    this.language = 0;
+    this.iabCategory = -1;
+    this.filteringCount = 0;
+    this.openPageRankHundredths = -1;
+    this.globalRank = 0;
+    this.originCount = 0;
+    this.pageCount = 0;
+  }
+
+  /** Adds an origin that the record has not got yet; returns its number. */
+  addOrigin(start: number, size: number): number {
+    this.originStarts[this.originCount] = start;
+    this.originSizes[this.originCount] = size;
+    this.originCount += 1;
+    return this.originCount - 1;
+  }
+
+  /** Adds a page and keeps the types in order; false, and nothing is added, where its type is there already. */
+  addPage(type: number, start: number, end: number, origin: number, template: number): boolean {
+    const { pageTypes, pageStarts, pageEnds, pageOrigins, pageTemplates } = this;
+    let place = this.pageCount;
+    while (place > 0 && pageTypes[place - 1]! > type) place -= 1;
+    if (place > 0 && pageTypes[place - 1] === type) return false;
+    for (let i = this.pageCount; i > place; i--) {
+      pageTypes[i] = pageTypes[i - 1]!;
+      pageStarts[i] = pageStarts[i - 1]!;
+      pageEnds[i] = pageEnds[i - 1]!;
+      pageOrigins[i] = pageOrigins[i - 1]!;
+      pageTemplates[i] = pageTemplates[i - 1]!;
+    }
+    pageTypes[place] = type;
+    pageStarts[place] = start;
+    pageEnds[place] = end;
+    pageOrigins[place] = origin;
+    pageTemplates[place] = template;
+    this.pageCount += 1;
+    return true;
+  }
+}
+
+const scratch = Buffer.alloc(256 * 1024);
+
+/** Fills the fields from an entry; they are valid until the next call. */
+export function fieldsFromEntry(entry: Entry, fields: RecordFields): void {
+  fields.begin(scratch);
+  fields.domainStart = 0;
+  let at = scratch.write(entry.domain, 0, 'latin1');
+  fields.domainEnd = at;
+  if (entry.language !== undefined)
+    fields.language = (entry.language.charCodeAt(0) << 8) | entry.language.charCodeAt(1);
+  if (entry.iabCategory !== undefined) fields.iabCategory = entry.iabCategory;
+  for (const ordinal of entry.filteringCategories) fields.filtering[fields.filteringCount++] = ordinal;
+  if (entry.openPageRankHundredths !== undefined) fields.openPageRankHundredths = entry.openPageRankHundredths;
+  if (entry.globalRank !== undefined) fields.globalRank = entry.globalRank;
+  for (const { ordinal, url } of entry.pageTypes) {
+    const start = at;
+    at += scratch.write(url, at, 'latin1');
+    fields.addPage(ordinal, start, at, originOf(fields, start, at), TEMPLATE_UNKNOWN);
+  }
+}
+
+/** Which of the record's origins the URL `[start, end)` has; adds it where it is new. */
+function originOf(fields: RecordFields, start: number, end: number): number {
+  const { source, domainStart, domainEnd, originStarts, originSizes } = fields;
+  const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);
+  if (found === -1) return OFF_DOMAIN;
+  for (let i = 0; i < fields.originCount; i++) {
+    if (originSizes[i] !== found - start) continue;
+    let same = 0;
+    while (start + same < found && source[start + same] === source[originStarts[i]! + same]) same += 1;
+    if (start + same === found) return i;
+  }
+  return fields.addOrigin(start, found - start);
+}

@@ -1,0 +1,127 @@
+/** Accounts in the SQLite file of this host. */
+import { CLOCK_LEAP_SECONDS, clockProblem } from '../clock.ts';
+import { readCounters } from '../counters/location.ts';
+import { awaitPublished } from '../counters/published.ts';
+import { cycleAt, dayOf } from '../cycle.ts';
+import type { Account, CycleUsage } from '../quota.ts';
+import { type Database, openDatabase } from './database.ts';
+import { refuseForeignLedger, refuseLostLedger, requireLedger } from './identity.ts';
+import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
+import { createMeterStore, knownUsage } from './meters.ts';
+import { createReader, type Reader } from './records.ts';
+import { asLedgerError } from './sqlite.ts';
+
+export interface SqliteStoreOptions {
+  readonly file: string;
+  /** Makes the file where there never was one; true unless told otherwise. */
+  readonly create?: boolean;
+  readonly readonly?: boolean;
+  /** Milliseconds since 1970; replaced in tests. */
+  readonly now?: () => number;
+}
+
+export class SqliteStore implements LedgerStore {
+  readonly name: string;
+  readonly database: Database;
+  readonly read: Reader;
+  readonly #now: () => number;
+  readonly #ledgerId: string;
+  /** The end of the latest transaction. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @throws PagegateError no_ledger, ledger_unavailable, ledger_on_network, ledger_version, ledger_in_use */
+  constructor({ file, create = true, readonly = false, now = Date.now }: SqliteStoreOptions) {
+    this.name = file;
+    this.#now = now;
+    (create ? refuseLostLedger : requireLedger)(file);
+    this.database = openDatabase(file, { readonly, mustExist: !create });
+    try {
+      this.read = createReader(this.database);
+      this.#ledgerId = this.read.ledgerId();
+      refuseForeignLedger(file, this.#ledgerId);
+    } catch (error) {
+      this.database.close();
+      throw asLedgerError(error, file);
+    }
+  }
+
+  async rows<T>(text: string, ...values: readonly SqlValue[]): Promise<T[]> {
+    return this.#guard(() => this.database.prepare<SqlValue[], T>(text).all(...values));
+  }
+
+  async row<T>(text: string, ...values: readonly SqlValue[]): Promise<T | undefined> {
+    return this.#guard(() => this.database.prepare<SqlValue[], T>(text).get(...values));
+  }
+
+  async run(text: string, ...values: readonly SqlValue[]): Promise<number> {
+    return this.#guard(() => this.database.prepare(text).run(...values).changes);
+  }
+
+  transaction<T>(task: (sql: Transaction) => Promise<T>): Promise<T> {
+    const run = this.#last.then(async () => {
+      this.#guard(() => this.database.exec('BEGIN IMMEDIATE'));
+      try {
+        const result = await task(this);
+        this.#guard(() => this.database.exec('COMMIT'));
+        return result;
+      } catch (error) {
+        if (this.database.inTransaction) this.database.exec('ROLLBACK');
+        throw error;
+      }
+    });
+    this.#last = run.catch(() => {});
+    return run;
+  }
+
+  async moment(): Promise<Moment> {
+    const seconds = Math.floor(this.#now() / 1000);
+    const lastSeen = this.#guard(() => this.read.lastSeenSeconds());
+    return { seconds, latestSeconds: Math.max(seconds, lastSeen), problem: clockProblem(lastSeen, seconds) };
+  }
+
+  async usage(accounts: readonly Account[]): Promise<ReadonlyMap<number, CycleUsage>> {
+    const { seconds, latestSeconds } = await this.moment();
+    const counters = readCounters(this.name, this.#ledgerId);
+    const meters = createMeterStore(this.database);
+    const usage = new Map<number, CycleUsage>();
+    for (const { id, anchor } of accounts) {
+      const row = this.#guard(() => meters.one(id));
+      if (row === undefined || anchor === null) continue;
+      const moment = { today: dayOf(seconds), latestCycle: cycleAt(anchor, latestSeconds + CLOCK_LEAP_SECONDS) };
+      // By the rule of the ledger writer: the shared counters where they can be true, else all that is reserved.
+      usage.set(id, knownUsage(row, counters?.view(id), moment));
+    }
+    return usage;
+  }
+
+  usageByDay(since: number, name: string | null): Promise<{ account: string; day: number; lookups: number }[]> {
+    return this.rows(
+      `SELECT accounts.name AS account, day, sum(lookups) AS lookups FROM (
+         SELECT account_id, day, lookups FROM usage_days
+         UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0
+       ) JOIN accounts ON accounts.id = account_id
+       WHERE day >= ? AND accounts.name = coalesce(?, accounts.name)
+       GROUP BY account_id, day ORDER BY day, account`,
+      since,
+      name,
+    );
+  }
+
+  async followed(revision: number, options: { readonly untilReady?: boolean } = {}): Promise<readonly string[]> {
+    awaitPublished(this.name, this.#ledgerId, revision, options);
+    return [];
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    this.database.close();
+  }
+
+  #guard<T>(task: () => T): T {
+    try {
+      return task();
+    } catch (error) {
+      throw asLedgerError(error, this.name);
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/** The names that ordinals in a record stand for: the page-type vocabulary and the two taxonomies. */
+import { FILTERING_TAXONOMY_VERSION, filteringCategories, IAB_TAXONOMY_VERSION, iabPaths } from './taxonomy.ts';
+import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION, type VocabularyScope } from './vocabulary.ts';
+
+/** A taxonomy that records refer to by ordinal. */
+export interface Taxonomy {
+  readonly version: string;
+  /** By ordinal. */
+  readonly names: readonly string[];
+}
+
+/** Every name that an index's records can use, with the versions of the lists they come from. */
+export interface RecordNames {
+  readonly vocabulary: { readonly name: string; readonly version: number; readonly pageTypes: readonly string[] };
+  readonly iab: Taxonomy;
+  readonly filtering: Taxonomy;
+}
+
+/** The names of this program's own data files. */
+export function recordNames(scope: VocabularyScope): RecordNames {
+  return {
+    vocabulary: {
+      name: VOCABULARY_NAME,
+      version: VOCABULARY_VERSION,
+      pageTypes: pageTypes(scope).map(({ name }) => name),
+    },
+    iab: { version: IAB_TAXONOMY_VERSION, names: iabPaths },
+    filtering: { version: FILTERING_TAXONOMY_VERSION, names: filteringCategories },
+  };
+}

@@ -1,0 +1,128 @@
+/** What a line of a drop can have wrong, by name. docs/drop-format.md explains each; a test holds the two together. */
+import type { HostProblem } from '../domain/normalize.ts';
+
+/** The whole line is rejected: the domain will not be found. */
+export const LINE_REASONS = [
+  'line_too_long',
+  'invalid_utf8',
+  'invalid_json',
+  'not_an_object',
+  'duplicate_key',
+  'domain_missing',
+  'domain_wrong_type',
+  'domain_mojibake',
+  'domain_scheme',
+  'domain_has_userinfo',
+  'domain_has_path',
+  'domain_percent_encoded',
+  'domain_empty',
+  'domain_unparsable',
+  'domain_ip_address',
+  'domain_single_label',
+  'domain_too_long',
+  'domain_label_too_long',
+  'domain_empty_label',
+  'domain_edge_hyphen',
+  'domain_control_character',
+  'domain_forbidden_character',
+  'domain_idn_invalid',
+] as const satisfies readonly (`domain_${HostProblem}` | string)[];
+
+/** One page is rejected: its entry is kept without it. */
+export const PAGE_REASONS = [
+  'page_type_unknown',
+  'page_type_duplicate',
+  'page_url_wrong_type',
+  'page_url_too_long',
+  'page_url_control_character',
+  'page_url_invalid',
+  'page_url_scheme',
+  'page_url_userinfo',
+  'page_off_domain',
+] as const;
+
+/** One fact is rejected: its entry is kept without it. */
+export const FACT_REASONS = [
+  'language_wrong_type',
+  'language_unknown',
+  'page_types_wrong_type',
+  'page_types_too_many',
+  'iab_category_wrong_type',
+  'iab_category_unknown',
+  'filtering_categories_wrong_type',
+  'filtering_categories_too_many',
+  'filtering_category_wrong_type',
+  'filtering_category_unknown',
+  'open_page_rank_wrong_type',
+  'open_page_rank_out_of_range',
+  'global_rank_wrong_type',
+  'global_rank_out_of_range',
+] as const;
+
+/** Repaired, and only counted. The first three belong to lines as such, the others to what an entry says. */
+export const REPAIRS = [
+  'bom_stripped',
+  'crlf',
+  'blank_line',
+  'null_field',
+  'unknown_field',
+  'domain_trimmed',
+  'domain_url_reduced',
+  'domain_port_stripped',
+  'domain_case_folded',
+  'domain_idn_encoded',
+  'domain_www_stripped',
+  'domain_trailing_dot_stripped',
+  'language_folded',
+  'page_type_alias',
+  'page_type_outside_scope',
+  'page_url_canonicalized',
+  'filtering_category_duplicate',
+  'open_page_rank_rounded',
+] as const;
+
+export type LineReason = (typeof LINE_REASONS)[number];
+export type PageReason = (typeof PAGE_REASONS)[number];
+export type FactReason = (typeof FACT_REASONS)[number];
+export type RejectReason = LineReason | PageReason | FactReason;
+export type Repair = (typeof REPAIRS)[number];
+
+/** What a reject takes out. */
+export type RejectLevel = 'line' | 'page' | 'fact';
+
+/** One reject of one line. */
+export interface Reject {
+  readonly level: RejectLevel;
+  readonly reason: RejectReason;
+  /** What was found there, shortened; control characters escaped by whoever prints it. */
+  readonly detail: string;
+}
+
+/** Longest `detail`, in UTF-16 units. */
+export const DETAIL_MAX_CHARACTERS = 160;
+
+/** Gathers what is wrong with one line. The reject methods return undefined, so that a reader can end with them. */
+export class Diagnostics {
+  readonly rejects: Reject[] = [];
+  readonly repairs: Repair[] = [];
+
+  rejectLine(reason: RejectReason, detail: string): undefined {
+    return this.#add('line', reason, detail);
+  }
+
+  rejectPage(reason: RejectReason, detail: string): undefined {
+    return this.#add('page', reason, detail);
+  }
+
+  rejectFact(reason: RejectReason, detail: string): undefined {
+    return this.#add('fact', reason, detail);
+  }
+
+  repair(repair: Repair): void {
+    this.repairs.push(repair);
+  }
+
+  #add(level: RejectLevel, reason: RejectReason, detail: string): undefined {
+    this.rejects.push({ level, reason, detail: detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed() });
+  }
+}

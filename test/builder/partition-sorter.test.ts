@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PartitionSorter } from '../../src/builder/arrange/partition-sorter.ts';
+import {
+  partitionOf,
+  partitionSize,
+  readWord,
+  SPILL_HEADER_BYTES,
+  type SpillFile,
+  SpillWriter,
+  spilledPosition,
+  spilledSize,
+} from '../../src/builder/arrange/spill.ts';
+
+interface Spilled {
+  readonly hashA: number;
+  readonly hashB: number;
+  readonly domain: string;
+  readonly part: number;
+  readonly line: number;
+  readonly tail: number;
+}
+
+let folder = '';
+let files = 0;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-sort-test-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** As an encoded record begins: a size, that many bytes of domain; then whatever. */
+const recordOf = ({ domain, tail }: Spilled): Buffer =>
+  Buffer.concat([Buffer.of(domain.length), Buffer.from(domain), Buffer.alloc(tail, 0xaa)]);
+
+function spill(records: readonly Spilled[], partitionBits: number, writers = 1): SpillFile[] {
+  const all = Array.from({ length: writers }, () => new SpillWriter(join(folder, `spill-${files++}`), partitionBits));
+  records.forEach((record, i) => {
+    const bytes = recordOf(record);
+    all[i % writers]!.add(record.hashA, record.hashB, record.part, record.line, bytes, bytes.length);
+  });
+  return all.map((writer) => writer.finish());
+}
+
+function sorted(sorter: PartitionSorter): unknown[] {
+  return Array.from(sorter.order.subarray(0, sorter.count), (at) => {
+    const { bytes } = sorter;
+    const domainAt = at + SPILL_HEADER_BYTES + 1;
+    const domain = Buffer.from(bytes.subarray(domainAt, domainAt + bytes[domainAt - 1]!)).toString();
+    return [readWord(bytes, at), readWord(bytes, at + 4), domain, spilledPosition(bytes, at), spilledSize(bytes, at)];
+  });
+}
+
+/** The same by the plainest means. */
+function expectedOf(records: readonly Spilled[], partition: number, partitionBits: number): unknown[] {
+  const position = ({ part, line }: Spilled): number => part * 2 ** 40 + line;
+  const latest = new Map<string, Spilled>();
+  for (const record of records) {
+    if (partitionOf(record.hashA, partitionBits) !== partition) continue;
+    const id = `${record.hashA} ${record.hashB} ${record.domain}`;
+    const other = latest.get(id);
+    if (other === undefined || position(other) < position(record)) latest.set(id, record);
+  }
+  return [...latest.values()]
+    .sort((a, b) => a.hashA - b.hashA || a.hashB - b.hashB || (a.domain < b.domain ? -1 : 1))
+    .map((record) => [record.hashA, record.hashB, record.domain, position(record), recordOf(record).length]);
+}
+
+const hash = fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1));
+const record: fc.Arbitrary<Spilled> = fc.record({
+  hashA: hash,
+  hashB: fc.oneof(hash, fc.constantFrom(5, 6)),
+  domain: fc.constantFrom('a', 'ab', 'b', 'ba', 'c'),
+  part: fc.constantFrom(0, 1, 300, 65_535),
+  line: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constantFrom(2 ** 32 + 1, 2 ** 40 - 1)),
+  tail: fc.integer({ min: 0, max: 300 }),
+});
+// One place in a drop holds one line.
+const records = fc.uniqueArray(record, { maxLength: 300, selector: ({ part, line }) => `${part} ${line}` });
+
+describe('sorting a partition', () => {
+  it('gives hash order and of a domain the latest entry', () => {
+    let duplicates = 0;
+    fc.assert(
+      fc.property(records, fc.constantFrom(0, 1, 4), fc.integer({ min: 1, max: 3 }), (list, partitionBits, writers) => {
+        const spilled = spill(list, partitionBits, writers);
+        const sorter = new PartitionSorter();
+        let kept = 0;
+        for (let partition = 0; partition < 2 ** partitionBits; partition++) {
+          sorter.load(spilled, partition);
+          expect(sorted(sorter)).toEqual(expectedOf(list, partition, partitionBits));
+          kept += sorter.count;
+          duplicates += sorter.duplicates;
+          expect(sorter.count + sorter.duplicates).toBe(
+            list.filter(({ hashA }) => partitionOf(hashA, partitionBits) === partition).length,
+          );
+        }
+        expect(kept).toBeLessThanOrEqual(list.length);
+      }),
+      { numRuns: 150, seed: 11 },
+    );
+    expect(duplicates).toBeGreaterThan(0);
+  });
+
+  it('drops what is replaced as it reads, where the entries take more than its memory', () => {
+    const list = Array.from({ length: 40_000 }, (_, i): Spilled => {
+      const domain = `d${i % 50}`;
+      return { hashA: (i % 50) * 1000, hashB: 9, domain, part: 0, line: i + 1, tail: 40 };
+    });
+    const spilled = spill(list, 0);
+    const sorter = new PartitionSorter(256 * 1024);
+    expect(partitionSize(spilled, 0)).toBeGreaterThan(8 * 256 * 1024);
+    sorter.load(spilled, 0);
+    expect(sorted(sorter)).toEqual(expectedOf(list, 0, 0));
+    expect(sorter.duplicates).toBe(40_000 - 50);
+  });
+
+  it('says so where the domains do not fit into its memory', () => {
+    const list = Array.from(
+      { length: 9000 },
+      (_, i): Spilled => ({ hashA: i, hashB: 1, domain: `d${i}`, part: 0, line: i + 1, tail: 60 }),
+    );
+    const sorter = new PartitionSorter(256 * 1024);
+    expect(() => sorter.load(spill(list, 0), 0)).toThrow(expect.objectContaining({ code: 'build_too_large' }) as Error);
+  });
+
+  it('takes a record larger than a block', () => {
+    const list = [5, 1, 3].map(
+      (hashA, i): Spilled => ({ hashA, hashB: 1, domain: 'x', part: 0, line: i + 1, tail: 150_000 }),
+    );
+    const sorter = new PartitionSorter();
+    sorter.load(spill(list, 4), 0);
+    expect(sorted(sorter)).toEqual(expectedOf(list, 0, 4));
+  });
+});

@@ -1,0 +1,130 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { checkDrop, checkPartContents } from '../../src/drop/check-drop.ts';
+import { writeSignature } from '../../src/drop/sign-drop.ts';
+import { type Bench, codeOf, createBench } from '../refresh/support.ts';
+import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
+
+let bench: Bench;
+beforeEach(() => {
+  bench = createBench();
+});
+afterEach(() => bench.remove());
+
+const TEXT = Buffer.from('{"domain":"example.com"}\n{"domain":"example.org"}\n');
+
+const contentsOf = async (drop: string) => {
+  const { manifest } = checkDrop({ drop, trustedKeys: bench.trusted });
+  return checkPartContents(drop, manifest);
+};
+
+test('intact parts pass, and what they unpack to is known', async () => {
+  const parts = { 'a.ndjson': TEXT, 'b.ndjson.gz': gzipSync(TEXT), 'c.ndjson.zst': zstdCompressSync(TEXT) };
+  const reports = await contentsOf(bench.drop('d', { parts }));
+  expect(reports.map((one) => [one.name, one.unpackedSizeBytes])).toEqual(
+    Object.keys(parts).map((name) => [name, TEXT.length]),
+  );
+});
+
+test.each([
+  ['a.ndjson', TEXT],
+  ['a.ndjson.gz', gzipSync(TEXT)],
+  ['a.ndjson.zst', zstdCompressSync(TEXT)],
+])('a part with one byte changed is refused: %s', async (name, bytes) => {
+  const drop = bench.drop('d', { parts: { [name]: bytes } });
+  const changed = Buffer.from(bytes);
+  changed[changed.length - 2]! ^= 1;
+  writeFileSync(join(drop, name), changed);
+  expect(await codeOf(contentsOf(drop))).toMatch(/^drop_part_(checksum|truncated)$/);
+});
+
+test.each([
+  ['a.ndjson.gz', gzipSync(TEXT)],
+  ['a.ndjson.zst', zstdCompressSync(TEXT)],
+])('a part that was cut before it was listed is refused: %s', async (name, bytes) => {
+  const drop = bench.drop('d', { parts: { [name]: bytes.subarray(0, bytes.length - 5) } });
+  expect(await codeOf(contentsOf(drop))).toBe('drop_part_truncated');
+});
+
+test.each([
+  ['bomb.ndjson.gz', gzipSync(Buffer.alloc(4 << 20))],
+  ['bomb.ndjson.zst', zstdCompressSync(Buffer.alloc(4 << 20))],
+])('a part that unpacks to far more than its records need is refused: %s', async (name, bytes) => {
+  expect(bytes.length).toBeLessThan(10_000);
+  expect(await codeOf(contentsOf(bench.drop('d', { parts: { [name]: bytes } })))).toBe('drop_too_large');
+});
+
+test('a manifest that is a folder, or larger than one can be, is refused before it is read', async () => {
+  const manifest = join(bench.drop('d'), 'manifest.json');
+  truncateSync(manifest, 8 * 2 ** 20 + 1);
+  expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_too_large');
+  rmSync(manifest);
+  mkdirSync(manifest);
+  expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_file_kind');
+});
+
+test('a signature can be added beside the ones that are there', async () => {
+  const drop = bench.drop('d');
+  const other = createBench();
+  const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
+  writeSignature(drop, manifestBytes, other.vendor, true);
+  expect(checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
+  const renamed = [{ name: 'next', key: other.trusted[0]!.key }];
+  expect(checkDrop({ drop, trustedKeys: renamed })).toMatchObject({ signedBy: 'next' });
+  writeSignature(drop, manifestBytes, other.vendor, false);
+  const refusal = expect.objectContaining({ code: 'drop_signature_invalid' });
+  expect(() => checkDrop({ drop, trustedKeys: bench.trusted })).toThrow(refusal);
+  other.remove();
+});
+
+test.each([1, 3])(
+  'a part with another number of lines than the manifest says is refused: 2 instead of %i',
+  async (records) => {
+    const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
+    const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
+    manifest.files[0].records = records;
+    expect(await codeOf(contentsOf(bench.resign(drop, manifest)))).toBe('drop_part_records');
+  },
+);
+
+test('a pipe in the place of a part that was checked is refused, not waited for', async () => {
+  const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
+  const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
+  rmSync(join(drop, 'a.ndjson'));
+  execFileSync('mkfifo', [join(drop, 'a.ndjson')]);
+  expect(await codeOf(checkPartContents(drop, manifest))).toBe('drop_file_kind');
+});
+
+test.each(['2016-12-31T23:59:60Z', '2026-11-21T00:00:00+05', '2026-11-21T00:00:00+0530'])(
+  'a time of creation that nobody can reckon with is refused: %s',
+  (created) => {
+    const drop = bench.drop('d');
+    const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
+    const changed = bench.resign(drop, { ...manifest, created });
+    const refusal = expect.objectContaining({ code: 'manifest_invalid' });
+    expect(() => checkDrop({ drop: changed, trustedKeys: bench.trusted })).toThrow(refusal);
+  },
+);
+
+const spoiled = (spoil: (text: string) => Uint8Array) => {
+  const drop = bench.drop('d');
+  const text = readFileSync(join(drop, 'manifest.json'), 'utf8');
+  return checkDrop({ drop: bench.resign(drop, spoil(text)), trustedKeys: bench.trusted });
+};
+
+test.each(HOSTILE_JSON)('a manifest that the vendor has signed is refused all the same with $name', (hostile) => {
+  const refusal = { code: 'manifest_invalid', message: expect.stringMatching(hostile.expected) };
+  expect(() => spoiled(hostile.spoil)).toThrow(expect.objectContaining(refusal));
+});
+
+test('a name that is twice in one part of a manifest is refused, with its place', () => {
+  const twice = (text: string) => Buffer.from(text.replace('"bytes":', '"bytes":1,\n"bytes":'));
+  expect(() => spoiled(twice)).toThrow('files[0].bytes is set more than once (line 2)');
+});
+
+test.each(HARMLESS_JSON)('a manifest with $name is read', ({ spoil }) => {
+  expect(spoiled(spoil).signedBy).toBe('vendor');
+});

@@ -1,0 +1,99 @@
+/** The manifest that a vendor's folder of parts gets. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { buildIndex } from '../../src/builder/build.ts';
+import { makeManifest } from '../../src/drop/make-manifest.ts';
+import { readManifest } from '../../src/drop/manifest.ts';
+import { makeDrop } from '../builder/drop.ts';
+import { pagegate } from '../support/program.ts';
+import { withTempDirectory } from '../support/tiny-index.ts';
+
+const FACTS = { dataset: 'example', revision: 1, created: '2026-05-01T00:00:00Z', pageTypes: 'partial' } as const;
+
+describe('a manifest', () => {
+  it('counts lines as the builder does', () =>
+    withTempDirectory(async (folder) => {
+      const drop = join(folder, 'drop');
+      const text = '\ufeff{"domain":"a.example"}\r\n\r\n\n{"domain":"b.example"}\n\n{"domain":"c.example"}';
+      const manifest = await makeDrop(drop, { 'a.ndjson': text, 'b.ndjson.gz': '\n', 'c.ndjson.zst': '\r' });
+      expect(manifest.files.map(({ records }) => records)).toEqual([3, 0, 0]);
+      expect((await buildIndex({ drop, out: join(folder, 'index.pgx'), generation: 1, workers: 0 })).lines).toBe(3);
+    }));
+
+  it('is not written where the schema refuses it, or a part cannot be read', () =>
+    withTempDirectory(async (folder) => {
+      const drop = join(folder, 'drop');
+      mkdirSync(drop);
+      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({ code: 'drop_part_missing' });
+      writeFileSync(join(drop, 'a.ndjson'), '{"domain":"a.example"}\n');
+      const bad = { ...FACTS, dataset: 'Bad Name', created: 'now' };
+      await expect(makeManifest(drop, bad)).rejects.toMatchObject({ code: 'manifest_invalid' });
+      writeFileSync(join(drop, 'b.ndjson.gz'), 'no gzip');
+      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({
+        code: 'drop_part_truncated',
+        details: { part: 'b.ndjson.gz' },
+      });
+      mkdirSync(join(drop, 'a.ndjson.zst'));
+      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({ code: 'drop_file_kind' });
+      await expect(makeManifest(join(folder, 'nothing'), FACTS)).rejects.toMatchObject({ code: 'drop_part_missing' });
+      expect(existsSync(join(drop, 'manifest.json'))).toBe(false);
+    }));
+});
+
+describe('pagegate drop manifest', () => {
+  const manifest = (...words: string[]): ReturnType<typeof pagegate> => pagegate(['drop', 'manifest', ...words]);
+
+  it('makes one that verify and build take, and says when a signature is of another one', () =>
+    withTempDirectory(async (folder) => {
+      const at = (name: string): string => join(folder, name);
+      writeFileSync(at('a.ndjson'), '{"domain":"a.example"}\n');
+      writeFileSync(at('notice'), 'Made for a test.');
+      const first = manifest(folder, '--dataset', 'example', '--page-types', 'complete', '--notice', at('notice'));
+      expect(first).toMatchObject({ status: 0, stdout: `${at('manifest.json')}: 1 parts, 1 records.\n` });
+      expect(readManifest(folder).manifest).toMatchObject({
+        dataset: 'example',
+        revision: 1,
+        kind: 'full',
+        page_types: 'complete',
+        notice: 'Made for a test.',
+      });
+      expect(pagegate(['drop', 'verify', folder, '--unsigned']).status).toBe(0);
+      writeFileSync(at('manifest.json.sig'), 'x');
+      const second = manifest(folder, '--dataset', 'example', '--revision', '2', '--json');
+      expect(JSON.parse(second.stdout)).toMatchObject({ parts: 1, records: 1, stale_signature: true });
+      expect(readManifest(folder).manifest.revision).toBe(2);
+    }));
+
+  it('refuses what it cannot use in one line, and leaves the manifest that is there', () =>
+    withTempDirectory((folder) => {
+      writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
+      expect(manifest(folder, '--dataset', 'example').status).toBe(0);
+      const before = readFileSync(join(folder, 'manifest.json'), 'utf8');
+      for (const [words, status, told] of [
+        [[folder], 2, /required option '--dataset/],
+        [[folder, '--dataset', 'd', '--page-types', 'all'], 2, /'all' is invalid/],
+        [[folder, '--dataset', 'd', '--revision', '0'], 2, /whole number from 1/],
+        [[folder, '--dataset', 'Bad Name'], 3, /\[manifest_invalid\]/],
+        [[folder, '--dataset', 'd', '--created', 'yesterday'], 3, /\[manifest_invalid\]/],
+        [[folder, '--dataset', 'd', '--notice', join(folder, 'none')], 7, /\[notice_unreadable\]/],
+        [[join(folder, 'none'), '--dataset', 'd'], 3, /\[drop_part_missing\]/],
+      ] as const) {
+        const { status: found, stderr } = manifest(...words);
+        expect([words, found]).toEqual([words, status]);
+        expect(stderr).toMatch(told);
+        expect(stderr).not.toMatch(/\n\s+at /);
+      }
+      expect(readFileSync(join(folder, 'manifest.json'), 'utf8')).toBe(before);
+    }));
+
+  it('says that its place cannot be written', () =>
+    withTempDirectory((folder) => {
+      writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
+      mkdirSync(join(folder, 'manifest.json'));
+      const { status, stderr } = manifest(folder, '--dataset', 'd');
+      expect(status).toBe(7);
+      expect(stderr).toMatch(/\[drop_not_written\]\n$/);
+      expect(readdirSync(folder).sort()).toEqual(['a.ndjson', 'manifest.json']);
+    }));
+});
