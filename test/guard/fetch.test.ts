@@ -245,6 +245,12 @@ describe('what is judged is what is sent', () => {
     expect([...site.reached, ...judge.asked]).toEqual([]);
   });
 
+  test.each(['X-Original-URL', 'x-rewrite-url'])('a header that names another URL, %s, is refused', async (name) => {
+    const { status, site, judge } = await send({ headers: { [name]: '/login' } });
+    expect(status).toBe('host_header');
+    expect([...site.reached, ...judge.asked]).toEqual([]);
+  });
+
   test('the right Host header, and other headers in every form, arrive', async () => {
     for (const headers of [{ 'x-a': '1' }, ['x-a', '1'], new Map([['x-a', '1']]), new Headers({ 'x-a': '1' })]) {
       const { status, site } = await send({ headers });
@@ -267,7 +273,7 @@ describe('what is judged is what is sent', () => {
     },
   );
 
-  test('a WebSocket is judged as the read that opens it', async () => {
+  test('a WebSocket is judged as a write', async () => {
     const server = createServer();
     const opened: string[] = [];
     server.on('upgrade', (request, socket) => {
@@ -284,6 +290,6 @@ describe('what is judged is what is sent', () => {
       await new Promise((resolve) => socket.addEventListener('close', resolve));
     }
     expect(opened).toEqual(['/chat']);
-    expect(judge.asked).toEqual([`GET http://a.example:${port}/chat`, `GET http://a.example:${port}/login`]);
+    expect(judge.asked).toEqual([`POST http://a.example:${port}/chat`, `POST http://a.example:${port}/login`]);
   });
 });

@@ -59,7 +59,7 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     page: [FETCH, 'rejects with the refusal itself, and nothing is sent'],
     'redirect hop': [FETCH, '%i to a refused page is not'],
     'fetch/XHR': [FETCH, 'fetches what is allowed, and asks about exactly that'],
-    WebSocket: [FETCH, 'a WebSocket is judged as the read that opens it'],
+    WebSocket: [FETCH, 'a WebSocket is judged as a write'],
     download: [FETCH, 'fetches what is allowed, and asks about exactly that'],
     'method of a POST': [FETCH, 'judges the method %s'],
     'rebinding name': [EVASION, 'a name that leads outside first and to loopback then reaches nothing inside'],

@@ -62,7 +62,7 @@ afterAll(async () => {
 
 function judgeSite(url: string, method: string): ReturnType<typeof verdict> {
   const { hostname, pathname } = new URL(url);
-  if (method !== 'GET') return verdict('deny', 'unclassified_write');
+  if (method !== 'GET' && pathname !== '/chat') return verdict('deny', 'unclassified_write');
   if (hostname === 'denied.example' || pathname.startsWith('/denied')) return verdict('deny', 'login');
   if (pathname.startsWith('/flagged')) return verdict('flag', 'unclassified_read');
   return pathname.startsWith('/broken') ? { status: 503, body: '{}' } : verdict('allow');
@@ -322,14 +322,15 @@ describe.each([
         await status('/post-fetch', { method: 'POST', body: 'x' }),
         await status('/put-fetch', { method: 'PUT', body: 'x' }),
         await status('/overridden', { headers: { 'X-HTTP-Method-Override': 'DELETE' } }),
+        await status('/rewritten', { headers: { 'X-Original-URL': '/denied' } }),
       ];
     })()`);
-    expect(statuses).toEqual([403, 403, 403]);
+    expect(statuses).toEqual([403, 403, 403, 403]);
     await scene.page.evaluate(`{
       document.body.innerHTML = '<form method=post action="/post-form"><input name=a></form>';
       document.forms[0].submit();
     }`);
-    await expectRefused('/post-beacon', '/post-fetch', '/post-form', '/overridden');
+    await expectRefused('/post-beacon', '/post-fetch', '/post-form', '/overridden', '/rewritten');
     expect(judge.asked).toContain(`POST ${at('/post-form')}`);
   });
 

@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { askerOf } from '../../tools/integrations/ask.ts';
-import { answerLine, parseLine, urlToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
+import { askerOf, isAmbiguous } from '../../tools/integrations/ask.ts';
+import { answerLine, parseLine, urlsToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
 
 const allowOf = (url: string, note = 'n'): string =>
   JSON.stringify({ domain: new URL(url).hostname, verdict: 'allow', matched: { layer: 'rules', id: 'news', note } });
@@ -28,8 +28,13 @@ describe('the Squid helper', () => {
 
   test('judges a tunnel only by its host, and only where the operator says so', () => {
     const question = { channel: '1', url: 'a.example:443', method: 'CONNECT' };
-    expect(urlToJudge(question, 'deny')).toBeUndefined();
-    expect(urlToJudge(question, 'judge-host')).toEqual({ url: 'https://a.example:443/', method: 'GET' });
+    expect(urlsToJudge(question, 'deny')).toEqual([]);
+    expect(urlsToJudge(question, 'judge-host')).toEqual(['https://a.example:443/']);
+  });
+
+  test('judges both readings of a number sign, which Squid does not tell from an escaped one', () => {
+    const question = { channel: '1', url: 'http://a.example/x?a=%23/../y', method: 'GET' };
+    expect(urlsToJudge(question, 'deny')).toEqual(['http://a.example/x?a=%23/../y', 'http://a.example/x?a=']);
   });
 
   test('writes one line whatever the note holds', () => {
@@ -75,6 +80,39 @@ describe('a helper and a server', () => {
     expect(seen.at(-1)).toBe('/api/check?url=http%3A%2F%2Fa.example%2F%3Fx%3D1%26y%3D%252F%2B&method=POST pg_test');
     asker.close();
   });
+
+  test.each([
+    ...[
+      '/a/../b',
+      '/a/./b',
+      '/..',
+      '/a/.',
+      '/a/%2e%2E/b',
+      '/a/.%2e?x',
+      '/a/..%2fb',
+      '/a%5c..%5cb',
+      '/a/..;/b',
+      '/a/..;x=1/b',
+    ],
+    ...['/a\\b', '/a#b', '/a?b#c', '/#'],
+  ])('%s, which sites read in different ways, is refused and not asked about', async (path) => {
+    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
+    const before = seen.length;
+    expect(await asker.ask(`http://a.example${path}`, 'GET')).toMatchObject({
+      allowed: false,
+      verdict: 'deny',
+      reason: 'guard/ambiguous_path',
+    });
+    expect(seen).toHaveLength(before);
+    asker.close();
+  });
+
+  test.each(['/.well-known/x', '/..a/b..', '/a...b', '/a/.../b', '/a?b=/../c', '/a?b=\\', '/a;b=..', '/', '', '/%2ea'])(
+    '%s is read in one way',
+    (path) => {
+      expect(isAmbiguous(`http://a.example${path}`)).toBe(false);
+    },
+  );
 
   test.each(['cut', 'large', 'moved'])('an answer that is %s allows nothing', async (kind) => {
     const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });

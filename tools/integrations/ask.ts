@@ -63,12 +63,24 @@ export function guardOf(values: AskValues, options: Partial<GuardOptions> = {}):
   });
 }
 
-/** Asks about every request anew: what stands in front of it keeps verdicts itself, or is to keep none. */
+/** In a path, what some sites resolve or cut off and others do not: dot segments, however they are written, and a backslash. */
+const AMBIGUOUS_PATH = /\\|(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\]*)?(?:\/|%2f|%5c|$)/i;
+
+/** Whether sites read the path of a URL in different ways as it is sent. What follows a number sign must not be sent. */
+export const isAmbiguous = (url: string): boolean =>
+  url.includes('#') || AMBIGUOUS_PATH.test(url.replace(/^[^/]*\/\/|\?.*/gs, ''));
+
+/**
+ * Asks about every request anew: what stands in front of it keeps verdicts itself, or is to keep none. It sends the path as it came, so
+ * one that sites read in different ways is refused.
+ */
 export function askerOf(values: AskValues): Asker {
   const guard = guardOf(values, { cacheSeconds: 0 });
   return {
     async ask(url, method) {
-      const { verdict, layer, id, note } = await guard.check(url, { method });
+      const { verdict, layer, id, note } = isAmbiguous(url)
+        ? guard.refuse(url, method, 'ambiguous_path')
+        : await guard.check(url, { method });
       return {
         allowed: verdict === 'allow',
         verdict,

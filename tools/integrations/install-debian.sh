@@ -13,6 +13,8 @@ need /usr/bin/openssl openssl
 need /usr/bin/curl curl
 need /usr/bin/python3 python3
 need /sbin/ip iproute2
+need /usr/sbin/nft nftables
+need /usr/bin/promtool prometheus
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
   echo "these packages are missing, and only root can install them: apt-get install --no-install-recommends$missing" >&2

@@ -1,6 +1,6 @@
 /** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
 import type { Dispatcher } from 'undici';
-import { methodsOf } from '../methods.ts';
+import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../headers.ts';
 
 export interface Target {
   readonly url: URL;
@@ -22,7 +22,9 @@ export function readTarget(options: Dispatcher.DispatchOptions): Target | 'reque
   if (headers.some(([name, value]) => name.toLowerCase() === 'host' && value.toLowerCase() !== url.host)) {
     return 'host_header';
   }
-  return { url, headers, methods: methodsOf(options.method, headers) };
+  if (namesAnotherUrl(headers)) return 'host_header';
+  const method = options.upgrade ? WEBSOCKET_METHOD : options.method;
+  return { url, headers, methods: methodsOf(method, headers) };
 }
 
 function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {

@@ -842,6 +842,16 @@ class Opener(Case):
             finally:
                 self.assertEqual(self.origin.connections, 0, url)
 
+    def test_paths_that_sites_read_in_different_ways(self):
+        self.world.judge = lambda url, method: verdict()
+        for path in ("/a/../b", "/a/.", "/..", "/a/%2e%2E/b", "/a/..%2fb", "/a%5c..%5cb", "/a/..;/b", "/a\\b", "/a#b#c", "/a?b#c#d"):
+            self.assertOpenRefused(self.at("good.example", path), "ambiguous_path")
+        self.assertEqual(self.origin.connections, 0)
+        self.assertEqual(self.world.asked, [])
+        for path in ("/.well-known/x", "/..a/b..", "/a/.../b", "/a?b=/../c", "/a#b", "/%2ea"):
+            with self.opener().open(self.at("good.example", path), timeout=PATIENT) as page:
+                self.assertEqual(page.status, 200)
+
     def test_other_schemes(self):
         secret = os.path.join(temporary_folder(self), "secret")
         pathlib.Path(secret).write_text("secret")

@@ -24,7 +24,7 @@ from typing import Any, List, Optional, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
 
-from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, is_plain_url, refusal_text  # noqa: E402
+from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, is_ambiguous_path, is_plain_url, refusal_text  # noqa: E402
 
 try:
     from mitmproxy import http, master, options, version
@@ -124,8 +124,10 @@ class Pagegate:
     async def _enforce(self, request: http.Request, client: Any) -> None:
         """Raises RefusedError unless the request may be made, and takes out of it what would make it another one."""
         url = _url(request.scheme, request.host, request.port, request.path)
-        if not request.path.startswith("/") or "#" in request.path or not is_plain_url(url):
+        if not request.path.startswith("/") or not is_plain_url(url.partition("#")[0]):
             raise self._guard.refuse(url, request.method, "request_target")
+        if is_ambiguous_path(request.path):
+            raise self._guard.refuse(url, request.method, "ambiguous_path")
         if request.host.lower() in self._refused_hosts:
             raise self._guard.refuse(url, request.method, "refused_here")
         places = [*request.headers.get_all("host"), *([request.authority] if request.authority else [])]

@@ -14,7 +14,7 @@ import type { AddressInfo, LookupFunction, Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import { guardedConnect } from '../../../src/guard/connections.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf } from '../../../src/guard/methods.ts';
+import { methodsOf, namesAnotherUrl } from '../../../src/guard/headers.ts';
 import { RefusedError, refusalPage } from '../../../src/guard/refusal.ts';
 
 /** For how long an origin may be connected to after a request to it was allowed: connections open right after. */
@@ -112,6 +112,7 @@ async function forward(
   if (url.protocol !== 'http:') throw new Error('only plain http is asked for this way');
   const headers = Object.entries(request.headersDistinct).filter(([name]) => !HOP_HEADERS.has(name));
   const pairs = headers.flatMap(([name, values = []]) => values.map((value) => [name, value] as const));
+  if (namesAnotherUrl(pairs)) throw guard.refuse(url.href, method, 'host_header');
   // What the browser showed before is not asked about again; what it did not show is judged here.
   if (!isAdmitted(admitted, `${method} ${url.href}`)) {
     for (const meant of methodsOf(method, pairs)) await guard.enforce(url, { method: meant });

@@ -5,7 +5,7 @@
  */
 import type { Browser, BrowserContext, CDPSession, WebSocketRoute } from 'playwright-core';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf } from '../../../src/guard/methods.ts';
+import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../../../src/guard/headers.ts';
 import { RefusedError, refusalPage, refusalText } from '../../../src/guard/refusal.ts';
 import type { BrowserProxy } from './browser-proxy.ts';
 
@@ -76,6 +76,7 @@ async function judgeRequest(
 ): Promise<void> {
   const { url, urlFragment = '', method, headers } = request;
   try {
+    if (namesAnotherUrl(Object.entries(headers))) throw guard.refuse(url, method, 'host_header');
     for (const meant of methodsOf(method, Object.entries(headers)))
       await guard.enforce(url + urlFragment, { method: meant });
     proxy?.admit(url, method);
@@ -103,12 +104,12 @@ function refusalResponse(error: unknown, isPage: boolean) {
   };
 }
 
-/** A WebSocket is opened by a GET, and judged as that; only then the page's own connection is made. */
+/** A WebSocket is judged as a write; only then the page's own connection is made. */
 async function judgeWebSocket(socket: WebSocketRoute, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
   const url = socket.url().replace(/^ws/, 'http');
   try {
-    await guard.enforce(url, { method: 'GET' });
-    proxy?.admit(url, 'GET');
+    await guard.enforce(url, { method: WEBSOCKET_METHOD });
+    proxy?.admit(url, WEBSOCKET_METHOD);
     socket.connectToServer();
   } catch {
     await socket.close({ code: 1008, reason: 'refused by pagegate' });

@@ -34,7 +34,8 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "REWRITES", "RefusedError", "is_plain_url", "is_public_address", "refusal_text"]
+__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "REWRITES", "RefusedError", "is_ambiguous_path", "is_plain_url"]
+__all__ += ["is_public_address", "refusal_text"]
 
 _failures = logging.getLogger("pagegate_guard")
 
@@ -48,9 +49,11 @@ GUARD_IDS: Mapping[str, str] = {
     "wrong_domain": "The answer is about another domain than the one asked about.",
     "bad_request": "The URL or the method cannot be asked about: it is too long, or not one.",
     "inside_address": "The host leads to an address that is not public. This is policy: a retry will not help.",
-    "host_header": "A header of the request names another place than its URL does. This is policy: a retry will not help.",
+    "host_header": "A header of the request names another place than its URL. This is policy: a retry will not help.",
     "request_target": "Only plain http and https URLs can be fetched: ASCII, without user name, the host in punycode. "
     "Write the URL in that form.",
+    "ambiguous_path": "Sites read the path in different ways: it has dot segments, a backslash or a number sign. "
+    "Ask for the URL that is meant.",
     "refused_here": "This gateway refuses the host without asking. This is policy: a retry will not help.",
 }
 
@@ -72,6 +75,8 @@ _LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1")
 _PLAIN_URL = re.compile(r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#][\x21-\x7e]*)?")
 # A name that the URL standard leaves as it is: it ends in a label that is not a number.
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*\.?")
+# In a path, what some sites resolve or cut off and others do not: dot segments, however they are written, and a backslash.
+_AMBIGUOUS_PATH = re.compile(r"\\|(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\?]*)?(?:/|%2f|%5c|$)", re.IGNORECASE)
 #: Headers by which a request asks to be taken for one with another method.
 OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
 #: Headers by which some servers are told another URL than the one in the request line.
@@ -112,6 +117,11 @@ def is_public_address(text: str) -> bool:
 def is_plain_url(url: str) -> bool:
     """Whether every client reads a URL alike: http or https, ASCII, no user name, no escape in the host."""
     return _PLAIN_URL.fullmatch(url) is not None
+
+
+def is_ambiguous_path(target: str) -> bool:
+    """Whether sites read a path, with its query, in different ways as it is sent. What follows a number sign must not be sent."""
+    return "#" in target or _AMBIGUOUS_PATH.search(target.partition("?")[0]) is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -670,6 +680,8 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         url, method = request.full_url, request.get_method()
         if not is_plain_url(url):
             raise self._guard.refuse(url, method, "request_target")
+        if is_ambiguous_path(request.selector):
+            raise self._guard.refuse(url, method, "ambiguous_path")
         # What is judged must be what is fetched: a request that was turned to a proxy, or aside, is another one.
         plain = urllib.request.Request(url)
         if (request.type, request.host, request.selector) != (plain.type, plain.host, plain.selector):

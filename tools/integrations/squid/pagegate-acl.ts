@@ -26,11 +26,13 @@ export function parseLine(line: string): Question | undefined {
   return rest.length > 0 || (extra !== undefined && extra !== '-') ? undefined : { channel, url, method };
 }
 
-/** The URL to judge; undefined for a tunnel that may not be judged by its host alone. */
-export function urlToJudge({ url, method }: Question, tunnels: string): { url: string; method: string } | undefined {
-  if (method !== 'CONNECT') return { url, method };
+/** The URLs to judge, each of which must be allowed; none for a tunnel that may not be judged by its host alone. */
+export function urlsToJudge({ url, method }: Question, tunnels: string): readonly string[] {
   // Inside a tunnel neither path nor method can be seen: its host and port speak for all of it.
-  return tunnels === 'judge-host' ? { url: `https://${url}/`, method: 'GET' } : undefined;
+  if (method === 'CONNECT') return tunnels === 'judge-host' ? [`https://${url}/`] : [];
+  // Squid escapes a number sign here and sends it plain, where some sites take it for the end of the URL. Which it was nobody can tell.
+  const sign = url.indexOf('%23');
+  return sign === -1 ? [url] : [url, url.slice(0, sign)];
 }
 
 /**
@@ -63,8 +65,11 @@ function main(): void {
       process.stdout.write(`${CHANNEL.test(channel) ? channel : 0} BH message="the line is not: channel URI METHOD"\n`);
       return;
     }
-    const target = urlToJudge(question, values.tunnels);
-    const decision = target === undefined ? TUNNEL_REFUSED : await asker.ask(target.url, target.method);
+    let decision = TUNNEL_REFUSED;
+    for (const url of urlsToJudge(question, values.tunnels)) {
+      decision = await asker.ask(url, question.method === 'CONNECT' ? 'GET' : question.method);
+      if (!decision.allowed) break;
+    }
     process.stdout.write(answerLine(question.channel, decision));
   };
 
