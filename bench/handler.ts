@@ -6,7 +6,7 @@ import { startLedgerWriter } from '../src/ledger/writer.ts';
 import { WorkerMetrics } from '../src/server/admin/metrics.ts';
 import { openCurrentIndex, openPolicy } from '../src/server/data-loader.ts';
 import { ActiveData } from '../src/server/process/active-data.ts';
-import type { ConnectionCount } from '../src/server/process/listener.ts';
+import type { ConnectionCount } from '../src/server/process/connections.ts';
 import { BurstGuard, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst.ts';
 import { CheckHandler } from '../src/server/request/check-handler.ts';
 import { CONTENT_HEADERS } from '../src/server/request/refusal.ts';
@@ -44,6 +44,7 @@ export async function openBenchHandler(
     log: () => {},
     decisions: undefined,
     served: () => served,
+    onDamage: () => {},
     closedConnections: () => connections.closed,
     isDraining: () => false,
   });

@@ -98,7 +98,6 @@ const INDEXES = table({
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
   },
   index_changed: {
-    status: 503,
     exit: EXIT.corrupt,
     message:
       'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
@@ -193,7 +192,7 @@ const REQUESTS = table({
   no_index: {
     status: 503,
     exit: EXIT.environment,
-    message: 'No index is being served yet; retry with exponential backoff.',
+    message: 'No index is being served; retry with exponential backoff.',
   },
   record_corrupt: {
     status: 503,
@@ -543,6 +542,10 @@ export class PagegateError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
+  /**
+   * @param what what happened in this case; it follows the sentence of the table.
+   * @param details facts for programs: paths, numbers, the system's own code. Never a secret.
+   */
   constructor(code: ErrorCode, what = '', details: ErrorDetails = {}, options?: ErrorOptions) {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
     this.name = 'PagegateError';

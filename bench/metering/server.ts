@@ -1,15 +1,15 @@
 /** One worker of the real server with the meter of a mode; started by the bench with a port, a mode and a configuration file. */
-import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
+import { ConnectionCount } from '../../src/server/process/connections.ts';
+import { Listener } from '../../src/server/process/listener.ts';
 import { openBenchHandler } from '../handler.ts';
 import type { Mode } from './meters.ts';
 
 // Heard from the first moment: a bench that ends while the server starts would leave it behind.
 process.on('disconnect', () => process.exit(0));
 const [port, mode, configFile] = process.argv.slice(2) as [string, Mode, string];
-const connections = new ConnectionCount(10_000, () => {});
+const connections = new ConnectionCount({ most: 10_000 });
 const { handle, meter, ledgerWriter } = await openBenchHandler(mode, configFile, connections);
-const tls = { certificate_file: null, key_file: null, ciphers: null };
-await new Listener({ handle, tls, connections }).listen('127.0.0.1', Number(port));
+await new Listener({ handle, connections }).listen('127.0.0.1', Number(port));
 process.on('message', (message) => {
   if (message === 'health') process.send?.({ ...meter.health(), ledgerWriter });
 });

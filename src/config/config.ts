@@ -29,13 +29,16 @@ export interface Config {
     readonly workers: number | 'auto';
     readonly plain_http_anywhere: boolean;
     readonly max_connections: number;
+    readonly max_unanswered_per_address: number;
+    readonly idle_seconds: number;
     readonly poll_seconds: number;
     readonly drain_seconds: number;
   };
   readonly tls: {
     readonly certificate_file: string | null;
     readonly key_file: string | null;
-    readonly ciphers: string | null;
+    readonly ciphers: string;
+    readonly names: readonly string[];
   };
   readonly burst: {
     readonly limit: number;
@@ -53,6 +56,7 @@ export interface Config {
     readonly enabled: boolean;
     readonly host: string;
     readonly port: number;
+    readonly names: readonly string[];
     readonly socket: string | null;
   };
   readonly log: { readonly level: 'error' | 'warn' | 'info' };
@@ -80,7 +84,11 @@ export interface ConfigSources {
 
 type Tree = { [name: string]: unknown };
 
-/** Loads the configuration. Throws `config_unreadable` or `config_invalid`; the message names the setting and its source. */
+/**
+ * Loads the configuration.
+ *
+ * @throws PagegateError config_unreadable or config_invalid; the message names the setting and its source
+ */
 export function loadConfig(sources: ConfigSources = {}): Config {
   const env = sources.env ?? process.env;
   const cwd = resolve(sources.cwd ?? process.cwd());
@@ -253,7 +261,11 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, isPem(key) ? key : resolve(base, key)]));
 }
 
-/** Checks a tree and fills in the defaults of all settings where it is the last one. Throws `config_invalid`. */
+/**
+ * Checks a tree and fills in the defaults of all settings where it is the last one.
+ *
+ * @throws PagegateError config_invalid
+ */
 function check(tree: Tree, source: string): void {
   const isLast = source === 'the configuration';
   const validate = isLast ? completeValidator() : partValidator();

@@ -106,12 +106,12 @@ export function keyFromCanonicalHost(hostname: string): KeyResult {
   const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
   if (name === '') return { problem: hostname === '' ? 'empty' : 'empty_label' };
   if (name.startsWith('[') || /^[0-9]+(\.[0-9]+){3}$/.test(name)) return { problem: 'ip_address' };
-  if (/[^a-z0-9._-]/.test(name)) return { problem: 'forbidden_character' };
   const labels = name.split('.');
   if (labels.includes('')) return { problem: 'empty_label' };
   if (labels.some((label) => label.length > LABEL_MAX_LENGTH)) return { problem: 'label_too_long' };
   if (name.length > NAME_MAX_LENGTH) return { problem: 'too_long' };
   if (labels.length === 1) return { problem: 'single_label' };
+  if (/[^a-z0-9._-]/.test(name)) return { problem: 'forbidden_character' };
   if (hasEdgeHyphen(name, labels)) return { problem: 'edge_hyphen' };
   return { key: withoutWww(name) };
 }

@@ -4,6 +4,9 @@ import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
 
+/** What a method may be written with (RFC 9110, token). */
+export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
 export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
 
@@ -54,6 +57,9 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
+  // A client connects to such a host, although no drop may name it.
+  if (key.problem === 'edge_hyphen' || key.problem === 'forbidden_character')
+    return { key: withoutWww(url.host), classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
   if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };

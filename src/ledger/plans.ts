@@ -5,7 +5,7 @@ import { parseDocument } from '../json/document.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
+/** The largest limit of a plan, in lookups a cycle; it stays well below the counter's 40 bits. */
 const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
 /** A hundred plans take some thousand bytes. */
 const FILE_MAX_BYTES = LIMITS.plansBytes.value;

@@ -78,6 +78,11 @@ export function parseNetwork(text: string): Network | undefined {
   return { base, bits: Number(length) + 128 - width, family };
 }
 
+/** Networks that are known to be well written, as those of a configuration that was checked. */
+export function parseNetworks(texts: readonly string[]): Network[] {
+  return texts.map((text) => parseNetwork(text)!);
+}
+
 export function isInNetwork(address: Address, { base, bits }: Network): boolean {
   const whole = bits >> 3;
   for (let i = 0; i < whole; i++) if (address[i] !== base[i]) return false;

@@ -16,7 +16,7 @@ export interface LogEventEntry {
 }
 
 /** Fields that any line of a worker process has. */
-export const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
+const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
 
 const FAILURE = {
   code: 'the error code',
@@ -88,6 +88,14 @@ export const LOG_EVENTS = table({
     meaning: 'The index that is current was not taken into use; what was served before goes on.',
     fields: FAILURE,
     action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
+  },
+  index_dropped: {
+    level: 'error',
+    meaning:
+      'The file of the index that is served was written to or cut. It is not served any more: lookups are answered 503.',
+    fields: FAILURE,
+    action:
+      'Put a whole index in its place as pagegate refresh does, by renaming: it is served at the next look. Find out who wrote.',
   },
   index_kept: {
     level: 'warn',

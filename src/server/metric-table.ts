@@ -84,8 +84,9 @@ export const METRICS = table({
   connections_refused_total: {
     type: 'counter',
     meaning: 'Connections closed at once because too many were open.',
-    labels: {},
-    worry: 'Any rate: raise server.max_connections, or find who holds connections open.',
+    labels: { reason: 'all (server.max_connections) or address (server.max_unanswered_per_address)' },
+    worry:
+      'Any rate. all: raise server.max_connections, or find who holds connections open. address: somebody opens connections and sends nothing; a gateway that does belongs in burst.exempt.',
   },
   record_failures_total: {
     type: 'counter',

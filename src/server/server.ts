@@ -12,16 +12,7 @@ import { isLoopback } from '../network/address.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { mapShared } from '../platform/libc.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
-import {
-  addressOf,
-  metricsText,
-  type Observed,
-  type ReloadReply,
-  readiness,
-  reloadAll,
-  type ServerStatus,
-  serverStatus,
-} from './admin/health.ts';
+import { addressOf, metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { listenControl, refuseSecondServer } from './control.ts';
 import type { Log } from './log.ts';
@@ -30,6 +21,7 @@ import { Supervisor } from './process/supervisor.ts';
 import { Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
+import type { ReloadReply, ServerStatus } from './status.ts';
 import { loadUws } from './uws.ts';
 
 export interface ServerOptions {
@@ -50,6 +42,7 @@ export class RunningServer {
   readonly #resolveStopped: () => void;
   #stopping: Promise<void> | undefined;
 
+  /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
   constructor(parts: Parts) {
     this.#parts = parts;
     this.port = parts.port;
@@ -112,7 +105,11 @@ interface Parts extends Observed {
   control: NetServer | undefined;
 }
 
-/** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
+/**
+ * Starts everything, or nothing.
+ *
+ * @throws PagegateError plain_http_refused, server_running, listen_failed, and what the parts throw
+ */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const lastKnownGood = new LastKnownGood(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);

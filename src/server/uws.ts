@@ -25,7 +25,11 @@ const GLIBC_NEEDED = [2, 38] as const;
 
 let loaded: Uws | undefined;
 
-/** Loads the transport, once. Throws `transport_unavailable` with what was tried. */
+/**
+ * Loads the transport, once.
+ *
+ * @throws PagegateError transport_unavailable with what was tried
+ */
 export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
   Object.assign(process.env, ENVIRONMENT);
@@ -33,6 +37,8 @@ export function loadUws(): Uws {
   const problem = isGlibcOlder() ? loadCompatible(require) : '';
   try {
     loaded = require('uWebSockets.js') as Uws;
+    // Without this every answer has a header with the transport's name and version. The call is not in its types.
+    (loaded as Uws & { _cfg(setting: string): void })._cfg('silent');
     return loaded;
   } catch (cause) {
     const first = cause instanceof Error ? (cause.message.split('\n').at(-1) ?? '') : String(cause);

@@ -20,7 +20,7 @@ export type Answer =
       /** The body's text; `#` stands for quota_remaining and `*` for the note. */
       readonly body: string;
     }
-  | { readonly status: 400; readonly error: string };
+  | { readonly status: 400; readonly error: string; readonly reason: string | undefined };
 
 /** The answer for a domain of the drop, for example `('stripe.com', 'deny page_type_db/login')`. */
 export function found(domain: string, verdict: string): Answer {
@@ -34,8 +34,9 @@ export function unknown(domain: string, verdict: string): Answer {
   return { status: 200, body: `{${head},"quota_remaining":#,${verdictText(verdict)}}` };
 }
 
-export function bad(error: string): Answer {
-  return { status: 400, error };
+/** `reason` says why a value is bad input. */
+export function bad(error: string, reason?: string): Answer {
+  return { status: 400, error, reason };
 }
 
 function verdictText(verdict: string): string {
@@ -89,7 +90,7 @@ export function expectAnswer(response: RawResponse, answer: Answer): void {
       'x-pagegate-data': expect.stringMatching(/^[0-9]+\.[0-9a-z]+$/) as string,
     });
   } else {
-    expectError(response, answer.status, answer.error);
+    expect(expectError(response, answer.status, answer.error)['reason']).toBe(answer.reason);
   }
 }
 
@@ -124,7 +125,9 @@ export async function holdRow(deployment: Deployment, row: Row): Promise<void> {
         if (charge === 1) expect(remainingIn(response), 'quota_remaining').toBe(left[plan]);
         // An error may name the parameter that it is about.
         bodies.add(
-          response.body.replace(/"quota_remaining":\d+/, '"quota_remaining":#').replace('"domain"}', '"url"}'),
+          response.body
+            .replace(/"quota_remaining":\d+/, '"quota_remaining":#')
+            .replace('"parameter":"domain"', '"parameter":"url"'),
         );
       }
     }

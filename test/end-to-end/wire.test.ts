@@ -72,6 +72,10 @@ describe('the wire', () => {
       expectAnswer(response!, PRICING);
       expect(response!.headers['x-pagegate-data']).toMatch(/^1\./);
       expect(Number(response!.headers['content-length'])).toBe(Buffer.byteLength(response!.body));
+      // Nor any that tells which server it is.
+      expect(Object.keys(response!.headers).sort()).toEqual(
+        ['cache-control', 'content-length', 'content-type', 'date', 'x-pagegate-data'].sort(),
+      );
     });
 
     it('spec 7: 400, no parameter; contract errors: form', async () => {
@@ -234,6 +238,21 @@ describe('the wire', () => {
       },
     );
 
+    it.each([
+      ['content-length', [['Content-Length', '5']], 'hello'],
+      ['transfer-encoding', [['Transfer-Encoding', 'chunked']], '5\r\nhello\r\n0\r\n\r\n'],
+    ] as [string, [string, string][], string][])(
+      '%s: a request behind the body, in the same packet, is neither answered nor charged',
+      async (_name, headers, body) => {
+        const responses = await send([withKey(TARGET, headers) + body + withKey()], 0, { untilClose: true });
+        expect(responses).toHaveLength(1);
+        expectError(responses[0]!, 400, 'body_not_allowed');
+        // Of more requests the transport cuts the connection at once; none of them is served either.
+        const many = await send([withKey(TARGET, headers) + body + withKey().repeat(5)], 0, { untilClose: true });
+        expect(many.filter(({ status }) => status !== 400)).toEqual([]);
+      },
+    );
+
     it('content-length 0 is no body', async () => {
       const [response] = await send([withKey(TARGET, [['Content-Length', '0']])], 1);
       expectAnswer(response!, PRICING);
@@ -291,6 +310,23 @@ describe('the wire', () => {
       for (const response of responses) expectAnswer(response, PRICING);
       const numbers = responses.map((response) => Number(/"quota_remaining":(\d+)/.exec(response.body)?.[1]));
       expect(numbers).toEqual(numbers.map((_, i) => numbers[0]! - i));
+    });
+
+    it.each(['close', 'Close', 'keep-alive, close', 'close ,TE'])(
+      'Connection: %s is answered, closed, and nothing behind it is served or charged',
+      async (value) => {
+        const last = withKey(TARGET, [['Connection', value]]);
+        for (const text of [last, last + withKey(), withKey('/api/check?foo=1', [['Connection', value]]) + withKey()]) {
+          const isFirstServed = text.startsWith(last);
+          const responses = await send([text], isFirstServed ? 1 : 0, { untilClose: true });
+          expect(responses.map(({ status }) => status)).toEqual([isFirstServed ? 200 : 400]);
+        }
+      },
+    );
+
+    it.each(['keep-alive', 'closed', 'x-close'])('Connection: %s leaves it open', async (value) => {
+      const text = withKey(TARGET, [['Connection', value]]);
+      expect(await send([text, text], 2, { count: 2, pauseMs: 50 })).toHaveLength(2);
     });
 
     it('a client that goes away in the middle of its request', async () => {

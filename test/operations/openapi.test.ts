@@ -1,8 +1,9 @@
-/** The OpenAPI document: sound in itself, and in step with the error table and the vocabulary. */
+/** The OpenAPI document: valid in itself, and in step with the error table and the vocabulary. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
+import { parseTarget } from '../../src/domain/target.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { PROGRAM_VERSION } from '../../src/version.ts';
@@ -10,6 +11,15 @@ import { PROGRAM_VERSION } from '../../src/version.ts';
 interface Json {
   readonly [name: string]: Json;
 }
+
+const taxonomy = (name: string): Json =>
+  JSON.parse(readFileSync(new URL(`../../data/taxonomies/${name}`, import.meta.url), 'utf8'));
+const namesIn = (json: Json, field: string): unknown[] =>
+  (json['categories'] as unknown as Json[]).map((entry) => entry[field]);
+const taxonomies = {
+  iabPaths: namesIn(taxonomy('iab-content-3.1.json'), 'path'),
+  filteringNames: namesIn(taxonomy('filtering-59.json'), 'name'),
+};
 
 const text = readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8');
 const document = JSON.parse(text) as Json;
@@ -78,6 +88,31 @@ describe('docs/openapi.json', () => {
     for (const example of examples) expect(validate(example['value']) ? [] : validate.errors).toEqual([]);
   });
 
+  test('has examples with names of the taxonomies', () => {
+    const record = resolve('#/components/examples/denied')['value']!;
+    expect(taxonomies.iabPaths).toContain(record['iab_category']);
+    for (const name of record['filtering_categories'] as unknown as string[])
+      expect(taxonomies.filteringNames).toContain(name);
+  });
+
+  test('lists the reasons that a value can be bad input for', () => {
+    const values = [
+      ' ',
+      'https://a^b/',
+      '127.0.0.1',
+      'localhost',
+      'https://a..b/',
+      `${'a'.repeat(64)}.com`,
+      'xn--\u{1F4A9}.com',
+      'a@b',
+    ];
+    const reasons = values.map((value) => {
+      const target = parseTarget(value);
+      return 'problem' in target ? target.problem : '';
+    });
+    expect(resolve('#/components/schemas/Error')['properties']!['reason']!['enum']).toEqual(reasons);
+  });
+
   test.each([
     ['a found:false with page types', { found: false, page_types: { login: 'https://a.example/' } }],
     ['a found:false with a language', { found: false, language: 'en' }],
@@ -112,11 +147,11 @@ describe('docs/openapi.json', () => {
     expect([...(codes as unknown as string[])].sort()).toEqual(codesOf(status));
   });
 
-  test('has every status of the table, but for the ones of other paths and methods', () => {
+  test('has every status of the table, and those of the transport', () => {
     const statuses = new Set(
       Object.values(ERRORS).flatMap((entry) => ('status' in entry ? [String(entry.status)] : [])),
     );
     const documented = Object.keys(resolve('#/paths/~1api~1check/get/responses')).filter((status) => status !== '200');
-    expect([...statuses].filter((status) => status !== '404' && status !== '405').sort()).toEqual(documented.sort());
+    expect([...statuses, '431', '505'].sort()).toEqual(documented.sort());
   });
 });

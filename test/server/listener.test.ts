@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { ConnectionCount, Listener } from '../../src/server/process/listener.ts';
+import { ConnectionCount } from '../../src/server/process/connections.ts';
+import { Listener } from '../../src/server/process/listener.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 
 const { tls } = loadConfig({ env: {}, flags: {} });
@@ -22,7 +23,7 @@ it.each([0, 1, 2, 3, 4])(
   'TLS: no connection outlives the listener, also none that came %i turns before its end',
   async (turns) => {
     const { certificate: chain, key } = createCertificate('end.test');
-    const connections = new ConnectionCount(1_000, () => {});
+    const connections = new ConnectionCount({ most: 1_000 });
     const certificate = { chain, key, expiresMs: 0 };
     const listener = new Listener({ handle: (res) => void res.end(), tls, certificate, connections });
     const port = await freePort();
@@ -41,10 +42,10 @@ it.each([0, 1, 2, 3, 4])(
 );
 
 describe('TLS: what the library does not take is refused with a code', () => {
-  const listen = (commonName: string, ciphers: string | null, key?: string): Listener => {
+  const listen = (commonName: string, ciphers: string = tls.ciphers, key?: string): Listener => {
     const made = createCertificate(commonName);
     const certificate = { chain: made.certificate, key: key ?? made.key, expiresMs: 0 };
-    const connections = new ConnectionCount(1, () => {});
+    const connections = new ConnectionCount({ most: 1 });
     return new Listener({ handle: () => {}, tls: { ...tls, ciphers }, certificate, connections });
   };
 
@@ -58,7 +59,7 @@ describe('TLS: what the library does not take is refused with a code', () => {
   it('a key', () => {
     const { privateKey } = generateKeyPairSync('ed448');
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
-    expect(() => listen('key.test', null, key.toString())).toThrow(
+    expect(() => listen('key.test', undefined, key.toString())).toThrow(
       expect.objectContaining({ code: 'tls_unusable', message: expect.stringContaining('key of this kind') }),
     );
   });

@@ -41,9 +41,13 @@ afterAll(async () => {
 
 type Version = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
 
-async function open(version?: Version, { port } = server): Promise<TLSSocket> {
+function openWith(ciphers: string): Promise<TLSSocket> {
+  return open('TLSv1.2', server, ciphers);
+}
+
+async function open(version?: Version, { port } = server, ciphers = 'DEFAULT'): Promise<TLSSocket> {
   const versions =
-    version === undefined ? {} : { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' };
+    version === undefined ? {} : { minVersion: version, maxVersion: version, ciphers: `${ciphers}@SECLEVEL=0` };
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...versions });
   await new Promise<void>((resolve, reject) => {
     socket.once('secureConnect', resolve);
@@ -70,6 +74,25 @@ describe('TLS in the server', () => {
       socket.destroy();
     }
   });
+
+  it.each([
+    'AES128-GCM-SHA256',
+    'AES256-SHA',
+    'DHE-RSA-AES128-GCM-SHA256',
+    'ECDHE-ECDSA-AES128-SHA',
+    'ECDHE-ECDSA-AES256-SHA384',
+  ])('TLS 1.2 without forward secrecy, with CBC or SHA-1 is off as shipped: %s', async (ciphers) => {
+    await expect(openWith(ciphers)).rejects.toThrow(/handshake failure/);
+  });
+
+  it.each(['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305'])(
+    'TLS 1.2 with %s is there',
+    async (ciphers) => {
+      const socket = await openWith(ciphers);
+      expect(socket.getCipher().name).toBe(ciphers);
+      socket.destroy();
+    },
+  );
 
   it.each(['TLSv1', 'TLSv1.1'] as const)('refuses %s', async (version) => {
     await expect(open(version)).rejects.toThrow(/alert protocol version/);

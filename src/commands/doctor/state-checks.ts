@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { GenerationReport } from '../../refresh/store.ts';
-import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
+import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
 
 const DAY_MS = 86_400_000;
@@ -13,10 +13,10 @@ const SOON_DAYS = 30;
 const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** What `serve` would say of its addresses before it starts. */
-async function checkListeners(config: Config): Promise<Finding[]> {
+async function checkListeners(config: Config): Promise<Outcome[]> {
   const { isLoopback } = await import('../../network/address.ts');
   const { server, tls, admin } = config;
-  const findings: Finding[] = [];
+  const findings: Outcome[] = [];
   if (tls.certificate_file === null && !isLoopback(server.host)) {
     const found = `server.host is ${server.host}, without TLS`;
     findings.push(
@@ -33,7 +33,7 @@ async function checkListeners(config: Config): Promise<Finding[]> {
   return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
 
-async function checkCertificate(config: Config): Promise<Finding> {
+async function checkCertificate(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) {
     return skipped('no certificate: plain HTTP, which is for loopback only');
@@ -54,7 +54,7 @@ async function checkCertificate(config: Config): Promise<Finding> {
   return warning(found, `It expires in ${days(left)} days: replace it, then "pagegate reload".`);
 }
 
-async function checkPrivateKey(config: Config): Promise<Finding> {
+async function checkPrivateKey(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
   const { readCertificate } = await import('../../server/certificate.ts');
@@ -74,7 +74,7 @@ async function servedIndex(config: Config): Promise<import('../../index/read.ts'
   }
 }
 
-async function checkIndex(config: Config): Promise<Finding> {
+async function checkIndex(config: Config): Promise<Outcome> {
   const { currentGeneration } = await import('../../refresh/store.ts');
   const paths = statePaths(config);
   if (config.index.path === null) currentGeneration(paths.indexDir);
@@ -89,7 +89,7 @@ async function checkIndex(config: Config): Promise<Finding> {
   return ok(found);
 }
 
-async function checkUnicode(config: Config): Promise<Finding> {
+async function checkUnicode(config: Config): Promise<Outcome> {
   const { UNICODE_VERSION } = await import('../../domain/normalize.ts');
   const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
   const info = await servedIndex(config);
@@ -112,7 +112,7 @@ function buildNeeds(served: GenerationReport | undefined): number {
   return typeof tempEstimateBytes === 'number' ? 2 * tempEstimateBytes : 0;
 }
 
-async function checkStore(config: Config): Promise<Finding> {
+async function checkStore(config: Config): Promise<Outcome> {
   const { nextNumber } = await import('../../refresh/numbering.ts');
   const { listGenerations, listLitter } = await import('../../refresh/store.ts');
   const { indexDir } = statePaths(config);
@@ -135,7 +135,7 @@ async function checkStore(config: Config): Promise<Finding> {
   );
 }
 
-async function checkLicense(config: Config): Promise<Finding> {
+async function checkLicense(config: Config): Promise<Outcome> {
   const { readTrustedKeys } = await import('../../config/trusted-keys.ts');
   const { loadLicense } = await import('../../license/installed.ts');
   const { assertEntitled } = await import('../../license/license.ts');
@@ -153,21 +153,21 @@ async function checkLicense(config: Config): Promise<Finding> {
   return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
 }
 
-async function checkDropKeys(config: Config): Promise<Finding> {
+async function checkDropKeys(config: Config): Promise<Outcome> {
   const { readDropKeys } = await import('../shared/key-file.ts');
   const keys = await readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
 }
 
-async function checkPolicy(config: Config): Promise<Finding> {
+async function checkPolicy(config: Config): Promise<Outcome> {
   const { openPolicy } = await import('../../server/data-loader.ts');
   const policy = openPolicy(config);
   const found = `profile ${policy.profile}, revision ${policy.revision}`;
   return policy.warnings.length === 0 ? ok(found) : warning(found, policy.warnings.join(' '));
 }
 
-async function checkLedger(config: Config): Promise<Finding> {
+async function checkLedger(config: Config): Promise<Outcome> {
   const { glanceAtLedger } = await import('../../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
   const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
@@ -186,7 +186,7 @@ async function checkLedger(config: Config): Promise<Finding> {
     : warning('no account', 'Make one: pagegate account create NAME');
 }
 
-async function checkServer(config: Config): Promise<Finding> {
+async function checkServer(config: Config): Promise<Outcome> {
   const { askServer } = await import('../../server/control.ts');
   const { socket } = statePaths(config);
   if (!existsSync(socket)) return skipped('no server is running');

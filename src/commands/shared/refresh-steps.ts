@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import type { BuildRequest, IndexIdentity, RefreshSteps, ServerNotice } from '../../refresh/refresh.ts';
 import { REJECTS_FILE } from '../../refresh/store.ts';
-import type { ReloadReply } from '../../server/admin/health.ts';
+import type { ReloadReply } from '../../server/status.ts';
 import { describeProgress } from '../build.ts';
 import type { Progress } from './output.ts';
 

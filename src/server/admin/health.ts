@@ -4,8 +4,8 @@ import type { LedgerWriter } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
 import type { LastKnownGood } from '../process/last-known-good.ts';
-import type { MissingWorker, Replies, Supervisor } from '../process/supervisor.ts';
-import type { ReloadReport, WorkerStatus } from '../process/worker-status.ts';
+import type { Replies, Supervisor } from '../process/supervisor.ts';
+import type { Readiness, ReloadReply, ServerStatus } from '../status.ts';
 import { addSnapshots, prometheusText } from './metrics.ts';
 
 /** The parts of a server that are looked at. */
@@ -16,36 +16,6 @@ export interface Observed {
   readonly supervisor: Supervisor;
   readonly ledgerWriter: LedgerWriter;
   readonly lastKnownGood: LastKnownGood;
-}
-
-/** Whether every lookup can be answered, why not, and what is not as it should be all the same (an index that was refused …). */
-export interface Readiness {
-  /** True exactly when there are no reasons. */
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-  readonly warnings: readonly string[];
-}
-
-export interface ServerStatus extends Readiness {
-  /** Whether it was told to stop. */
-  readonly stopping: boolean;
-  readonly version: string;
-  readonly pid: number;
-  readonly started: string;
-  readonly address: string;
-  readonly tls: boolean;
-  readonly worker_restarts: number;
-  /** Those that answered. */
-  readonly workers: readonly (WorkerStatus & { readonly worker: number })[];
-  /** Those that did not. */
-  readonly missing: readonly MissingWorker[];
-}
-
-export interface ReloadReply {
-  /** Those that answered. */
-  readonly workers: readonly (ReloadReport & { readonly worker: number })[];
-  /** Those that did not; each is replaced, and its replacement begins with the same files. */
-  readonly missing: readonly MissingWorker[];
 }
 
 export const addressOf = (config: Config, port: number): string => {
@@ -75,7 +45,10 @@ function judge({ health }: LedgerWriter, { answers, missing }: Replies<'status'>
     (listens ? reasons : warnings).push(`worker ${worker}${process} ${reason}`);
   }
   for (const worker of answers) {
-    if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
+    const { index_failure: failure } = worker;
+    if (worker.generation === null)
+      reasons.push(`worker ${worker.worker} serves no index${failure === null ? '' : `: ${failure}`}`);
+    else if (failure !== null) reasons.push(`worker ${worker.worker}: ${failure}`);
     for (const [part, problem] of Object.entries(worker.problems))
       warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
     if (worker.unicode_agrees === false)

@@ -4,38 +4,33 @@ import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
+import type { ConnectionCount } from './connections.ts';
 
 export interface ListenerOptions {
   readonly handle: (res: HttpResponse, req: HttpRequest) => void;
-  readonly tls: Config['tls'];
+  readonly tls?: Config['tls'];
   /** What to use instead of the files that `tls` names; where neither is, it listens for plain HTTP. */
   readonly certificate?: Certificate | undefined;
   /** Open connections of this worker. */
   readonly connections: ConnectionCount;
+  /** How long a connection may be open without a whole request, before its first one as well as between two, in seconds; 10 unless told. */
+  readonly idleSeconds?: number;
 }
 
-/** Open connections, and how many may be open. */
-export class ConnectionCount {
-  readonly most: number;
-  readonly onRefused: () => void;
-  open = 0;
-  closed = 0;
-
-  constructor(most: number, onRefused: () => void) {
-    this.most = most;
-    this.onRefused = onRefused;
-  }
-}
-
+const IDLE_SECONDS = 10;
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
 
-/** An app with the transport's calls that hand connections from one to another; its types leave them out. */
+/** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */
 interface HandingApp extends TemplatedApp {
   /** What names it to the app that hands its connections over. */
   getDescriptor(): number;
   addChildAppDescriptor(descriptor: number): void;
   removeChildAppDescriptor(descriptor: number): void;
+  /** Of a connection before its first request, in seconds; the transport looks every four. */
+  setIdleTimeout(seconds: number): void;
+  /** Of a connection behind an answer. */
+  setResponseTimeout(seconds: number): void;
 }
 
 /** What answers the connections that came while one certificate was in use. */
@@ -56,10 +51,10 @@ export class Listener {
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
 
-  /** Throws `tls_unusable` when the files do not serve. */
+  /** @throws PagegateError tls_unusable when the files do not serve */
   constructor(options: ListenerOptions) {
     this.#options = options;
-    const certificate = options.certificate ?? configuredCertificate(options.tls);
+    const certificate = options.certificate ?? (options.tls && configuredCertificate(options.tls));
     const uws = loadUws();
     if (certificate === undefined) {
       this.#app = uws.App() as HandingApp;
@@ -71,11 +66,12 @@ export class Listener {
   }
 
   /**
-   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. Throws
-   * `tls_unusable`, and then changes nothing.
+   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one.
+   *
+   * @throws PagegateError tls_unusable, and then changes nothing
    */
   useCertificate(certificate: Certificate): void {
-    const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls.ciphers), connections: 0 };
+    const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls?.ciphers), connections: 0 };
     this.#answer(endpoint.app, (by) => {
       endpoint.connections += by;
     });
@@ -99,7 +95,11 @@ export class Listener {
     });
   }
 
-  /** Listens; several workers may share a port, but not port 0. Throws `listen_failed`. */
+  /**
+   * Listens; several workers may share a port, but not port 0.
+   *
+   * @throws PagegateError listen_failed
+   */
   async listen(host: string, port: number): Promise<void> {
     const socket = await new Promise<us_listen_socket | false>((resolve) => {
       this.#app.listen(host, port, resolve);
@@ -124,33 +124,33 @@ export class Listener {
     this.#app.close();
   }
 
-  #answer(app: TemplatedApp, onChange: (by: 1 | -1) => void): void {
+  #answer(app: HandingApp, onChange: (by: 1 | -1) => void): void {
     const { handle, connections } = this.#options;
     const onConnection = (res: HttpResponse, change: unknown): void => {
       const by = Number(change) > 0 ? 1 : -1;
       onChange(by);
-      connections.open += by;
-      if (by < 0) connections.closed += 1;
-      if (by > 0 && connections.open > connections.most) {
-        connections.onRefused();
-        res.close();
-      }
+      if (by > 0) connections.opened(res);
+      else connections.ended();
     };
+    const { idleSeconds = IDLE_SECONDS } = this.#options;
+    app.setIdleTimeout(idleSeconds);
+    app.setResponseTimeout(idleSeconds);
     app.filter(onConnection);
     app.any('/*', handle);
   }
 }
 
-/** The transport says only that it failed. Throws `tls_unusable`. */
-function createEndpointApp(certificate: Certificate, ciphers: string | null): HandingApp {
+/**
+ * The transport says only that it failed.
+ *
+ * @throws PagegateError tls_unusable
+ */
+function createEndpointApp(certificate: Certificate, ciphers: string | undefined): HandingApp {
   return withCertificateFiles(certificate, (files) => {
     try {
-      return loadUws().SSLApp({ ...files, ...(ciphers === null ? {} : { ssl_ciphers: ciphers }) }) as HandingApp;
+      return loadUws().SSLApp({ ...files, ...(ciphers === undefined ? {} : { ssl_ciphers: ciphers }) }) as HandingApp;
     } catch (cause) {
-      const what =
-        ciphers === null
-          ? 'The TLS library does not take a key of this kind: use RSA, or ECDSA on P-256 or P-384.'
-          : `The TLS library does not take tls.ciphers ("${ciphers}"), or a key of this kind: use RSA, or ECDSA on P-256 or P-384.`;
+      const what = `The TLS library does not take tls.ciphers ("${ciphers}"), or a key of this kind: use RSA, or ECDSA on P-256 or P-384.`;
       throw new PagegateError('tls_unusable', what, { ciphers }, { cause });
     }
   });

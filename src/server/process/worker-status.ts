@@ -23,6 +23,8 @@ export interface WorkerStatus {
   readonly connections: number;
   readonly in_flight: number;
   readonly ledger: MeterHealth;
+  /** Why lookups fail, or why no index is served: it is damaged, or its file was written to or cut. Null where neither is known. */
+  readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */
   readonly problems: Readonly<Partial<Record<Part, string>>>;
 }

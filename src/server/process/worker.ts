@@ -7,6 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
+import { parseNetworks } from '../../network/address.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import { type MetricsSnapshot, WorkerMetrics } from '../admin/metrics.ts';
 import { type Certificate, configuredCertificate } from '../certificate.ts';
@@ -17,8 +18,9 @@ import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
+import { ConnectionCount } from './connections.ts';
 import { type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
-import { ConnectionCount, Listener } from './listener.ts';
+import { Listener } from './listener.ts';
 import type { Part, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
@@ -39,6 +41,7 @@ export interface WorkerOptions {
 const QUIET_MS = 250;
 const DRAIN_STEP_MS = 25;
 
+/** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
 export class Worker {
   readonly #config: Config;
   readonly #log: Log;
@@ -53,6 +56,8 @@ export class Worker {
   /** Only until the worker listens. */
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
+  /** Why lookups fail, or why there is nothing that could be looked into: the index that is served, or was, is damaged or was changed. */
+  #indexFailure: string | undefined;
   #policy: Policy;
   #listener: Listener | undefined;
   #isDraining = false;
@@ -66,9 +71,12 @@ export class Worker {
     this.#knownGood = knownGood;
     this.#onKnownGood = onKnownGood;
     this.#meter = meter;
-    this.#connections = new ConnectionCount(Math.ceil(config.server.max_connections / workers), () =>
-      this.#metrics.count('connections_refused_total'),
-    );
+    this.#connections = new ConnectionCount({
+      most: Math.ceil(config.server.max_connections / workers),
+      mostUnanswered: config.server.max_unanswered_per_address,
+      exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
+      onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
+    });
     this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#handler = new CheckHandler({
@@ -79,6 +87,7 @@ export class Worker {
       log,
       decisions: this.#decisions,
       served: () => this.#served,
+      onDamage: (error) => this.#onDamage(error),
       closedConnections: () => this.#connections.closed,
       isDraining: () => this.#isDraining,
     });
@@ -110,7 +119,8 @@ export class Worker {
     this.#knownGood = {};
     const handle = this.#handler.handle.bind(this.#handler);
     const { tls } = this.#config;
-    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections });
+    const { idle_seconds: idleSeconds } = this.#config.server;
+    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections, idleSeconds });
     await this.#listener.listen(this.#config.server.host, port);
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#onKnownGood({ part: 'certificate', certificate: value });
@@ -120,7 +130,14 @@ export class Worker {
 
   /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
   reload(): Promise<ReloadReport> {
-    return this.#oneAtATime(async () => ({
+    return this.#oneAtATime(async () => {
+      this.#dropChangedIndex();
+      return this.#reloadAll();
+    });
+  }
+
+  async #reloadAll(): Promise<ReloadReport> {
+    return {
       policy: this.#isCurrent('policy')
         ? `unchanged (${this.#policy.revision})`
         : await this.#reload('policy', () => this.#swapPolicy()),
@@ -128,7 +145,7 @@ export class Worker {
       certificate: this.#isCurrent('certificate')
         ? 'unchanged'
         : await this.#reload('certificate', () => this.#swapCertificate()),
-    }));
+    };
   }
 
   status(): WorkerStatus {
@@ -149,6 +166,7 @@ export class Worker {
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
       ledger: this.#meter.health(),
+      index_failure: this.#indexFailure ?? null,
       problems: { ...this.#problems },
     };
   }
@@ -198,8 +216,15 @@ export class Worker {
   async #firstIndex(): Promise<void> {
     await this.#reload('index', () => this.#swapIndex());
     if (this.#served !== undefined || this.#knownGood.index === undefined) return;
-    await this.#serve(openGivenIndex(this.#knownGood.index));
-    this.#log('index_kept', { reason: this.#problems.index });
+    try {
+      await this.#serve(openGivenIndex(this.#knownGood.index));
+      this.#log('index_kept', { reason: this.#problems.index });
+    } catch (error) {
+      // The others do not serve it any more either, once they have looked.
+      if (!isIndexChanged(error)) throw error;
+      this.#indexFailure = error.message;
+      this.#log('index_dropped', failureFields(error));
+    }
   }
 
   /** The files of a part do not serve, what the other workers serve does. */
@@ -217,6 +242,7 @@ export class Worker {
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isDraining) return;
+    this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
     if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
@@ -281,6 +307,23 @@ export class Worker {
     this.#use(index, this.#policy, 'index');
   }
 
+  /** An index whose file was written to or cut is two indexes in one, or ends the process: no answer is better. */
+  #dropChangedIndex(): void {
+    const problem = this.#served?.index.fileProblem();
+    if (problem === undefined) return;
+    this.#served?.index.close();
+    this.#served = undefined;
+    this.#indexFailure = problem.message;
+    this.#log('index_dropped', failureFields(problem));
+  }
+
+  /** A lookup met damage. What came before and after it may be right, but nobody can say so of the next one. */
+  #onDamage(error: PagegateError): void {
+    if (this.#indexFailure !== undefined) return;
+    this.#indexFailure = error.message;
+    void this.#oneAtATime(() => this.#look());
+  }
+
   async #swapPolicy(): Promise<string> {
     const policy = openPolicy(this.#config);
     this.#accept(policy);
@@ -294,6 +337,7 @@ export class Worker {
   #use(index: Index, policy: Policy, part: 'index' | 'policy'): void {
     const old = this.#served;
     this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
+    if (old?.index !== index) this.#indexFailure = undefined;
     if (old !== undefined && old.index !== index) old.index.close();
     this.#metrics.count('swaps_total', { part, outcome: 'done' });
     this.#log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
@@ -310,6 +354,9 @@ export class Worker {
     return 'in use';
   }
 }
+
+const isIndexChanged = (error: unknown): error is PagegateError =>
+  error instanceof PagegateError && error.code === 'index_changed';
 
 function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog {
   const { full_url, max_size_mb, keep_files, queue_lines } = config.decision_log;

@@ -5,11 +5,11 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
-import { parseTarget, type Target } from '../../domain/target.ts';
+import { parseTarget, type Target, type TargetProblem } from '../../domain/target.ts';
 import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
-import { type Address, addressFromBytes, isInAny, type Network, parseNetwork } from '../../network/address.ts';
+import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } from '../../network/address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
@@ -26,6 +26,8 @@ import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 
 const CHECK_PATH = '/api/check';
+/** In a list of connection options. */
+const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const PARAMETER_ECHO_MAX_LENGTH = 64;
 const HINTS: Partial<Record<ErrorCode, string>> = {
   unknown_parameter: 'Known are url, domain, method and api_key.',
@@ -40,6 +42,8 @@ export interface CheckParts {
   readonly decisions: DecisionLog | undefined;
   /** What is served now; undefined before the first index. */
   readonly served: () => ActiveData | undefined;
+  /** Told when a lookup met damage in the index. */
+  readonly onDamage: (error: PagegateError) => void;
   /** Connections of this worker that were closed so far. */
   readonly closedConnections: () => number;
   /** While the server stops, answers also close their connection. */
@@ -51,6 +55,8 @@ interface Headers {
   keyCount: number;
   key: string;
   hasBody: boolean;
+  /** The client sends nothing more on this connection. */
+  isLast: boolean;
   forwarded: string;
   client: Address;
 }
@@ -61,6 +67,8 @@ interface Question {
   readonly query: Query;
   readonly key: string;
   readonly startedMs: number;
+  /** The client sends nothing more on its connection. */
+  readonly isLast: boolean;
   /** The client has gone away while the request waited. */
   isAborted: boolean;
 }
@@ -88,7 +96,14 @@ export class CheckHandler {
   readonly #answered: Counter;
   readonly #verdicts = new WeakMap<Verdict, Counter>();
   readonly #refusals = new Map<ErrorCode, Counter>();
-  readonly #headers: Headers = { keyCount: 0, key: '', hasBody: false, forwarded: '', client: new Uint8Array(16) };
+  readonly #headers: Headers = {
+    keyCount: 0,
+    key: '',
+    hasBody: false,
+    isLast: false,
+    forwarded: '',
+    client: new Uint8Array(16),
+  };
   readonly #readHeader: (name: string, value: string) => void;
   readonly #closing = new ClosingGuard();
   #inFlight = 0;
@@ -96,8 +111,8 @@ export class CheckHandler {
   constructor(parts: CheckParts) {
     this.#parts = parts;
     this.#answered = parts.metrics.counter('requests_total', { status: '200', code: 'ok' });
-    this.#exempt = networksOf(parts.config.burst.exempt);
-    this.#proxies = networksOf(parts.config.burst.trusted_proxies);
+    this.#exempt = parseNetworks(parts.config.burst.exempt);
+    this.#proxies = parseNetworks(parts.config.burst.trusted_proxies);
     this.#subdomains = parts.config.index.subdomains;
     const headers = this.#headers;
     this.#readHeader = (name, value) => {
@@ -106,6 +121,7 @@ export class CheckHandler {
         headers.key = value;
       } else if (name === 'content-length') headers.hasBody ||= value !== '0';
       else if (name === 'transfer-encoding') headers.hasBody = true;
+      else if (name === 'connection') headers.isLast ||= CLOSE.test(value);
       else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
     };
   }
@@ -119,14 +135,21 @@ export class CheckHandler {
   handle(res: HttpResponse, req: HttpRequest): void {
     const method = req.getCaseSensitiveMethod();
     try {
-      const wait = this.#admit(res, req);
+      this.#readHeaders(res, req);
+      const { closedConnections } = this.#parts;
+      if (this.#closing.isBehind(this.#peer, closedConnections())) {
+        this.#closing.drop(res);
+        return;
+      }
+      if (this.#headers.isLast || this.#headers.hasBody) this.#closing.mark(this.#peer, closedConnections());
+      const wait = this.#admit();
       if (wait > 0) {
-        this.#refuse(res, method, 'rate_limited', { retryAfterSeconds: wait, close: this.#headers.hasBody });
+        this.#refuse(res, method, 'rate_limited', { retryAfterSeconds: wait });
         return;
       }
       const code = this.#routeProblem(req.getUrl(), method);
       if (code !== undefined) {
-        this.#refuse(res, method, code, { close: this.#headers.hasBody });
+        this.#refuse(res, method, code);
         return;
       }
       this.#check(res, req.getQuery() ?? '');
@@ -135,19 +158,21 @@ export class CheckHandler {
     }
   }
 
-  /** Reads the headers and asks the burst guard; returns the seconds to wait, 0 to go on. */
-  #admit(res: HttpResponse, req: HttpRequest): number {
+  #readHeaders(res: HttpResponse, req: HttpRequest): void {
     const headers = this.#headers;
     headers.keyCount = 0;
     headers.key = '';
     headers.hasBody = false;
+    headers.isLast = false;
     headers.forwarded = '';
     req.forEach(this.#readHeader);
-    const peer = addressFromBytes(res.getRemoteAddress(), this.#peer);
-    // What stands behind a body is refused like it, or the connection would stay open.
-    headers.hasBody ||= this.#closing.isBehind(peer, this.#parts.closedConnections());
-    const client = clientAddress(peer, headers.forwarded, this.#proxies);
-    headers.client = client;
+    addressFromBytes(res.getRemoteAddress(), this.#peer);
+    headers.client = clientAddress(this.#peer, headers.forwarded, this.#proxies);
+  }
+
+  /** Asks the burst guard; returns the seconds to wait, 0 to go on. */
+  #admit(): number {
+    const { client } = this.#headers;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
     return this.#parts.burst.admit(client);
   }
@@ -167,7 +192,7 @@ export class CheckHandler {
       return;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
-    const question = { res, query, key, startedMs, isAborted: false };
+    const question = { res, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
     const account = this.#answer(question);
     if (account !== undefined) this.#wait(question, account);
   }
@@ -180,7 +205,7 @@ export class CheckHandler {
     const { account } = caller;
     if (!caller.activated) return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota } });
     const target = readTarget(query);
-    if (typeof target === 'string') return this.#refuse(res, 'GET', target, inputOptions(target, query));
+    if ('problem' in target) return this.#refuse(res, 'GET', target.problem, inputOptions(target));
     const served = current();
     if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
     const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
@@ -198,7 +223,7 @@ export class CheckHandler {
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(outcome), this.#parts.isDraining());
+    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record({ account, method, target, evidence, verdict, served, startedMs });
     return undefined;
   }
@@ -219,6 +244,9 @@ export class CheckHandler {
     };
     const resume = (isReserved: boolean): void => {
       let again: Account | undefined;
+      // In the meantime others were read into them.
+      this.#headers.hasBody = false;
+      this.#headers.isLast = question.isLast;
       if (!question.isAborted) {
         res.cork(() => {
           try {
@@ -279,8 +307,7 @@ export class CheckHandler {
 
   #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): undefined {
     this.#refusalCounterOf(code).value += 1;
-    if (options.close === true) this.#closing.mark(this.#peer, this.#parts.closedConnections());
-    const close = options.close === true || this.#parts.isDraining();
+    const close = this.#headers.hasBody || this.#headers.isLast || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
   }
 
@@ -290,35 +317,45 @@ export class CheckHandler {
     const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
     if (code !== 'ledger_unavailable') metrics.count(counter);
     log('request_failed', requestFailureFields(error));
+    if (error instanceof PagegateError && code === 'record_corrupt') this.#parts.onDamage(error);
     this.#refuse(res, method, code);
   }
 }
 
-/** The configuration was checked: each is a network. */
-const networksOf = (texts: readonly string[]): Network[] => texts.map((text) => parseNetwork(text)!);
+/** What is wrong with the input. */
+interface InputProblem {
+  readonly problem: ErrorCode;
+  /** The parameter that it is about; empty where there is none. */
+  readonly parameter: string;
+  /** Why a value is no domain. */
+  readonly reason?: TargetProblem;
+}
 
-/** The target that the query names, or the code of what is wrong with it. */
-function readTarget(query: Query): Target | ErrorCode {
-  if (query.problem !== undefined) return query.problem;
-  const value = query.url ?? query.domain;
-  if (value === undefined) return 'missing_input';
+/** The target that the query names, or what is wrong with it. */
+function readTarget(query: Query): Target | InputProblem {
+  const { problem, parameter, url, domain } = query;
+  if (problem !== undefined) return { problem, parameter };
+  const value = url ?? domain;
+  if (value === undefined) return { problem: 'missing_input', parameter: '' };
+  const target = readValue(value, url === undefined ? 'domain' : 'url');
+  if ('problem' in target || url === undefined || domain === undefined) return target;
+  const other = readValue(domain, 'domain');
+  if ('problem' in other || other.key === target.key) return 'problem' in other ? other : target;
+  return { problem: 'conflicting_input', parameter: '' };
+}
+
+function readValue(value: string, parameter: string): Target | InputProblem {
   const target = parseTarget(value);
-  if ('problem' in target) return problemCode(target.problem);
-  if (query.url !== undefined && query.domain !== undefined) {
-    const other = parseTarget(query.domain);
-    if ('problem' in other) return problemCode(other.problem);
-    if (other.key !== target.key) return 'conflicting_input';
-  }
-  return target;
+  if (!('problem' in target)) return target;
+  const { problem: reason } = target;
+  if (reason === 'too_long' || reason === 'value_too_long') return { problem: 'input_too_long', parameter };
+  return { problem: 'bad_input', parameter, reason };
 }
 
-function problemCode(problem: string): ErrorCode {
-  return problem === 'too_long' || problem === 'value_too_long' ? 'input_too_long' : 'bad_input';
-}
-
-function inputOptions(code: ErrorCode, { parameter }: Query): RefusalOptions {
-  const hint = HINTS[code];
+function inputOptions({ problem, parameter, reason }: InputProblem): RefusalOptions {
+  const hint = HINTS[problem];
   const name =
     parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;
-  return { ...(parameter === '' ? {} : { fields: { parameter: name } }), ...(hint === undefined ? {} : { hint }) };
+  const fields = { ...(parameter === '' ? {} : { parameter: name }), ...(reason === undefined ? {} : { reason }) };
+  return { ...(parameter === '' ? {} : { fields }), ...(hint === undefined ? {} : { hint }) };
 }
