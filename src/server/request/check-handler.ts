@@ -121,7 +121,7 @@ export class CheckHandler {
         headers.key = value;
       } else if (name === 'content-length') headers.hasBody ||= value !== '0';
       else if (name === 'transfer-encoding') headers.hasBody = true;
-      else if (name === 'connection') headers.isLast ||= CLOSE.test(value);
+      else if (name === 'connection') headers.isLast ||= value !== 'keep-alive' && CLOSE.test(value);
       else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
     };
   }
