@@ -46,7 +46,7 @@ const PROGRAM = table({
   },
   output_failed: {
     exit: EXIT.environment,
-    message: 'Standard output cannot be written; make room where it goes, and run the command again.',
+    message: 'Standard output cannot be written; free space where it goes, and run the command again.',
   },
 });
 
@@ -91,11 +91,11 @@ const INDEXES = table({
   index_older_version: {
     exit: EXIT.refused,
     message:
-      'The index has a format that this program no longer reads; build it again from its drop, as with pagegate refresh --rebuild.',
+      'The index has a format that this program no longer reads; build it again from its drop, for example with pagegate refresh --rebuild.',
   },
   index_corrupt: {
     exit: EXIT.corrupt,
-    message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
+    message: 'The index is damaged; replace it with a fresh copy or rebuild it.',
   },
   index_changed: {
     exit: EXIT.corrupt,
@@ -229,7 +229,7 @@ const DROPS = table({
   drop_signature_invalid: {
     exit: EXIT.refused,
     message:
-      'No trusted key signed this manifest: it was changed on its way, or comes from somebody else; fetch it again.',
+      'No trusted key signed this manifest: it was changed in transit, or comes from somebody else; fetch it again.',
   },
   no_trusted_keys: {
     exit: EXIT.environment,
@@ -256,7 +256,7 @@ const DROPS = table({
   drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is not there; fetch it again.' },
   drop_part_size: {
     exit: EXIT.bad_input,
-    message: 'A part has another size than the manifest says; it arrived incomplete, fetch it again.',
+    message: 'The size of a part is not the one in the manifest; it arrived incomplete, fetch it again.',
   },
   drop_part_checksum: {
     exit: EXIT.bad_input,
@@ -288,7 +288,8 @@ const DROPS = table({
   },
   drop_other_dataset: {
     exit: EXIT.refused,
-    message: 'The drop is of another dataset than what is served; change it only on purpose, with --other-dataset.',
+    message:
+      'The drop belongs to a different dataset from the one that is served; change it only on purpose, with --other-dataset.',
   },
   drop_withdrawn: {
     exit: EXIT.refused,
@@ -296,13 +297,12 @@ const DROPS = table({
   },
   drop_vocabulary: {
     exit: EXIT.refused,
-    message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
+    message: 'The drop needs a page-type vocabulary that this program does not have; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'An index is built from a full drop only; ask the vendor for one.' },
   drop_part_records: {
     exit: EXIT.bad_input,
-    message:
-      'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
+    message: 'A part does not have as many lines as the manifest says; fetch the drop again, or ask the vendor.',
   },
 });
 
@@ -359,11 +359,11 @@ const CONFIGURATION = table({
   },
   tls_unusable: {
     exit: EXIT.environment,
-    message: 'The certificate or its key cannot be used; what was served before goes on.',
+    message: 'The certificate or its key cannot be used; the one in use stays.',
   },
   index_refused: {
     exit: EXIT.refused,
-    message: 'The index is not activated; what was served before goes on being served.',
+    message: 'The index is not activated; the one in use stays.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
   server_forbidden: {
@@ -400,12 +400,12 @@ const ACCOUNTS = table({
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
   },
-  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalogue breaks its schema; correct the file.' },
+  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalog breaks its schema; correct the file.' },
   bad_plan_limit: { exit: EXIT.bad_input, message: 'The limit does not fit the plan.' },
   key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
   key_not_readable: {
     exit: EXIT.refused,
-    message: 'The API key goes on authenticating but cannot be shown: its encryption key is not here; rotate the key.',
+    message: 'The API key still works but cannot be shown: its encryption key is not here; rotate the key.',
   },
   ledger_clock: {
     exit: EXIT.environment,
@@ -414,7 +414,7 @@ const ACCOUNTS = table({
   },
   ledger_in_use: {
     exit: EXIT.busy,
-    message: 'Another server keeps this ledger; stop it first, or give this one a state_dir of its own.',
+    message: 'Another server uses this ledger; stop it first, or give this one a state_dir of its own.',
   },
   ledger_on_network: {
     exit: EXIT.refused,
@@ -439,6 +439,26 @@ const ACCOUNTS = table({
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
 });
 
+/** The console and its users. */
+const CONSOLE = table({
+  bad_console_user: {
+    exit: EXIT.bad_input,
+    message:
+      'A user of the console has a name of 1 to 64 characters of a-z, 0-9, ".", "_", "@" and "-", and the role operator or viewer.',
+  },
+  bad_password: { exit: EXIT.bad_input, message: 'A password has 12 to 256 characters.' },
+  console_busy: { exit: EXIT.busy, message: 'The console has too much to do at once; try again in a moment.' },
+  console_unavailable: {
+    exit: EXIT.environment,
+    message: 'The file or the listener of the console cannot be used; lookups go on without it.',
+  },
+  console_user_exists: { exit: EXIT.refused, message: 'A user of the console has this name; choose another name.' },
+  console_user_not_found: {
+    exit: EXIT.negative,
+    message: 'No user of the console has this name; see pagegate console user list.',
+  },
+});
+
 /** License files and their keys. */
 const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
@@ -461,11 +481,11 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, as with pagegate prune, or let pagegate build take another place (--temp).',
+      'There is not enough free space for the build; free some, for example with pagegate prune, or name another folder (--temp).',
   },
   build_path: {
     exit: EXIT.bad_input,
-    message: 'A path that the build is given to write to cannot be meant; correct it.',
+    message: 'A path that the build would write to is not usable; correct it.',
   },
   build_output_exists: {
     exit: EXIT.refused,
@@ -511,6 +531,7 @@ export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, Error
   'Refresh, rollback, prune': REFRESHES,
   'Index files': INDEXES,
   Policy: POLICIES,
+  Console: CONSOLE,
   License: LICENSES,
   'Agent register': REGISTERS,
   'Every command': PROGRAM,
@@ -525,6 +546,7 @@ export const ERRORS = {
   ...REFRESHES,
   ...INDEXES,
   ...POLICIES,
+  ...CONSOLE,
   ...LICENSES,
   ...REGISTERS,
   ...PROGRAM,

@@ -59,6 +59,13 @@ export interface Config {
     readonly names: readonly string[];
     readonly socket: string | null;
   };
+  readonly console: {
+    readonly enabled: boolean;
+    readonly host: string;
+    readonly port: number;
+    readonly base_path: string;
+    readonly names: readonly string[];
+  };
   readonly log: { readonly level: 'error' | 'warn' | 'info' };
   readonly decision_log: {
     readonly enabled: boolean;

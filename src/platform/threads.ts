@@ -22,7 +22,7 @@ interface PackedFailure {
 
 type Reply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
-/** What a call comes to; what can be handed over without a copy is in `transfer`. */
+/** What a call comes to; what can be passed without a copy is in `transfer`. */
 export interface Answer {
   readonly value: unknown;
   readonly transfer: ArrayBuffer[];

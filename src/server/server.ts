@@ -13,6 +13,7 @@ import { makeFolder } from '../platform/folders.ts';
 import { mapShared } from '../platform/libc.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
 import { addressOf, metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
+import type { MetricsSnapshot } from './admin/metrics.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { listenControl, refuseSecondServer } from './control.ts';
 import type { Log } from './log.ts';
@@ -73,6 +74,11 @@ export class RunningServer {
   /** Prometheus text. */
   async metrics(): Promise<string> {
     return metricsText(this.#parts);
+  }
+
+  /** What all workers counted since the start, those included that have ended. */
+  async snapshot(): Promise<MetricsSnapshot> {
+    return this.#parts.supervisor.metrics();
   }
 
   /** Stops gracefully, within the configured time. Safe to call twice. */

@@ -13,7 +13,7 @@ export type Uws = typeof UwsModule;
 
 /**
  * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
- * bytes each), and room for the rest of the request.
+ * bytes each), and space for the rest of the request.
  */
 const HEADERS_MAX_BYTES = LIMITS.headersBytes.value;
 

@@ -91,7 +91,9 @@ describe('docs/cli.md', () => {
         },
       });
       command.outputHelp();
-      const path = [command.parent === program ? '' : command.parent?.name(), command.name()].filter(Boolean).join(' ');
+      const names = [command.name()];
+      for (let above = command.parent; above && above !== program; above = above.parent) names.unshift(above.name());
+      const path = names.join(' ');
       return !help.includes(`\n  $ pagegate ${path}`);
     });
     expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);

@@ -86,7 +86,7 @@ export class Listener {
   /** Frees what belongs to certificates that no open connection uses any more. */
   async closeUnused(): Promise<void> {
     if (this.#retired.length === 0) return;
-    // A connection is handed over in a later turn than the one that accepted it.
+    // A connection is passed on in a later turn than the one that accepted it.
     await setTimeout(HAND_OVER_MS);
     this.#retired = this.#retired.filter(({ app, connections }) => {
       if (connections > 0) return true;

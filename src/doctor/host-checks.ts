@@ -1,0 +1,144 @@
+/** Checks of the host: what the program needs before it has any data. */
+import { readFileSync, statfsSync, statSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import { dirname } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+
+const NODE_MAJOR = 24;
+const GLIBC_OLDEST = [2, 36] as const;
+/** Files that are open beside the connections: index, ledger, log, sockets, standard streams. */
+const FILES_BESIDE_CONNECTIONS = 128;
+const GIB = 2 ** 30;
+const SMALL_MEMORY_BYTES = 512 * 2 ** 20;
+/** Nothing of this program was written before. */
+const CLOCK_EARLIEST_MS = Date.UTC(2026, 0, 1);
+
+function checkPlatform(): Outcome {
+  const { platform, arch, versions } = process;
+  const found = `${platform} ${arch}, Node.js ${versions.node}`;
+  if (platform !== 'linux' || (arch !== 'x64' && arch !== 'arm64')) {
+    return problem(found, 'The transport and the memory mapping are there for Linux on x64 and arm64 only.');
+  }
+  if (Number(versions.node.split('.')[0]) === NODE_MAJOR) return ok(found);
+  return problem(found, `Start the program with src/pagegate, which brings Node.js ${NODE_MAJOR}.`);
+}
+
+async function checkTransport(): Promise<Outcome> {
+  const { glibcVersion, loadUws } = await import('../server/uws.ts');
+  const glibc = glibcVersion();
+  if (glibc === undefined) return problem('no glibc', 'Use a distribution with glibc, such as Debian 12 or later.');
+  const [major = 0, minor = 0] = glibc.split('.').map(Number);
+  if (major < GLIBC_OLDEST[0] || (major === GLIBC_OLDEST[0] && minor < GLIBC_OLDEST[1])) {
+    return problem(`glibc ${glibc}`, `The transport needs glibc ${GLIBC_OLDEST.join('.')} or newer.`);
+  }
+  loadUws();
+  const adapted = major === 2 && minor < 38;
+  return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy adapted to older glibc)' : ''}`);
+}
+
+async function checkMapping(): Promise<Outcome> {
+  const { openSync, closeSync } = await import('node:fs');
+  const { mapFile, PAGE_SIZE_BYTES } = await import('../platform/libc.ts');
+  const fd = openSync('/proc/self/exe', 'r');
+  try {
+    const mapping = mapFile(fd, PAGE_SIZE_BYTES);
+    const magic = Buffer.from(mapping.buffer.slice(1, 4)).toString('latin1');
+    mapping.unmap();
+    return magic === 'ELF' ? ok('files can be mapped') : problem('a mapping reads wrong bytes', 'Report this defect.');
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function limitOf(name: string): number | undefined {
+  const line = readFileSync('/proc/self/limits', 'utf8')
+    .split('\n')
+    .find((text) => text.startsWith(name));
+  const soft = line?.slice(name.length).trim().split(/\s+/)[0];
+  return soft === undefined ? undefined : soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
+}
+
+function checkLimits(config: Config): Outcome {
+  const files = limitOf('Max open files');
+  const space = limitOf('Max address space');
+  if (files === undefined || space === undefined) return skipped('/proc/self/limits cannot be read');
+  const needed = config.server.max_connections + FILES_BESIDE_CONNECTIONS;
+  const found = `${files} open files, address space ${space === Number.POSITIVE_INFINITY ? 'unlimited' : space}`;
+  if (space !== Number.POSITIVE_INFINITY) {
+    return warning(found, 'An index larger than the address space cannot be mapped; use "ulimit -v unlimited".');
+  }
+  if (files >= needed) return ok(found);
+  return warning(
+    found,
+    `Up to ${needed} can be needed (server.max_connections); raise the limit (LimitNOFILE, ulimit -n).`,
+  );
+}
+
+function memoryLimit(): number {
+  for (const path of ['/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes']) {
+    try {
+      const value = Number(readFileSync(path, 'utf8'));
+      if (value > 0 && value < totalmem()) return value;
+    } catch {
+      // There is no such control group; the next place is asked.
+    }
+  }
+  return totalmem();
+}
+
+function checkMemory(config: Config): Outcome {
+  const memory = memoryLimit();
+  const found = `${(memory / GIB).toFixed(1)} GiB of memory, ${availableParallelism()} processors`;
+  if (memory < SMALL_MEMORY_BYTES) return warning(found, 'Give it at least 512 MiB; a build needs 256 MB.');
+  const { workers } = config.server;
+  if (workers === 'auto' || workers <= availableParallelism()) return ok(found);
+  return warning(found, `server.workers is ${workers}; more workers than processors make it slower.`);
+}
+
+function checkClock(): Outcome {
+  const now = Date.now();
+  const found = new Date(now).toISOString();
+  if (now < CLOCK_EARLIEST_MS) {
+    return problem(found, 'The clock is years behind: set it, or cycles and certificates are wrong.');
+  }
+  const synchronized = statSync('/run/systemd/timesync/synchronized', { throwIfNoEntry: false }) !== undefined;
+  return ok(synchronized ? `${found}, synchronized` : found);
+}
+
+/** Magic numbers of file systems that forget at a reboot. */
+const FORGETFUL: ReadonlyMap<number, string> = new Map([
+  [0x01021994, 'tmpfs'],
+  [0x858458f6, 'ramfs'],
+  [0x794c7630, 'an overlay of a container'],
+]);
+
+/** The nearest folder that is there already. */
+function existingParent(path: string): string {
+  let at = path;
+  while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at);
+  return at;
+}
+
+async function checkFileSystems(config: Config): Promise<Outcome> {
+  const { statePaths } = await import('../config/paths.ts');
+  const { refuseNetworkFileSystem } = await import('../ledger/check.ts');
+  const { ledgerFile, indexDir } = statePaths(config);
+  refuseNetworkFileSystem(existingParent(dirname(ledgerFile)));
+  const kind = FORGETFUL.get(statfsSync(existingParent(dirname(ledgerFile))).type >>> 0);
+  if (kind !== undefined) {
+    return warning(`the ledger is on ${kind}`, 'Its charges are gone with it; put state_dir on a disk or a volume.');
+  }
+  const { bavail, bsize } = statfsSync(existingParent(indexDir));
+  return ok(`local, ${((bavail * bsize) / GIB).toFixed(1)} GiB free for index generations`);
+}
+
+export const HOST_CHECKS: readonly Check[] = [
+  { id: 'platform', run: checkPlatform },
+  { id: 'transport', run: checkTransport },
+  { id: 'mapping', run: checkMapping },
+  { id: 'limits', run: checkLimits },
+  { id: 'memory', run: checkMemory },
+  { id: 'clock', run: checkClock },
+  { id: 'file_systems', run: checkFileSystems },
+];

@@ -1,0 +1,133 @@
+/** Who may change or read what the program keeps. Whoever may write a folder may put something else in the place of each file in it. */
+import { accessSync, constants, existsSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { type Check, failed, type Outcome, ok, problem, warning } from './check.ts';
+
+const GROUP_WRITE = 0o020;
+const OTHERS_WRITE = 0o002;
+const STICKY = 0o1000;
+
+/** One path, and what nobody but its owner (and group) may do with it. */
+interface Guarded {
+  readonly path: string;
+  /** Bits of the mode that must not be there. */
+  readonly forbidden: number;
+  /** What somebody could do who had them. */
+  readonly risk: string;
+  /** What takes them away. */
+  readonly bits: string;
+  /** Whether another user than root or the server's may own it: what administrators lay down elsewhere. */
+  readonly isForeign?: boolean;
+}
+
+/** The mode as `chmod` takes it. */
+export function modeOf(stats: Stats): string {
+  return (stats.mode & 0o7777).toString(8).padStart(4, '0');
+}
+
+const closed = (path: string): Guarded => ({
+  path,
+  forbidden: 0o077,
+  risk: 'Others may read or change it',
+  bits: 'go=',
+});
+
+const unwritable = (path: string, what: string): Guarded => ({
+  path,
+  forbidden: OTHERS_WRITE,
+  risk: `Everybody may replace ${what}`,
+  bits: 'o-w',
+});
+
+const foreign = (path: string, what: string): Guarded => ({ ...unwritable(path, what), isForeign: true });
+
+/** All that decides what is served, to whom and how it is judged; a path that is not there is passed over. */
+function guardedPaths(config: Config): Guarded[] {
+  const { indexDir, indexFile, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir } = statePaths(config);
+  const real = existsSync(indexFile) ? realpathSync(indexFile) : indexFile;
+  const index = [indexDir, join(indexDir, 'generations'), dirname(real), real];
+  const trusted = [config.license.trusted_keys, config.refresh.trusted_keys].flatMap((keys) => Object.values(keys));
+  return [
+    unwritable(config.state_dir, 'what is served'),
+    ...index.map((path) => unwritable(path, 'the index')),
+    ...[dirname(licenseFile), licenseFile].map((path) => unwritable(path, 'the license')),
+    ...trusted.filter((key) => key.startsWith('/')).map((path) => foreign(path, 'the key that is trusted')),
+    ...(config.policy.file === null ? [] : [foreign(config.policy.file, 'the policy')]),
+    unwritable(join(config.state_dir, 'plans.json'), 'the plans'),
+    unwritable(dirname(ledgerFile), 'the ledger'),
+    { path: ledgerFile, forbidden: 0o027, risk: 'Others may read or change it', bits: 'g-w,o=' },
+    unwritable(dirname(ledgerKeyFile), 'the key of the API keys'),
+    closed(ledgerKeyFile),
+    unwritable(runDir, 'the socket for commands'),
+    unwritable(logDir, 'the decision log'),
+  ];
+}
+
+function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owners: ReadonlySet<number>): Outcome[] {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  const findings: Outcome[] = [];
+  const found = `${path} has mode ${modeOf(stats)}`;
+  if ((stats.mode & forbidden) !== 0) findings.push(problem(found, `${risk}: chmod ${bits} ${path}`));
+  else if ((stats.mode & GROUP_WRITE) !== 0 && forbidden === OTHERS_WRITE) {
+    findings.push(warning(found, `Its whole group may do that; if you do not mean it: chmod g-w ${path}`));
+  }
+  if (!isForeign && !owners.has(stats.uid)) {
+    const advice = `That user can change it whatever its mode is; give it to root or to the server's user (chown).`;
+    findings.push(problem(`${path} belongs to user ${stats.uid}`, advice));
+  }
+  return findings;
+}
+
+/** Folders above the state directory: whoever may rename in them may put another one in its place. */
+function judgeParents(stateDir: string): Outcome[] {
+  const findings: Outcome[] = [];
+  for (let at = dirname(stateDir); ; at = dirname(at)) {
+    const stats = statSync(at);
+    if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
+      const advice = `Everybody may put another folder in the place of ${stateDir}: chmod o-w ${at}`;
+      findings.push(problem(`${at} has mode ${modeOf(stats)}`, advice));
+    }
+    if (at === dirname(at)) return findings;
+  }
+}
+
+function sameFolder(one: string, other: string): boolean {
+  return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
+}
+
+function attempt(task: () => Outcome[]): Outcome[] {
+  try {
+    return task();
+  } catch (error) {
+    return [failed(error)];
+  }
+}
+
+function checkPermissions(config: Config): Outcome | readonly Outcome[] {
+  const { state_dir } = config;
+  const stats = statSync(state_dir, { throwIfNoEntry: false });
+  if (stats === undefined) {
+    return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
+  }
+  // Root looks on behalf of the server's user, whose the state directory is.
+  const user = process.geteuid?.() ?? 0;
+  const owners = new Set([0, user === 0 ? stats.uid : user]);
+  const { ledgerKeyFile, ledgerFile } = statePaths(config);
+  const findings = [
+    ...attempt(() => {
+      accessSync(state_dir, constants.R_OK | constants.W_OK | constants.X_OK);
+      return judgeParents(realpathSync(state_dir));
+    }),
+    ...guardedPaths(config).flatMap((one) => attempt(() => judge(one, owners))),
+  ];
+  if (sameFolder(dirname(ledgerKeyFile), dirname(ledgerFile))) {
+    const advice = 'A backup of that folder holds both; make "keys" in the state directory a folder of its own.';
+    findings.push(warning('the key of the API keys lies beside the ledger', advice));
+  }
+  return findings.length > 0 ? findings : ok(`${state_dir} has mode ${modeOf(stats)}`);
+}
+
+export const PERMISSION_CHECKS: readonly Check[] = [{ id: 'permissions', run: checkPermissions }];

@@ -1,0 +1,165 @@
+/** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
+
+const EXTENSION_MAX_LENGTH = 10;
+
+/** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
+const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
+  (
+    'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
+    'doc docx odt xls xlsx ods ppt pptx csv tsv rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
+    'yml yaml diff patch gz tgz zip example sample template dist'
+  ).split(' '),
+);
+
+// A segment is sliced before it is searched: a search of the path would run over all the other segments, once for each.
+
+/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`) and its extension. */
+export function wholeNameEnd(path: string, cut: number, end: number): number {
+  const name = path.slice(cut, end).split(';', 1)[0]!;
+  const stop = cut + name.length;
+  const dot = name.lastIndexOf('.');
+  return dot > 0 ? withoutExtension(path, cut + dot, stop) : stop;
+}
+
+/** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
+export function hasTail(path: string, stop: number, end: number): boolean {
+  if (end - stop <= EXTENSION_MAX_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
+  const semicolon = path.slice(stop, end).indexOf(';');
+  return semicolon < 0 || semicolon > EXTENSION_MAX_LENGTH;
+}
+
+/** The dot, unless what stands from there to `stop` is no extension (a number is none), or one that makes a file of another kind. */
+function withoutExtension(path: string, dot: number, stop: number): number {
+  if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
+  let at = dot + 1;
+  while (at < stop && isDigit(path.charCodeAt(at))) at++;
+  return at === stop || isStatic(path, dot, stop) ? stop : dot;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isStatic(text: string, dot: number, end: number): boolean {
+  return STATIC_EXTENSIONS.has(text.slice(dot + 1, end).toLowerCase());
+}
+
+/** Where the dot stands before an extension at the end of a text that makes it a file of another kind than a page; -1 where there is none. */
+export function staticDot(text: string): number {
+  const dot = text.lastIndexOf('.');
+  return dot >= 0 && text.length - dot <= EXTENSION_MAX_LENGTH && isStatic(text, dot, text.length) ? dot : -1;
+}
+
+/**
+ * Where a segment's name ends: before its parameters (`;…`, a query that was encoded, a method's name) and its extension, unless that makes it a
+ * file of another kind. At `start` where it is nothing but `;` and what follows.
+ */
+export function nameEnd(path: string, start: number, end: number): number {
+  let stop = end;
+  let dot = -1;
+  for (let at = start; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (code > 0x3f) continue;
+    if (code === 0x3b || (at > start && (beginsQuery(path, at, end) || isMethodMark(path, at, end)))) {
+      stop = at;
+      break;
+    }
+    if (code === 0x2e) dot = at;
+  }
+  const last = withoutDots(path, start, stop);
+  if (last < stop) dot = path.lastIndexOf('.', last - 1);
+  return dot <= start ? last : withoutExtension(path, dot, last);
+}
+
+/** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
+export function withoutDots(path: string, start: number, end: number): number {
+  let last = end;
+  let hasDot = false;
+  for (; last > start; last--) {
+    const code = path.charCodeAt(last - 1);
+    if (code !== 0x2e && code > 0x20) break;
+    hasDot ||= code === 0x2e;
+  }
+  return hasDot && last > start ? last : end;
+}
+
+/** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
+function isMethodMark(path: string, at: number, end: number): boolean {
+  if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
+  const next = path.charCodeAt(at + 1) | 0x20;
+  return next >= 0x61 && next <= 0x7a;
+}
+
+/** Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`). */
+export function beginsQuery(text: string, at: number, end: number): boolean {
+  const code = text.charCodeAt(at);
+  if (code === 0x3f || code === 0x23) return true;
+  if (code !== 0x26) return false;
+  // Two words with `&` between them are no parameters.
+  for (let next = at + 1; next < end; next++) {
+    const sign = text.charCodeAt(next);
+    if (sign === 0x3d) return next > at + 1;
+    if (sign === 0x26 || sign === 0x3b || sign === 0x2f || sign === 0x3f || sign === 0x23) return false;
+  }
+  return false;
+}
+
+/** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
+export function isCutMark(code: number): boolean {
+  return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
+}
+
+/** As many words make a sentence, rather than the name of a page. */
+const SENTENCE_MIN_WORDS = 5;
+
+/**
+ * Where the last segment of a path begins that is a sentence, as the titles of articles are (`how-to-change-your-password`); -1 where there
+ * is none.
+ */
+export function lastSentence(path: string): number {
+  for (let end = path.length; end > 0; ) {
+    const slash = path.lastIndexOf('/', end - 1);
+    let signs = 0;
+    for (let at = slash + 1; at < end; at++) if (isWordSign(path.charCodeAt(at))) signs++;
+    if (signs >= SENTENCE_MIN_WORDS - 1 && isSentence(path.slice(slash + 1, end))) return slash + 1;
+    end = slash;
+  }
+  return -1;
+}
+
+/** What stands between words: hyphen, underscore, blank. */
+function isWordSign(code: number): boolean {
+  return code === 0x2d || code === 0x5f || code === 0x20;
+}
+
+function isSentence(segment: string): boolean {
+  const words = segment.split(/[-_ ]+/);
+  return (
+    words.filter(Boolean).length >= SENTENCE_MIN_WORDS &&
+    words.filter((word) => /^\p{L}{2,}$/u.test(word)).length >= SENTENCE_MIN_WORDS - 1
+  );
+}
+
+/** A text without the signs at its end: up to its last letter or digit. */
+export function withoutSigns(text: string): string {
+  let end = text.length;
+  while (end > 0 && !isLetterOrDigit(text.charCodeAt(end - 1))) end--;
+  return end === text.length ? text : text.slice(0, end);
+}
+
+const LETTER_OR_DIGIT = /[\p{L}\p{N}\p{M}\p{Cs}]/u;
+
+function isLetterOrDigit(code: number): boolean {
+  const lower = code | 0x20;
+  if (code <= 0x7f) return (code >= 0x30 && code <= 0x39) || (lower >= 0x61 && lower <= 0x7a);
+  return LETTER_OR_DIGIT.test(String.fromCharCode(code));
+}
+
+/** A path without the slash at its end, and without segments there that are nothing but signs: links in running text collect those. */
+export function withoutEmptyEnd(path: string): string {
+  let cut = path.length;
+  for (let at = path.length; at > 0 && !isLetterOrDigit(path.charCodeAt(at - 1)); at--) {
+    if (path.charCodeAt(at - 1) === 0x2f) cut = at - 1;
+  }
+  return cut === path.length ? path : path.slice(0, cut);
+}

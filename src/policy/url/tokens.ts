@@ -1,0 +1,125 @@
+/**
+ * Token lists, compiled: which lists a path segment, a query name or a host label is in. A token is compared whole, without case,
+ * accents and separators, so that `Sign-In`, `sign_in` and `signIn` are one token, and `login-tips` is another than `login`. The
+ * work is one pass over the text and one probe of a hash table, whatever the text holds.
+ */
+import { PagegateError } from '../../errors.ts';
+import { phrasesOf, type TokenList } from '../documents.ts';
+
+/** No phrase is longer, so nothing longer is looked up. */
+const TOKEN_MAX_LENGTH = 96;
+
+/** For each ASCII code what it counts as: lower-case letter, digit, or 0 for separators. */
+const FOLD = new Uint8Array(128);
+for (let code = 0x30; code <= 0x39; code++) FOLD[code] = code;
+for (let code = 0x61; code <= 0x7a; code++) {
+  FOLD[code] = code;
+  FOLD[code - 0x20] = code;
+}
+
+const HASH_SEED = 0x811c9dc5;
+const HASH_PRIME = 0x01000193;
+const NONE: readonly number[] = Object.freeze([]);
+
+/** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
+function squeeze(text: string): string {
+  const folded = text.normalize('NFKD').toLowerCase();
+  const lead = folded[0] === '.' || folded[0] === '_' ? folded[0] : '';
+  return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');
+}
+
+export class TokenIndex {
+  /** Names of the lists; their positions are the ordinals that {@link find} answers. */
+  readonly names: readonly string[];
+  readonly #ordinals = new Map<string, number>();
+  readonly #byToken = new Map<string, number[]>();
+  readonly #slots: Int32Array;
+  readonly #tokens: string[] = [];
+  readonly #listsOf: (readonly number[])[] = [];
+
+  constructor(lists: Readonly<Record<string, TokenList>>) {
+    this.names = Object.keys(lists);
+    for (const [ordinal, name] of this.names.entries()) {
+      this.#ordinals.set(name, ordinal);
+      for (const phrase of phrasesOf(lists[name]!)) add(this.#byToken, squeeze(phrase), ordinal);
+    }
+    let size = 1024;
+    while (size < this.#byToken.size * 4) size *= 2;
+    this.#slots = new Int32Array(size).fill(-1);
+    for (const [token, ordinals] of this.#byToken) this.#insert(token, ordinals);
+  }
+
+  #insert(token: string, ordinals: readonly number[]): void {
+    let hash = HASH_SEED;
+    for (let at = 0; at < token.length; at++) hash = Math.imul(hash ^ token.charCodeAt(at), HASH_PRIME);
+    let slot = mix(hash) & (this.#slots.length - 1);
+    while (this.#slots[slot] !== -1) slot = (slot + 1) & (this.#slots.length - 1);
+    this.#slots[slot] = this.#tokens.length;
+    this.#tokens.push(token);
+    this.#listsOf.push(ordinals);
+  }
+
+  /** Ordinal of a list. @throws PagegateError policy_invalid */
+  ordinal(name: string): number {
+    const ordinal = this.#ordinals.get(name);
+    if (ordinal !== undefined) return ordinal;
+    throw new PagegateError('policy_invalid', `There is no token list "${name}".`, { got: name });
+  }
+
+  /** Lists that hold the token between `start` and `end`. */
+  find(text: string, start: number, end: number): readonly number[] {
+    if (end - start > TOKEN_MAX_LENGTH || end <= start) return NONE;
+    const first = text.charCodeAt(start);
+    if (first === 0x2e || first === 0x5f) return this.#findLed(text.slice(start, end));
+    let hash = HASH_SEED;
+    for (let at = start; at < end; at++) {
+      const code = text.charCodeAt(at);
+      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NONE;
+      const folded = FOLD[code]!;
+      if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
+    }
+    for (let slot = mix(hash) & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
+      const entry = this.#slots[slot]!;
+      if (entry === -1) return NONE;
+      if (isToken(this.#tokens[entry]!, text, start, end)) return this.#listsOf[entry]!;
+    }
+  }
+
+  /** A token with a leading dot or underscore: as it stands, up to its next dot, or without the lead. */
+  #findLed(text: string): readonly number[] {
+    const dot = text.indexOf('.', 1);
+    return (
+      this.#byToken.get(squeeze(text)) ??
+      (dot > 0 ? this.#byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
+      this.#byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
+      NONE
+    );
+  }
+
+  /** Every list with its tokens, for reports. */
+  *entries(): IterableIterator<{ token: string; lists: readonly number[] }> {
+    for (const [at, token] of this.#tokens.entries()) yield { token, lists: this.#listsOf[at]! };
+  }
+}
+
+function add(map: Map<string, number[]>, token: string, ordinal: number): void {
+  const ordinals = map.get(token);
+  if (ordinals === undefined) map.set(token, [ordinal]);
+  else if (!ordinals.includes(ordinal)) ordinals.push(ordinal);
+}
+
+function mix(hash: number): number {
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+/** Whether the text, separators left out, spells the token. */
+function isToken(token: string, text: string, start: number, end: number): boolean {
+  let matched = 0;
+  for (let at = start; at < end; at++) {
+    const folded = FOLD[text.charCodeAt(at)]!;
+    if (folded === 0) continue;
+    if (matched === token.length || token.charCodeAt(matched) !== folded) return false;
+    matched++;
+  }
+  return matched === token.length && matched > 0;
+}
