@@ -291,10 +291,6 @@ const DROPS = table({
     exit: EXIT.refused,
     message: 'The drop is of another dataset than what is served; change it only on purpose, with --other-dataset.',
   },
-  drop_withdrawn: {
-    exit: EXIT.refused,
-    message: 'This drop was rolled back here; activate it on purpose with "pagegate rollback --to" or --rollback.',
-  },
   drop_vocabulary: {
     exit: EXIT.refused,
     message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
@@ -365,6 +361,11 @@ const CONFIGURATION = table({
   index_refused: {
     exit: EXIT.refused,
     message: 'The index is not activated; what was served before goes on being served.',
+  },
+  decision_log_failed: {
+    exit: EXIT.environment,
+    message:
+      'The decision log cannot be written, and lines are dropped until it can; free its disk, or give its folder to the user of the server.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
   server_forbidden: {

@@ -59,7 +59,7 @@ export interface Config {
     readonly names: readonly string[];
     readonly socket: string | null;
   };
-  readonly log: { readonly level: 'error' | 'warn' | 'info' };
+  readonly log: { readonly level: 'error' | 'warn' | 'info'; readonly client_networks: boolean };
   readonly decision_log: {
     readonly enabled: boolean;
     readonly dir: string | null;

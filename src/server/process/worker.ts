@@ -17,11 +17,13 @@ import { BurstGuard } from '../request/burst.ts';
 import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
+import { RefusalLog } from '../request/refusal-log.ts';
 import { ActiveData } from './active-data.ts';
 import { ConnectionCount } from './connections.ts';
+import { DataNotices } from './data-notices.ts';
 import { type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
 import { Listener } from './listener.ts';
-import type { Part, ReloadReport, WorkerStatus } from './worker-status.ts';
+import type { DecisionLogStatus, Part, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -48,6 +50,8 @@ export class Worker {
   readonly #meter: Meter;
   readonly #handler: CheckHandler;
   readonly #decisions: DecisionLog | undefined;
+  readonly #refusals: RefusalLog;
+  readonly #notices: DataNotices;
   readonly #connections: ConnectionCount;
   readonly #onKnownGood: (acceptance: KnownGoodPart) => void;
   readonly #problems: Partial<Record<Part, string>> = {};
@@ -76,6 +80,8 @@ export class Worker {
     });
     this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
+    this.#refusals = new RefusalLog({ log, networks: config.log.client_networks });
+    this.#notices = new DataNotices(config);
     this.#handler = new CheckHandler({
       config,
       meter,
@@ -83,6 +89,7 @@ export class Worker {
       metrics: this.#metrics,
       log,
       decisions: this.#decisions,
+      refusals: this.#refusals,
       served: () => this.#served,
       closedConnections: () => this.#connections.closed,
       isDraining: () => this.#isDraining,
@@ -126,6 +133,7 @@ export class Worker {
 
   /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
   reload(): Promise<ReloadReport> {
+    this.#notices.look();
     return this.#oneAtATime(async () => ({
       policy: this.#isCurrent('policy')
         ? `unchanged (${this.#policy.revision})`
@@ -155,8 +163,17 @@ export class Worker {
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
       ledger: this.#meter.health(),
+      license: this.#notices.license,
+      withdrawn: this.#notices.withdrawn(info?.generation),
+      decision_log: this.#decisionLogStatus(),
       problems: { ...this.#problems },
     };
+  }
+
+  #decisionLogStatus(): DecisionLogStatus | null {
+    if (this.#decisions === undefined) return null;
+    const { counts, problem } = this.#decisions;
+    return { lines: counts.written, dropped: counts.dropped, problem };
   }
 
   metrics(): MetricsSnapshot {
@@ -189,6 +206,7 @@ export class Worker {
     this.#served?.index.close();
     this.#served = undefined;
     await this.#decisions?.close();
+    this.#refusals.close();
   }
 
   #firstPolicy(): Policy {
@@ -223,6 +241,7 @@ export class Worker {
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isDraining) return;
+    this.#notices.look();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
     if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
