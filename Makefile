@@ -48,7 +48,7 @@ bench-40m: bench/node_modules/.installed ## the index benches at 1, 5 and 40 mil
 plot: install ## draw docs/benchmarks.svg from what the benches measured
 	$(NODE) tools/plot/plot.ts --from var/bench --out docs/benchmarks.svg
 
-dataset: install ## a made-up drop of N records in DATASET, seeded with SEED
+dataset: install ## a synthetic drop of N records in DATASET, seeded with SEED
 	$(NODE) tools/dataset/generate.ts --records $(N) --seed $(SEED) --out $(DATASET)
 
 eval: install ## what share of labelled real pages the shipped rules judge right

@@ -17,7 +17,7 @@ import { Dataset } from '../tools/dataset/parts.ts';
 import { partsOf } from './lines.ts';
 import type { BenchOptions } from './workload.ts';
 
-export const SEED = 1;
+const SEED = 1;
 
 const SAMPLE_DROP = new URL('../data/sample', import.meta.url).pathname;
 /** The part of the sample drop whose records have pages. */

@@ -44,6 +44,7 @@ export async function openBenchHandler(
     log: () => {},
     decisions: undefined,
     served: () => served,
+    onDamage: () => {},
     closedConnections: () => connections.closed,
     isDraining: () => false,
   });

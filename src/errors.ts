@@ -46,7 +46,7 @@ const PROGRAM = table({
   },
   output_failed: {
     exit: EXIT.environment,
-    message: 'Standard output cannot be written; make room where it goes, and run the command again.',
+    message: 'Standard output cannot be written; free space where it goes, and run the command again.',
   },
 });
 
@@ -98,7 +98,6 @@ const INDEXES = table({
     message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
   },
   index_changed: {
-    status: 503,
     exit: EXIT.corrupt,
     message:
       'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
@@ -193,7 +192,7 @@ const REQUESTS = table({
   no_index: {
     status: 503,
     exit: EXIT.environment,
-    message: 'No index is being served yet; retry with exponential backoff.',
+    message: 'No index is being served; retry with exponential backoff.',
   },
   record_corrupt: {
     status: 503,
@@ -402,7 +401,7 @@ const ACCOUNTS = table({
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
   },
-  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalogue breaks its schema; correct the file.' },
+  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalog breaks its schema; correct the file.' },
   bad_plan_limit: { exit: EXIT.bad_input, message: 'The limit does not fit the plan.' },
   key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
   key_not_readable: {
@@ -441,6 +440,26 @@ const ACCOUNTS = table({
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
 });
 
+/** The console and its users. */
+const CONSOLE = table({
+  bad_console_user: {
+    exit: EXIT.bad_input,
+    message:
+      'A user of the console has a name of 1 to 64 characters of a-z, 0-9, ".", "_", "@" and "-", and the role operator or viewer.',
+  },
+  bad_password: { exit: EXIT.bad_input, message: 'A password has 12 to 256 characters.' },
+  console_busy: { exit: EXIT.busy, message: 'The console has too much to do at once; try again in a moment.' },
+  console_unavailable: {
+    exit: EXIT.environment,
+    message: 'The file or the listener of the console cannot be used; lookups go on without it.',
+  },
+  console_user_exists: { exit: EXIT.refused, message: 'A user of the console has this name; choose another name.' },
+  console_user_not_found: {
+    exit: EXIT.negative,
+    message: 'No user of the console has this name; see pagegate console user list.',
+  },
+});
+
 /** License files and their keys. */
 const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
@@ -467,7 +486,7 @@ const BUILDS = table({
   },
   build_path: {
     exit: EXIT.bad_input,
-    message: 'A path that the build is given to write to cannot be meant; correct it.',
+    message: 'A path that the build would write to is not usable; correct it.',
   },
   build_output_exists: {
     exit: EXIT.refused,
@@ -513,6 +532,7 @@ export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, Error
   'Refresh, rollback, prune': REFRESHES,
   'Index files': INDEXES,
   Policy: POLICIES,
+  Console: CONSOLE,
   License: LICENSES,
   'Agent register': REGISTERS,
   'Every command': PROGRAM,
@@ -527,6 +547,7 @@ export const ERRORS = {
   ...REFRESHES,
   ...INDEXES,
   ...POLICIES,
+  ...CONSOLE,
   ...LICENSES,
   ...REGISTERS,
   ...PROGRAM,
@@ -544,6 +565,10 @@ export class PagegateError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
+  /**
+   * @param what what happened in this case; it follows the sentence of the table.
+   * @param details facts for programs: paths, numbers, the system's own code. Never a secret.
+   */
   constructor(code: ErrorCode, what = '', details: ErrorDetails = {}, options?: ErrorOptions) {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
     this.name = 'PagegateError';

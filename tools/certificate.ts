@@ -51,7 +51,7 @@ export function createCertificate(
 
 /**
  * Puts a certificate or key into place as another file: two of one size, written within one tick of the file system's clock, could not
- * be told apart by their stamps.
+ * be distinguished by their times.
  */
 export function putPem(path: string, pem: string): void {
   writeFileSync(`${path}.new`, pem, { mode: 0o600 });

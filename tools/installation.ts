@@ -1,4 +1,4 @@
-/** A state directory with license, keys and configuration as an operator has them, made-up drops, and the real program on them. */
+/** A state directory with license, keys and configuration as an operator has them, synthetic drops, and the real program on them. */
 import { execFile } from 'node:child_process';
 import { createPrivateKey, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ export interface Outcome {
 export interface DropSpec {
   readonly revision: number;
   readonly dataset?: string;
-  /** Number of made-up domains. */
+  /** Number of synthetic domains. */
   readonly domains?: number;
   /** The verified pages of each domain; one that tells the revision unless told otherwise. */
   readonly pages?: (domain: string) => Readonly<Record<string, string>>;

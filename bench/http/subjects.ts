@@ -27,7 +27,7 @@ export function pinned(core: number): string[] {
 }
 
 /** Servers have the first core, load generators the second. */
-export const SERVER_CORE = 0;
+const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
 function spawnPinned(command: readonly string[], options: SpawnOptions): ChildProcess {

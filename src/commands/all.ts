@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { registerAccount } from './account.ts';
 import { registerBuild } from './build.ts';
+import { registerConsole } from './console.ts';
 import { registerDiff } from './diff.ts';
 import { registerDoctor } from './doctor.ts';
 import { registerDrain } from './drain.ts';
@@ -44,6 +45,7 @@ export const commands: readonly ((program: Command) => void)[] = [
   registerPlan,
   registerLicense,
   registerRegister,
+  registerConsole,
   registerServe,
   registerReload,
   registerDrain,

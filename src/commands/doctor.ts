@@ -1,7 +1,7 @@
 /** `pagegate doctor`: looks at everything the program depends on, and says what to do. It changes nothing. */
 import type { Command } from 'commander';
+import type { CheckResult, Status } from '../doctor/check.ts';
 import { EXIT } from '../errors.ts';
-import type { CheckResult, Status } from './doctor/check.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { printJson, printLine } from './shared/output.ts';
 
@@ -37,22 +37,12 @@ async function doctor(options: DoctorFlags): Promise<void> {
 }
 
 async function examine(options: DoctorFlags): Promise<CheckResult[]> {
-  const { failed, runChecks, warning } = await import('./doctor/check.ts');
-  const { HOST_CHECKS } = await import('./doctor/host-checks.ts');
-  const { STATE_CHECKS } = await import('./doctor/state-checks.ts');
   try {
     const config = await configFrom(options);
-    const { unreadVariables } = await import('../config/config.ts');
-    const unread = unreadVariables();
-    const configuration: CheckResult[] = [
-      { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}` },
-      ...unread.map((name) => ({
-        id: 'configuration',
-        ...warning(`the environment has ${name}`, 'Nothing reads it; docs/configuration.md names the variables.'),
-      })),
-    ];
-    return [...configuration, ...(await runChecks([...HOST_CHECKS, ...STATE_CHECKS], config))];
+    const doctor = await import('../doctor/examine.ts');
+    return await doctor.examine(config);
   } catch (error) {
+    const { failed } = await import('../doctor/check.ts');
     return [{ id: 'configuration', ...failed(error) }];
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { readSmallFile } from '../platform/small-file.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
-import { readDropKeys, readKeyFile } from './shared/key-file.ts';
+import { readKeyFile } from './shared/key-file.ts';
 import { parsePositive } from './shared/numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
@@ -100,7 +100,8 @@ function readNotice(path: string): string {
 async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const config = await configFrom(options);
   const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
-  const trustedKeys = await readDropKeys(config);
+  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const trustedKeys = readDropKeys(config);
   const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();
   const parts = await withInterrupt((signal) =>

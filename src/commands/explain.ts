@@ -33,7 +33,7 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const { parseTarget } = await import('../domain/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
-  const { HTTP_TOKEN } = await import('../server/request/query.ts');
+  const { HTTP_TOKEN } = await import('../domain/target.ts');
   const target = parseTarget(input);
   if ('problem' in target)
     throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });

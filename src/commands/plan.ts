@@ -1,16 +1,17 @@
-/** `pagegate plan`: the plan catalogue. */
+/** `pagegate plan`: the plan catalog. */
 import type { Command } from 'commander';
 import { addConfigOptions, configFrom } from './shared/config-options.ts';
-import { type LedgerCommandOptions, loadCatalogue } from './shared/ledger-options.ts';
+import type { LedgerCommandOptions } from './shared/ledger-options.ts';
 import { printJson, printTable } from './shared/output.ts';
 
 export function registerPlan(program: Command): void {
-  const plan = program.command('plan').description('the plan catalogue');
+  const plan = program.command('plan').description('the plan catalog');
   addConfigOptions(plan.command('list').description('all plans with price and lookups in a cycle of 30 days'))
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate plan list')
     .action(async (options: LedgerCommandOptions) => {
-      const plans = await loadCatalogue(await configFrom(options));
+      const { loadCatalogue } = await import('../ledger/plans.ts');
+      const plans = loadCatalogue((await configFrom(options)).state_dir);
       if (options.json) {
         printJson(plans.map(({ id, name, priceUsd, lookups }) => ({ id, name, price_usd: priceUsd, lookups })));
         return;

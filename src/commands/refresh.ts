@@ -1,11 +1,12 @@
 /** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
+import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { parsePositive, parseThreads } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
   readonly keep?: number;
@@ -39,10 +40,23 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
   const { refresh } = await import('../refresh/refresh.ts');
-  const { createActivationSteps, describeNotice } = await import('./shared/refresh-steps.ts');
-  const { readDropKeys } = await import('./shared/key-file.ts');
+  const { createActivationSteps, describeNotice } = await import('../activation/steps.ts');
+  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const { ProgressFile } = await import('../refresh/progress.ts');
   const { createBuildStep } = await import('./shared/refresh-steps.ts');
-  const progress = createProgress();
+  const line = createProgress();
+  // Others may want to see it, too: the console shows it.
+  const shared = new ProgressFile(statePaths(config).indexDir);
+  const progress = {
+    update: (text: string): void => {
+      line.update(text);
+      shared.update(text);
+    },
+    done: (): void => {
+      line.done();
+      shared.done();
+    },
+  };
   const steps = {
     ...(await createActivationSteps(config, progress, options.workers)),
     build: createBuildStep(progress, options.workers),
@@ -53,7 +67,7 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
         drop,
         store: statePaths(config).indexDir,
         keep: options.keep ?? config.refresh.keep_generations,
-        trustedKeys: await readDropKeys(config),
+        trustedKeys: readDropKeys(config),
         unsigned: options.unsigned === true,
         rollback: options.rollback === true,
         otherDataset: options.otherDataset === true,
@@ -63,6 +77,12 @@ async function run(drop: string, options: RefreshFlags): Promise<void> {
       steps,
     ),
   ).finally(() => progress.done());
+  const { noteActivation } = await import('../activation/note.ts');
+  const missing =
+    report.outcome === 'unchanged'
+      ? undefined
+      : await noteActivation(config, userInfo().username, 'generation.refresh', report);
+  if (missing !== undefined) process.stderr.write(`pagegate: ${printable(missing)}\n`);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) printJson(reportJson(report));
   else for (const line of [...describe(report), describeNotice(report.notice)]) if (line !== '') printLine(line);

@@ -1,7 +1,7 @@
 /** `pagegate reload`: a running server takes new index, policy and certificate into use. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ReloadReply } from '../server/admin/health.ts';
+import type { ReloadReply } from '../server/status.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 

@@ -1,9 +1,10 @@
 /** `pagegate rollback`: serves an earlier generation again. */
+import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface RollbackFlags extends ConfigFlags {
   readonly to?: number;
@@ -22,12 +23,15 @@ async function run(options: RollbackFlags): Promise<void> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
   const { rollback } = await import('../refresh/rollback.ts');
-  const { createActivationSteps, describeNotice } = await import('./shared/refresh-steps.ts');
+  const { createActivationSteps, describeNotice } = await import('../activation/steps.ts');
   const progress = createProgress();
   const steps = await createActivationSteps(config, progress);
   const report = await withInterrupt((signal) =>
     rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps),
   ).finally(() => progress.done());
+  const { noteActivation } = await import('../activation/note.ts');
+  const missing = await noteActivation(config, userInfo().username, 'generation.rollback', report);
+  if (missing !== undefined) process.stderr.write(`pagegate: ${printable(missing)}\n`);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) {
     printJson({

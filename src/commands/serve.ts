@@ -81,8 +81,10 @@ async function serve(flags: ServeFlags): Promise<void> {
   const { loadConfig } = await import('../config/config.ts');
   const { createLog } = await import('../server/log.ts');
   const { startServer } = await import('../server/server.ts');
+  const { checkConsole, ConsoleProcess, WarningLog } = await import('../console/start.ts');
   const config = loadConfig({ file: flags.config, flags: overrides(flags) });
-  const log = createLog(config.log.level);
+  checkConsole(config);
+  const { log, warnings } = new WarningLog(createLog(config.log.level));
   let running: RunningServer | undefined;
   let asked = 0;
   const stop = (): void => {
@@ -105,5 +107,8 @@ async function serve(flags: ServeFlags): Promise<void> {
     printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
   for (const warning of status.warnings) printLine(`Warning: ${warning}.`);
   for (const reason of status.reasons) printLine(`Not ready: ${reason}; the log says why.`);
+  const pages = config.console.enabled ? new ConsoleProcess({ config, server, log, warnings }) : undefined;
+  void pages?.listening.then((address) => printLine(`Console: ${address}`));
   await server.stopped;
+  await pages?.stop();
 }

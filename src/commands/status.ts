@@ -1,7 +1,7 @@
 /** `pagegate status`: what a running server serves, and how it is. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { ServerStatus } from '../server/admin/health.ts';
+import type { ServerStatus } from '../server/status.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 

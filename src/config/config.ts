@@ -59,6 +59,13 @@ export interface Config {
     readonly names: readonly string[];
     readonly socket: string | null;
   };
+  readonly console: {
+    readonly enabled: boolean;
+    readonly host: string;
+    readonly port: number;
+    readonly base_path: string;
+    readonly names: readonly string[];
+  };
   readonly log: { readonly level: 'error' | 'warn' | 'info'; readonly client_networks: boolean };
   readonly decision_log: {
     readonly enabled: boolean;
@@ -84,7 +91,11 @@ export interface ConfigSources {
 
 type Tree = { [name: string]: unknown };
 
-/** Loads the configuration. Throws `config_unreadable` or `config_invalid`; the message names the setting and its source. */
+/**
+ * Loads the configuration.
+ *
+ * @throws PagegateError config_unreadable or config_invalid; the message names the setting and its source
+ */
 export function loadConfig(sources: ConfigSources = {}): Config {
   const env = sources.env ?? process.env;
   const cwd = resolve(sources.cwd ?? process.cwd());
@@ -257,7 +268,11 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, isPem(key) ? key : resolve(base, key)]));
 }
 
-/** Checks a tree and fills in the defaults of all settings where it is the last one. Throws `config_invalid`. */
+/**
+ * Checks a tree and fills in the defaults of all settings where it is the last one.
+ *
+ * @throws PagegateError config_invalid
+ */
 function check(tree: Tree, source: string): void {
   const isLast = source === 'the configuration';
   const validate = isLast ? completeValidator() : partValidator();

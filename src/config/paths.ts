@@ -20,6 +20,8 @@ export interface StatePaths {
   /** The Unix socket for reload, drain and status. */
   readonly socket: string;
   readonly logDir: string;
+  /** Users, sessions and time series of the console. */
+  readonly consoleFile: string;
 }
 
 /** The layout of the state directory, with the places that the configuration moves elsewhere. */
@@ -35,5 +37,6 @@ export function statePaths(config: Config): StatePaths {
     runDir: at('run'),
     socket: config.admin.socket ?? at('run', 'pagegate.sock'),
     logDir: config.decision_log.dir ?? at('log'),
+    consoleFile: at('console', 'console.sqlite'),
   };
 }

@@ -6,7 +6,11 @@ import { readSmallFile } from '../platform/small-file.ts';
 /** A PEM file of one key is a few hundred bytes, an RSA key or a comment some thousand. */
 export const KEY_FILE_MAX_BYTES = LIMITS.publicKeyBytes.value;
 
-/** PEM texts by name; a value that is no PEM text itself is the path of a file. Throws `config_invalid`. */
+/**
+ * PEM texts by name; a value that is no PEM text itself is the path of a file.
+ *
+ * @throws PagegateError config_invalid
+ */
 export function readTrustedKeys(keys: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, readTrustedKey(name, key)]));
 }

@@ -54,6 +54,7 @@ export class CanonicalUrl {
   /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
 
+  /** As the parsers below make it: every part canonical already. */
   constructor(
     scheme: string,
     hasUserinfo: boolean,

@@ -66,7 +66,7 @@ export async function describePart(folder: string, name: string, signal?: AbortS
  * @throws PagegateError manifest_invalid where no reader would take it, and nothing is written
  * @throws PagegateError drop_not_written
  */
-export function writeManifest(folder: string, facts: ManifestFacts, files: readonly DropPart[]): Manifest {
+function writeManifest(folder: string, facts: ManifestFacts, files: readonly DropPart[]): Manifest {
   const manifest: Manifest = {
     format: DROP_FORMAT,
     dataset: facts.dataset,

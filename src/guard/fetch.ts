@@ -24,6 +24,7 @@ type Handler = Dispatcher.DispatchHandler & { onError?(error: Error): void };
 export class GuardedAgent extends Agent {
   readonly #guard: Guard;
 
+  /** @param options those of an undici Agent; `connect` may hold those of a TLS connection. */
   constructor(guard: Guard, { connect = {}, ...options }: GuardedAgentOptions = {}) {
     super({ ...options, connect: guardedConnector(guard, connect) });
     this.#guard = guard;

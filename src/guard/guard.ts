@@ -71,6 +71,7 @@ const LOCAL_ROUNDS_MAX = 8;
 
 const DEFAULTS = { timeoutMs: 2_000, cacheSeconds: 300, cacheEntries: 10_000 } as const;
 
+/** Asks pagegate before a request is made; only a complete answer with `allow` lets it through. One guard serves a program. */
 export class Guard {
   /** Where a host may lead, for points that make the connection themselves. */
   readonly addresses: AddressCheck;
@@ -211,7 +212,11 @@ function keyOf({ key, keyFile }: GuardOptions): string {
   return key ?? readKeyFile(keyFile!);
 }
 
-/** The API key in a file. Throws an Error where others may read the file. */
+/**
+ * The API key in a file.
+ *
+ * @throws Error where others may read the file
+ */
 export function readKeyFile(path: string): string {
   if ((statSync(path).mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
   return readFileSync(path, 'utf8').trim();

@@ -50,6 +50,7 @@ export function readLocalVerdicts(file: string, options: LocalOptions = {}): Loc
   return new LocalVerdicts(JSON.parse(readFileSync(file, 'utf8')) as ExportedPolicy, options);
 }
 
+/** Judges on records that earlier answers brought, with the policy that the server exported. */
 export class LocalVerdicts implements LocalJudge {
   /**
    * Whether this Node.js reads URLs as the exporting program does. Where it does not, every verdict is asked for, as it is where the

@@ -84,6 +84,7 @@ export class RefusedError extends Error {
   override readonly name = 'RefusedError';
   readonly decision: Decision;
 
+  /** @param decision why; its origin and note become the message. */
   constructor(decision: Decision) {
     super(refusalText(decision));
     this.decision = decision;

@@ -1,4 +1,4 @@
-/** JSON that somebody else wrote, read strictly: what `JSON.parse` would take in silence is refused, with its place. */
+/** JSON that somebody else wrote, read strictly: what `JSON.parse` would take without a word is refused, with its place. */
 import { type JSONPath, printParseErrorCode, visit } from 'jsonc-parser';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';

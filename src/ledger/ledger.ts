@@ -13,7 +13,7 @@ import {
   quotaView,
   withEffectivePlan,
 } from './quota.ts';
-import { createApiKey, hashApiKey } from './store/api-key.ts';
+import { createApiKey, hashApiKey, isApiKeyShaped } from './store/api-key.ts';
 import { type KeyVault, openKeyVault } from './store/key-vault.ts';
 import type { LedgerStore, Moment, Sql, Transaction } from './store/ledger-store.ts';
 import {
@@ -262,6 +262,31 @@ export class Ledger {
         );
       return { key: keys.open(row.sealed, account.id, record.id), record };
     });
+  }
+
+  /** The account that a key opens, activated or not; undefined where it opens none. @throws PagegateError ledger_unavailable */
+  async ownerOf(key: string): Promise<{ readonly name: string; readonly keyId: number } | undefined> {
+    if (!isApiKeyShaped(key)) return undefined;
+    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`;
+    const row = await this.store.row<ApiKeyRow>(text, hashApiKey(key));
+    if (row === undefined) return undefined;
+    const account = await this.store.row<AccountRow>('SELECT * FROM accounts WHERE id = ?', row.account_id);
+    if (account === undefined || !(await this.isKeyOf(account.name, row.id))) return undefined;
+    return { name: account.name, keyId: row.id };
+  }
+
+  /** Whether a key still opens an account. @throws PagegateError account_not_found, ledger_unavailable */
+  async isKeyOf(name: string, keyId: number): Promise<boolean> {
+    const account = await existing(this.store, name);
+    if (account.state === 'closed') return false;
+    const keys = await currentKeys(this.store, account.id, await this.store.moment());
+    return keys.some((key) => key.id === keyId);
+  }
+
+  /** Writes a line into the audit table about something that is no account. @throws PagegateError ledger_unavailable */
+  async note(action: string, before: string | null, after: string | null): Promise<void> {
+    const { seconds } = await this.store.moment();
+    await this.store.transaction((sql) => this.#writeAudit(sql, action, seconds, null, before, after));
   }
 
   /** An account with its quota and keys. @throws PagegateError account_not_found, ledger_unavailable */

@@ -1,16 +1,18 @@
-/** The plan catalogue: which monthly plans exist, and how many lookups each grants in a cycle. */
+/** The plan catalog: which monthly plans exist, and how many lookups each grants in a cycle. */
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** The largest limit of a plan, in lookups a cycle; it leaves ample room below the counter's 40 bits. */
+/** The largest limit of a plan, in lookups a cycle; it stays well below the counter's 40 bits. */
 const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
 /** A hundred plans take some thousand bytes. */
 const FILE_MAX_BYTES = LIMITS.plansBytes.value;
 
-/** One row of the catalogue. */
+/** One row of the catalog. */
 export interface Plan {
   readonly id: string;
   readonly name: string;
@@ -20,7 +22,7 @@ export interface Plan {
   readonly lookups: number | null;
 }
 
-const CATALOGUE = new URL('../../data/plans.json', import.meta.url);
+const CATALOG = new URL('../../data/plans.json', import.meta.url);
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -42,11 +44,11 @@ function parsePlan(value: unknown, where: string): Plan {
 }
 
 /**
- * Reads the catalogue. An edit counts for subscriptions made after it; what runs keeps the limit recorded with it.
+ * Reads the catalog. An edit counts for subscriptions made after it; what runs keeps the limit recorded with it.
  *
  * @throws PagegateError bad_plan_catalogue when the file cannot be read or breaks its schema.
  */
-export function loadPlans(file: string | URL = CATALOGUE): readonly Plan[] {
+export function loadPlans(file: string | URL = CATALOG): readonly Plan[] {
   const name = file instanceof URL ? fileURLToPath(file) : file;
   const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: FILE_MAX_BYTES });
   const parsed = parseDocument(bytes, 'bad_plan_catalogue', name);
@@ -81,4 +83,19 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
     throw new PagegateError('bad_plan_limit', `Plan ${id} needs --limit, an integer from 1 to ${PLAN_LOOKUPS_MAX}.`);
   }
   return { plan: id, limit };
+}
+
+/** The catalog of an installation: plans.json in the state directory where there is one, otherwise the shipped one. */
+export function loadCatalogue(stateDir: string): readonly Plan[] {
+  const own = join(stateDir, 'plans.json');
+  return isThere(own) ? loadPlans(own) : loadPlans();
+}
+
+/** Also where it cannot be looked at, or is a link to nothing: another catalog than the operator's own must not take its place. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }

@@ -20,7 +20,11 @@ export function loadLicense(file: string, trusted: TrustedKeys): License {
   return verifyLicense(bytes, trusted);
 }
 
-/** Verifies a license file and puts it into place. Throws also `state_unavailable`; then what was installed stays. */
+/**
+ * Verifies a license file and puts it into place.
+ *
+ * @throws PagegateError state_unavailable; then what was installed stays
+ */
 export function installLicense(target: string, source: string, trusted: TrustedKeys): License {
   const bytes = readLicenseFile(source);
   const license = verifyLicense(bytes, trusted);

@@ -1,4 +1,4 @@
-/** The offline license: exact payload bytes and an Ed25519 signature over them. It governs data, never a look-up. */
+/** The offline license: exact payload bytes and an Ed25519 signature over them. It governs data, never a lookup. */
 import {
   createPrivateKey,
   createPublicKey,
@@ -236,7 +236,7 @@ export function assertEntitled(license: License, data: LicensedData): void {
   if (entitlement.kind === 'frozen') {
     if (entitlement.manifests.includes(data.manifestSha256)) return;
     no(
-      `it is for ${entitlement.manifests.length} frozen drops, and ${data.manifestSha256.slice(0, 16)}… is none of them.`,
+      `it is for ${entitlement.manifests.length} frozen drops, and ${data.manifestSha256.slice(0, 16)}… is not one of them.`,
     );
   } else {
     const created = Date.parse(data.created);

@@ -5,8 +5,9 @@ import { dirname, resolve } from 'node:path';
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 
 /**
- * Makes a folder and those above it that are missing. Node's own recursive mkdir never ends where
- * the kernel answers ENOENT although the parent is there, as in /proc or on a stale mount (seen with Node.js 24.21): use this one everywhere.
+ * Makes a folder and those above it that are missing. Use it everywhere: the recursive mkdir of Node.js 24.21 never ends where
+ * the kernel answers ENOENT although the parent is there, as in /proc or on a stale mount. The same loop was known on Windows
+ * (nodejs/node#27198, mended there by #27207). This can go when `mkdirSync('/proc/a/b', { recursive: true })` throws.
  *
  * @throws the system's error where that is not possible.
  */

@@ -109,7 +109,7 @@ export function memoryFile(text: string): { readonly path: string; close(): void
 }
 
 /** What another thread of this process has mapped; that thread must not unmap it before this one has ended. */
-export function viewMapped(address: bigint, sizeBytes: number): ArrayBuffer {
+function viewMapped(address: bigint, sizeBytes: number): ArrayBuffer {
   return koffi.view(address, sizeBytes) as ArrayBuffer;
 }
 

@@ -22,7 +22,7 @@ interface PackedFailure {
 
 type Reply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
-/** What a call comes to; what can be handed over without a copy is in `transfer`. */
+/** What a call comes to; what can be passed without a copy is in `transfer`. */
 export interface Answer {
   readonly value: unknown;
   readonly transfer: ArrayBuffer[];
@@ -53,6 +53,7 @@ export class Thread {
   #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void } | undefined;
   #failure: Error | undefined;
 
+  /** @param workerData what the thread begins with; it is copied. */
   constructor(module: URL, workerData: unknown) {
     this.#thread = new Worker(module, { workerData, resourceLimits: THREAD_LIMITS });
     const { promise, resolve: start } = Promise.withResolvers<void>();
@@ -79,7 +80,8 @@ export class Thread {
 
   /** Ends the thread, whatever it is doing; it has ended when this has. */
   async close(): Promise<void> {
-    // V8 aborts the process where a thread is terminated while it loads its modules.
+    // V8 aborts the process where a thread is terminated while it loads its modules (nodejs/node#43182 mended one way to it). This can
+    // go when a thread that is terminated right after its start, a thousand times, does not end the process.
     await this.#started;
     await this.#thread.terminate();
   }

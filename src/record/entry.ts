@@ -48,7 +48,7 @@ const validate = new Validator({ allErrors: true, strict: true, allowUnionTypes:
 );
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The fields of a line once the schema's complaints have been taken out. */
+/** The fields of a line once what the schema refuses has been taken out. */
 interface RawEntry {
   domain: string;
   language?: string;
@@ -69,7 +69,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   'global_rank',
 ]);
 
-/** Where the schema complains → the reason. `*` stands for a member of the field. */
+/** Where the schema refuses a value → the reason. `*` stands for a member of the field. */
 const SCHEMA_REASONS: Readonly<Record<string, RejectReason>> = {
   'domain:type': 'domain_wrong_type',
   'domain:minLength': 'domain_empty',
@@ -204,11 +204,11 @@ function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): bo
   return true;
 }
 
-/** The reason for the schema's complaint; `field` is as in `SCHEMA_REASONS`. A number too large for a double is of the right type, and out of range. */
+/** The reason for what the schema refuses; `field` is as in `SCHEMA_REASONS`. A number too large for a double is of the right type, and out of range. */
 function reasonOf(field: string, keyword: string, value: unknown): RejectReason {
   const isBeyondDoubles = keyword === 'type' && (value === Infinity || value === -Infinity);
   const reason = (isBeyondDoubles && SCHEMA_REASONS[`${field}:maximum`]) || SCHEMA_REASONS[`${field}:${keyword}`];
-  if (reason === undefined) throw new Error(`No reason for the schema's complaint at ${field}: ${keyword}`);
+  if (reason === undefined) throw new Error(`No reason for what the schema refuses at ${field}: ${keyword}`);
   return reason;
 }
 

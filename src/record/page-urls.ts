@@ -89,7 +89,7 @@ function readUrl(given: string, type: string, key: string, diagnostics: Diagnost
 export const PAGE_URL_MAX_BYTES = LIMITS.pageUrlBytes.value;
 
 /** True where a host has the key's registrable domain (private suffixes count as suffixes), or is the key itself. */
-export function isOnDomain(host: string, key: string): boolean {
+function isOnDomain(host: string, key: string): boolean {
   if (host === key) return true;
   const own = keyFromHost(host);
   if ('problem' in own) return false;

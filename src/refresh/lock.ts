@@ -11,7 +11,11 @@ import { lockFile } from '../platform/libc.ts';
 /** A process's number, and its line end. */
 const HOLDER_MAX_BYTES = 20;
 
-/** Runs a task while this process alone may change the store. Throws `refresh_busy` where another one does. */
+/**
+ * Runs a task while this process alone may change the store.
+ *
+ * @throws PagegateError refresh_busy where another one does
+ */
 export async function withStoreLock<T>(store: string, task: () => Promise<T>): Promise<T> {
   const path = join(store, 'lock');
   let handle: FileHandle;

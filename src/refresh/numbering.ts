@@ -9,7 +9,11 @@ import { readWithdrawn } from './withdrawn.ts';
 const FILE_MAX_BYTES = 64;
 const fileOf = (store: string): string => join(store, 'last-number');
 
-/** The highest number that was given here; 0 where nothing says so. Throws `store_damaged` where the file holds something else. */
+/**
+ * The highest number that was given here; 0 where nothing says so.
+ *
+ * @throws PagegateError store_damaged where the file holds something else
+ */
 function readLastNumber(store: string): number {
   const file = fileOf(store);
   const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
@@ -20,7 +24,11 @@ function readLastNumber(store: string): number {
   throw new PagegateError('store_damaged', what, { path: file });
 }
 
-/** The number of the next generation. Throws `store_damaged` where what was given cannot be read, or no number is left. */
+/**
+ * The number of the next generation.
+ *
+ * @throws PagegateError store_damaged where what was given cannot be read, or no number is left
+ */
 export function nextNumber(store: string, generations: readonly Generation[]): number {
   const given = [...generations, ...readWithdrawn(store)].map((one) => one.generation);
   const next = 1 + Math.max(readLastNumber(store), 0, ...given);

@@ -55,15 +55,16 @@ export interface BuildRequest {
 /** The parts of the house that a refresh drives; the command line puts the real ones in. */
 export interface RefreshSteps {
   /**
-   * Builds the index file and verifies it; throws where the drop is not what its manifest says. Returns what the generation's
-   * report keeps of it.
+   * Builds the index file and verifies it. Returns what the generation's report keeps of it.
+   *
+   * @throws PagegateError where the drop is not what its manifest says
    */
   build(request: BuildRequest): Promise<unknown>;
   /** Opens an index that was just verified and says what it is. */
   identify(indexFile: string): IndexIdentity;
   /** Reads the whole index and throws where it is damaged. */
   verify(indexFile: string, signal: AbortSignal | undefined): Promise<IndexIdentity>;
-  /** Throws where the license does not cover the drop. */
+  /** @throws PagegateError where the license does not cover the drop */
   assertEntitled(drop: { dataset: string; manifestSha256: string; created: string }): void;
   /** Tells a running server; says what came of it. */
   notifyServer(generation: number): Promise<ServerNotice>;
@@ -195,7 +196,7 @@ async function buildGeneration(
   }
 }
 
-/** A generation that an interrupted refresh finished but did not activate, if it is still sound. */
+/** A generation that an interrupted refresh finished but did not activate, if it is still intact. */
 async function findFinished(
   drop: CheckedDrop,
   generations: readonly Generation[],
@@ -267,8 +268,9 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
 }
 
 /**
- * Makes a drop the served generation. Throws a `PagegateError` that says why not; then what was served goes on being served.
- * Killed at any moment it leaves at most litter, which the next run removes.
+ * Makes a drop the served generation. Killed at any moment it leaves at most litter, which the next run removes.
+ *
+ * @throws PagegateError that says why not; then what was served goes on being served
  */
 export async function refresh(options: RefreshOptions, steps: RefreshSteps): Promise<RefreshReport> {
   const startedMs = performance.now();

@@ -69,7 +69,11 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
   };
 }
 
-/** Activates a kept generation after it passed verification and the license. Throws where it must not be activated. */
+/**
+ * Activates a kept generation after it passed verification and the license.
+ *
+ * @throws PagegateError where it must not be activated
+ */
 export async function rollback(options: RollbackOptions, steps: RollbackSteps): Promise<RollbackReport> {
   return withStoreLock(options.store, () => rollbackLocked(options, steps));
 }

@@ -59,13 +59,17 @@ export interface Generation {
   readonly report: GenerationReport | undefined;
 }
 
-export const currentLink = (store: string): string => join(store, CURRENT_LINK);
+const currentLink = (store: string): string => join(store, CURRENT_LINK);
 export const generationDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, String(generation));
 export const buildingDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, `${BUILDING}${generation}`);
 
-/** Number of the generation that `current` names; undefined where there is none. Throws `store_damaged` for any other target. */
+/**
+ * Number of the generation that `current` names; undefined where there is none.
+ *
+ * @throws PagegateError store_damaged for any other target
+ */
 export function currentGeneration(store: string): number | undefined {
   let target: string;
   try {
@@ -133,7 +137,11 @@ export function listGenerations(store: string): Generation[] {
     });
 }
 
-/** The generation with this number. Throws `generation_missing`. */
+/**
+ * The generation with this number.
+ *
+ * @throws PagegateError generation_missing
+ */
 export function findGeneration(store: string, generation: number): Generation {
   const all = listGenerations(store);
   const found = all.find((one) => one.generation === generation);

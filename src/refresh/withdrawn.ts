@@ -35,8 +35,10 @@ function isMark(value: unknown): value is WithdrawnManifest {
 }
 
 /**
- * The marks, oldest first; none where there is no file. Throws `store_damaged` where there is one that cannot be read: a timer would
- * bring back what somebody rolled back.
+ * The marks, oldest first; none where there is no file.
+ *
+ * @throws PagegateError store_damaged where there is one that cannot be read: a timer would bring back what somebody rolled
+ *   back
  */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
   const file = withdrawnFile(store);

@@ -1,4 +1,4 @@
-/** Agent register files against the schema: every complaint points at the file, the line, the entry and the field. */
+/** Agent register files against the schema: every finding points at the file, the line, the entry and the field. */
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -8,13 +8,13 @@ import { readSmallFile } from '../platform/small-file.ts';
 
 /** Larger files are refused: a register of ten thousand agents is about 10 MB. */
 const FILE_MAX_BYTES = LIMITS.registerBytes.value;
-/** Complaints beyond this number are counted, not kept. */
+/** Findings beyond this number are counted, not kept. */
 const FINDINGS_MAX = LIMITS.registerFindings.value;
 
 const SCHEMA_URL = new URL('../../data/schema/agent-register.schema.json', import.meta.url);
 
-/** One complaint. An error makes the file invalid; a warning is something the schema allows and a person should look at. */
-export interface Finding {
+/** One finding. An error makes the file invalid; a warning is something the schema allows and a person should look at. */
+export interface RegisterFinding {
   readonly severity: 'error' | 'warning';
   readonly file: string;
   /** From 1. */
@@ -36,7 +36,7 @@ export interface RegisterReport {
   readonly errors: number;
   readonly warnings: number;
   /** In the order of files, entries and lines; at most a thousand. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly RegisterFinding[];
 }
 
 interface Entry {
@@ -47,7 +47,7 @@ interface Entry {
   readonly value: unknown;
 }
 
-type Report = (finding: Finding) => void;
+type Report = (finding: RegisterFinding) => void;
 
 /** The bytes of a register file within the size limit; `-` is standard input. @throws PagegateError register_unreadable */
 export function readRegisterFile(path: string): Uint8Array {
@@ -57,7 +57,7 @@ export function readRegisterFile(path: string): Uint8Array {
 /** Collects the findings of several files, because an agent_id should be unique over all of them. */
 export class RegisterValidator {
   readonly #check = compileSchema();
-  readonly #findings: Finding[] = [];
+  readonly #findings: RegisterFinding[] = [];
   readonly #ids = new Map<string, Entry>();
   #files = 0;
   #entries = 0;
@@ -85,7 +85,7 @@ export class RegisterValidator {
     };
   }
 
-  #note(finding: Finding): void {
+  #note(finding: RegisterFinding): void {
     if (finding.severity === 'error') this.#errors += 1;
     else this.#warnings += 1;
     if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
@@ -188,7 +188,7 @@ function agentId(value: unknown): string | undefined {
 }
 
 /** Where a finding points. A field that is missing has no line of its own: the line of what should hold it is given. */
-function at(entry: Entry, pointer: string): Omit<Finding, 'severity' | 'message'> {
+function at(entry: Entry, pointer: string): Omit<RegisterFinding, 'severity' | 'message'> {
   const id = agentId(entry.value);
   let known = pointer;
   while (known !== '' && !entry.source.lines.has(known)) known = known.slice(0, known.lastIndexOf('/'));
@@ -206,7 +206,7 @@ function pointerOf(problem: ErrorObject): string {
   return `${problem.instancePath}/${escapePointer(String(problem.params['missingProperty']))}`;
 }
 
-/** One complaint for a field: `anyOf` and its branches, or a format and its pattern, say the same thing twice. */
+/** One finding for a field: `anyOf` and its branches, or a format and its pattern, say the same thing twice. */
 function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
   const byField = new Map<string, ErrorObject>();
   for (const problem of problems) {
@@ -260,7 +260,7 @@ const properties = new Set<string>(
 );
 
 /** What the schema cannot decide, but a person who keeps a register wants to know. */
-function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Generator<Finding> {
+function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Generator<RegisterFinding> {
   for (const name of Object.keys(value)) {
     if (properties.has(name)) continue;
     const place = at(entry, `${entry.pointer}/${escapePointer(name)}`);

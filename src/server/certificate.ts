@@ -20,7 +20,11 @@ export interface Certificate {
   readonly expiresMs: number;
 }
 
-/** Reads the files and checks that they hold a certificate and its key. Throws `tls_unusable`. */
+/**
+ * Reads the files and checks that they hold a certificate and its key.
+ *
+ * @throws PagegateError tls_unusable
+ */
 export function readCertificate(certificateFile: string, keyFile: string): Certificate {
   const { chain, certificate } = readChain(certificateFile);
   const key = readPem(keyFile, ({ mode }) => {
@@ -34,7 +38,11 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
   return { chain, key, expiresMs: Math.min(...ends) };
 }
 
-/** Reads a chain and the certificate it begins with. Throws `tls_unusable`. */
+/**
+ * Reads a chain and the certificate it begins with.
+ *
+ * @throws PagegateError tls_unusable
+ */
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
   const chain = readPem(file);
   const certificate = parsed(file, () => new X509Certificate(chain));
@@ -106,7 +114,11 @@ function unusable(path: string, why: string, cause?: unknown): PagegateError {
   return new PagegateError('tls_unusable', `${path}: ${why}.`, { path }, { cause });
 }
 
-/** What the configuration names; undefined without TLS. Throws `tls_unusable`. */
+/**
+ * What the configuration names; undefined without TLS.
+ *
+ * @throws PagegateError tls_unusable
+ */
 export function configuredCertificate({ certificate_file, key_file }: Config['tls']): Certificate | undefined {
   return certificate_file === null || key_file === null ? undefined : readCertificate(certificate_file, key_file);
 }

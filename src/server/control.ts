@@ -22,7 +22,11 @@ const CONNECTIONS_MAX = LIMITS.socketConnections.value;
 /** The kernel's limit for the path of a Unix socket, without its final NUL. */
 const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
 
-/** Listens on the socket. Throws `server_running` when another server answers there. */
+/**
+ * Listens on the socket.
+ *
+ * @throws PagegateError server_running when another server answers there
+ */
 export async function listenControl(path: string, handlers: ControlHandlers): Promise<Server> {
   if (Buffer.byteLength(path) > PATH_MAX_BYTES) {
     throw new PagegateError('listen_failed', `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`, {
@@ -67,8 +71,9 @@ const serverRunning = (path: string): PagegateError =>
   new PagegateError('server_running', `It answers on ${path}.`, { path });
 
 /**
- * Throws `server_running` when another server has the socket. One that is stopping is no obstacle: the start of the ledger writer
- * waits for its end.
+ * One that is stopping is no obstacle: the start of the ledger writer waits for its end.
+ *
+ * @throws PagegateError server_running when another server has the socket
  */
 export async function refuseSecondServer(path: string): Promise<void> {
   if (!(await isAnswered(path))) return;
@@ -116,8 +121,10 @@ const REPLY_MAX_BYTES = 4 * 1024 * 1024;
 const isDenied = (error: NodeJS.ErrnoException): boolean => error.code === 'EACCES' || error.code === 'EPERM';
 
 /**
- * Sends a command to the server on this socket. Throws `server_not_running`, `server_forbidden` where this user cannot know whether
- * there is one, or what the server answers.
+ * Sends a command to the server on this socket.
+ *
+ * @throws PagegateError server_not_running, server_forbidden where this user cannot know whether there is one, or what the
+ *   server answers
  */
 export async function askServer(path: string, command: ControlCommand, timeoutMs = 150_000): Promise<unknown> {
   const text = await new Promise<string>((resolve, reject) => {

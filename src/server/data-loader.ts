@@ -13,7 +13,11 @@ import type { Policy } from '../policy/policy.ts';
 import { isOwnVocabulary, VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import type { Log } from './log.ts';
 
-/** Opens and checks the index that is current. Throws what is wrong with it; nothing stays open then. */
+/**
+ * Opens and checks the index that is current.
+ *
+ * @throws what is wrong with it; nothing stays open then
+ */
 export function openCurrentIndex(config: Config): Index {
   return openChecked(statePaths(config).indexFile, (index) => checkLicense(config, index));
 }
@@ -22,12 +26,19 @@ export function openCurrentIndex(config: Config): Index {
 export const GIVEN_INDEX_FD = 4;
 
 /**
- * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file that was
- * activated, unchanged. Throws what is wrong with it; nothing stays open then.
+ * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file
+ * that was activated, unchanged.
+ *
+ * @throws what is wrong with it; nothing stays open then
+ * @throws PagegateError index_changed where the file was written to or cut
+ * @throws PagegateError index_refused where it has another mode
  */
 export function openGivenIndex(identity: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
-  if (openFileIdentity(GIVEN_INDEX_FD) !== identity)
+  const now = openFileIdentity(GIVEN_INDEX_FD);
+  if (contentOf(now) !== contentOf(identity))
+    throw new PagegateError('index_changed', 'It was written to while it was served.', { path });
+  if (now !== identity)
     throw new PagegateError('index_refused', 'The file of the index that is served was changed.', { path });
   return openChecked(path);
 }
@@ -64,7 +75,11 @@ export function hasSameUnicode({ info }: Index): boolean {
   return info.unicodeVersion === UNICODE_VERSION;
 }
 
-/** Loads the policy that the configuration names. Throws what is wrong with it. */
+/**
+ * Loads the policy that the configuration names.
+ *
+ * @throws what is wrong with it
+ */
 export function openPolicy(config: Config): Policy {
   const { profile, file } = config.policy;
   return loadPolicy({ profile: profile ?? undefined, file: file ?? undefined });
@@ -97,4 +112,7 @@ export function openFileIdentity(fd: number): string {
   return identityOf(fstatSync(fd, { bigint: true }));
 }
 
-const identityOf = (stat: BigIntStats): string => `${stat.dev}.${stat.ino}.${stat.mode}.${stat.size}.${stat.mtimeNs}`;
+const identityOf = (stat: BigIntStats): string => `${stat.mode}.${stat.dev}.${stat.ino}.${stat.size}.${stat.mtimeNs}`;
+
+/** An identity without the mode. */
+const contentOf = (identity: string): string => identity.slice(identity.indexOf('.'));

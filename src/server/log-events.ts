@@ -16,7 +16,7 @@ export interface LogEventEntry {
 }
 
 /** Fields that any line of a worker process has. */
-export const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
+const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
 
 const FAILURE = {
   code: 'the error code',
@@ -101,6 +101,14 @@ export const LOG_EVENTS = table({
     meaning: 'The index that is current was not taken into use; what was served before goes on.',
     fields: FAILURE,
     action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
+  },
+  index_dropped: {
+    level: 'error',
+    meaning:
+      'The file of the index that is served was written to or cut. It is not served any more: lookups are answered 503.',
+    fields: FAILURE,
+    action:
+      'Put a whole index in its place as pagegate refresh does, by renaming: it is served at the next look. Find out who wrote.',
   },
   index_kept: {
     level: 'warn',
@@ -197,6 +205,56 @@ export const LOG_EVENTS = table({
     level: 'error',
     meaning: 'A worker met a failure that nobody caught, and ended; another one takes its place.',
     fields: { ...WORKER, ...FAILURE, name: 'the kind of failure' },
+    action: 'Report it with this line: it is a defect.',
+  },
+
+  // the console beside the server
+  console_listening: {
+    level: 'info',
+    meaning: 'The console answers.',
+    fields: { address: 'where', pid: 'its process id' },
+    action: '',
+  },
+  console_died: {
+    level: 'error',
+    meaning: 'The process of the console ended and is started again; no lookup notices.',
+    fields: { pid: 'its process id', how: 'how it ended' },
+    action: 'See console_failed for the reason; report it when there is none.',
+  },
+  console_hung: {
+    level: 'error',
+    meaning: 'The process of the console did not answer, was killed and is started again; no lookup notices.',
+    fields: { pid: 'its process id', quiet_seconds: 'how long it did not answer' },
+    action: 'Look at the load and at the disk of the host; report it when neither explains it.',
+  },
+  console_failed: {
+    level: 'error',
+    meaning: 'The console cannot be served; it is tried again.',
+    fields: FAILURE,
+    action: 'Free the port, or give the console folder of the state directory to the user of the server.',
+  },
+  console_request_failed: {
+    level: 'error',
+    meaning: 'A page of the console met a failure that nobody expected.',
+    fields: { ...FAILURE, name: 'the kind of failure' },
+    action: 'Report it with this line: it is a defect.',
+  },
+  console_samples_failed: {
+    level: 'warn',
+    meaning: 'The console cannot keep what the server counted in the last minutes; it is tried again.',
+    fields: FAILURE,
+    action: 'Free the disk, or give the console folder of the state directory to the user of the server.',
+  },
+  console_certificate_refused: {
+    level: 'error',
+    meaning: 'The console goes on with the certificate that it has: the new one cannot be used.',
+    fields: FAILURE,
+    action: 'Correct the certificate or its key; it is looked at again when the files change.',
+  },
+  console_crashed: {
+    level: 'error',
+    meaning: 'The console met a failure that nobody caught, and ended; it is started again.',
+    fields: { ...FAILURE, name: 'the kind of failure' },
     action: 'Report it with this line: it is a defect.',
   },
 

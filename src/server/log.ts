@@ -49,7 +49,7 @@ function standardError(): (line: string) => void {
       stderr.write(line);
       return;
     }
-    // The stream gives up with its first failure; the disk may have room again.
+    // The stream gives up with its first failure; the disk may have space again.
     try {
       writeSync(stderr.fd, line);
     } catch {

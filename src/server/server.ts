@@ -17,13 +17,12 @@ import {
   currentWarnings,
   metricsText,
   type Observed,
-  type ReloadReply,
   readiness,
   reloadAll,
-  type ServerStatus,
   serverStatus,
 } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
+import type { MetricsSnapshot } from './admin/metrics.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { listenControl, refuseSecondServer } from './control.ts';
 import type { Log } from './log.ts';
@@ -32,6 +31,7 @@ import { Supervisor } from './process/supervisor.ts';
 import { Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
+import type { ReloadReply, ServerStatus } from './status.ts';
 import { loadUws } from './uws.ts';
 
 export interface ServerOptions {
@@ -52,6 +52,7 @@ export class RunningServer {
   readonly #resolveStopped: () => void;
   #stopping: Promise<void> | undefined;
 
+  /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
   constructor(parts: Parts) {
     this.#parts = parts;
     this.port = parts.port;
@@ -82,6 +83,11 @@ export class RunningServer {
   /** Prometheus text. */
   async metrics(): Promise<string> {
     return metricsText(this.#parts);
+  }
+
+  /** What all workers counted since the start, those included that have ended. */
+  async snapshot(): Promise<MetricsSnapshot> {
+    return this.#parts.supervisor.metrics();
   }
 
   /** Stops gracefully, within the configured time. Safe to call twice. */
@@ -115,7 +121,11 @@ interface Parts extends Observed {
   control: NetServer | undefined;
 }
 
-/** Starts everything, or nothing. Throws `plain_http_refused`, `server_running`, `listen_failed`, and what the parts throw. */
+/**
+ * Starts everything, or nothing.
+ *
+ * @throws PagegateError plain_http_refused, server_running, listen_failed, and what the parts throw
+ */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const lastKnownGood = new LastKnownGood(config, checkTransport(config));
   await refuseSecondServer(statePaths(config).socket);

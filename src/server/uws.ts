@@ -13,7 +13,7 @@ export type Uws = typeof UwsModule;
 
 /**
  * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
- * bytes each), and room for the rest of the request.
+ * bytes each), and space for the rest of the request.
  */
 const HEADERS_MAX_BYTES = LIMITS.headersBytes.value;
 
@@ -25,7 +25,11 @@ const GLIBC_NEEDED = [2, 38] as const;
 
 let loaded: Uws | undefined;
 
-/** Loads the transport, once. Throws `transport_unavailable` with what was tried. */
+/**
+ * Loads the transport, once.
+ *
+ * @throws PagegateError transport_unavailable with what was tried
+ */
 export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
   Object.assign(process.env, ENVIRONMENT);

@@ -45,11 +45,11 @@ function setUp(scope: VocabularyScope) {
   return { encoder, dictionary, numbers, learning, scanner: new FastScanner(fields, scope, dictionary.pathTemplates) };
 }
 
-const rooms = Object.fromEntries(SCOPES.map((scope) => [scope, setUp(scope)])) as Record<
+const setups = Object.fromEntries(SCOPES.map((scope) => [scope, setUp(scope)])) as Record<
   VocabularyScope,
   ReturnType<typeof setUp>
 >;
-const paths = [...new Set(rooms.full.dictionary.pathTemplates.flat().map(({ path }) => path))];
+const paths = [...new Set(setups.full.dictionary.pathTemplates.flat().map(({ path }) => path))];
 
 const textOf = (of: RecordFields, start: number, end: number): string =>
   Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength).toString('latin1', start, end);
@@ -91,7 +91,7 @@ function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   const chunk = Buffer.concat([before, line, after]);
   const alone = Buffer.allocUnsafeSlow(line.length);
   line.copy(alone);
-  const { scanner, learning, encoder, numbers } = rooms[scope];
+  const { scanner, learning, encoder, numbers } = setups[scope];
   const understood = scanner.scan(alone, 0, line.length);
   if (learning.scan(chunk, before.length, before.length + line.length)) expect(understood).toBe(true);
   expect(scanner.scan(chunk, before.length, before.length + line.length)).toBe(understood);
@@ -365,13 +365,13 @@ describe('the fast scanner', () => {
 
   it('makes the most frequent repairs itself', () => {
     expect(agree(Buffer.from('{"domain":"www.www.example.com","language":"en"}'))).toBe(true);
-    expect(rooms.full.scanner.repairs).toEqual(['domain_www_stripped']);
+    expect(setups.full.scanner.repairs).toEqual(['domain_www_stripped']);
     const pages = '"docs":"https://example.com","login":"https://example.com?a","blog":"https://a.example.com#/b"';
     expect(agree(Buffer.from(`{"domain":"example.com","page_types":{${pages}},"global_rank":3}`))).toBe(true);
-    expect(rooms.full.scanner.repairs).toEqual(Array.from({ length: 3 }, () => 'page_url_canonicalized'));
+    expect(setups.full.scanner.repairs).toEqual(Array.from({ length: 3 }, () => 'page_url_canonicalized'));
     expect(fields.globalRank).toBe(3);
     expect(agree(RICH)).toBe(true);
-    expect(rooms.full.scanner.repairs).toEqual([]);
+    expect(setups.full.scanner.repairs).toEqual([]);
   });
 
   it('takes pages in any order, under many origins', () => {

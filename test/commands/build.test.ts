@@ -83,7 +83,7 @@ describe('pagegate build', () => {
 
   it.each([
     ['no output', ['small'], 2],
-    ['a number that is none', ['small', '--out', 'x', '--workers', 'many'], 2],
+    ['an invalid number', ['small', '--out', 'x', '--workers', 'many'], 2],
     ['no drop', ['nowhere', '--out', 'x'], 3],
   ])('%s: a failure that a person can act on', async (_, [drop = '', ...rest], expected) => {
     const { code, stdout, stderr } = await start(join(folder, drop), ...rest).ended;

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createActivationSteps } from '../../src/commands/shared/refresh-steps.ts';
+import { createActivationSteps } from '../../src/activation/steps.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { decodeHeader } from '../../src/index/format/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';

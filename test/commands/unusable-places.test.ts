@@ -188,7 +188,7 @@ describe('the store and the index', () => {
   });
 });
 
-it('a plan catalogue that cannot be read is not taken for none', () => {
+it('a plan catalog that cannot be read is not taken for none', () => {
   mkdirSync(at('state'));
   symlinkSync('none.json', at('state/plans.json'));
   expect(run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });

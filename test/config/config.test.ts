@@ -103,7 +103,7 @@ describe('environment variables', () => {
     );
   });
 
-  it('a name that begins like a setting and is none is refused', () => {
+  it('a name that begins like a setting and is not one is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
   });
@@ -171,15 +171,15 @@ describe('what is refused, with its place', () => {
     );
   });
 
-  const sound = '{"server":{"port":1001},"log":{"level":"warn"}}';
+  const valid = '{"server":{"port":1001},"log":{"level":"warn"}}';
   it.each(HOSTILE_JSON)('a file with $name', ({ spoil, expected }) => {
-    const error = failure(() => loadConfig({ file: file(spoil(sound)), env: {} }));
+    const error = failure(() => loadConfig({ file: file(spoil(valid)), env: {} }));
     expect(error.code).toBe('config_invalid');
     expect(error.message).toMatch(expected);
   });
 
   it.each(HARMLESS_JSON)('but not a file with $name', ({ spoil }) => {
-    expect(loadConfig({ file: file(spoil(sound)), env: {} })).toMatchObject(JSON.parse(sound));
+    expect(loadConfig({ file: file(spoil(valid)), env: {} })).toMatchObject(JSON.parse(valid));
   });
 
   it('a map of the environment that names something twice', () => {

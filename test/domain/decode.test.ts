@@ -95,7 +95,7 @@ describe('decoding once', () => {
   });
 
   it('takes time in proportion to the length', () => {
-    // With the square of the length this would take an hour, and the runner's patience would end.
+    // With the square of the length this would take an hour, and the test would time out.
     for (const part of ['%c1%ac', '%c0%af', '%c1%ff', '%c1', '%fc%80', '%c1%aca', '%c3%a9']) {
       const text = part.repeat(400_000);
       expect(decodeOnce(`${text}%ff`)).toMatch(/\ufffd$/);

@@ -76,7 +76,7 @@ describe('keyFromHost', () => {
     ['a'.repeat(5000), 'too_long'],
     ['\u00ad', 'idn_invalid'],
     ['xn--\u{1F4A9}.com', 'idn_invalid'],
-  ])('%j is none: %s', (host, problem) => {
+  ])('%j is not one: %s', (host, problem) => {
     expect(key(host)).toBe(`! ${problem}`);
   });
 

@@ -357,7 +357,7 @@ describe('the frames of a zstd file', () => {
     expect(frames.isBetweenFrames).toBe(true);
   });
 
-  it('are none where the first bytes are no frame’s, or a block is of no known kind', () => {
+  it('do not begin where the first bytes are no frame’s, or a block is of no known kind', () => {
     for (const magic of [0x184d_2a4f, 0x184d_2a60, 0xfd2f_b527, 0xfd2f_b529, 0, 0xffff_ffff]) {
       const bytes = Buffer.alloc(16);
       bytes.writeUInt32LE(magic, 0);

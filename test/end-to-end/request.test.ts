@@ -568,7 +568,7 @@ const NORMALIZATION: readonly Row[] = [
     answer: bad('bad_input', 'unparsable'),
   },
   {
-    name: 'contract normalization: IPv4/IPv6 literal or single label, empty, unparsable: a port that is none',
+    name: 'contract normalization: IPv4/IPv6 literal or single label, empty, unparsable: an invalid port',
     query: 'url=stripe.com:http',
     answer: bad('bad_input', 'unparsable'),
   },

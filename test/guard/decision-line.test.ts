@@ -37,7 +37,7 @@ describe('a line', () => {
     expect(decisionLine(DECISION)).not.toMatch(/secret|token/);
   });
 
-  test('masks a host that is said to carry data, and a method that is none', () => {
+  test('masks a host that is said to carry data, and an invalid method', () => {
     expect(line({ id: 'dns_tunnel', method: 'SECRET' })).toMatchObject({ host: '***', domain: '***', method: 'other' });
     expect(line({ url: 'no url at all' })).toMatchObject({ host: '***', path: '***' });
     expect(line({ url: 'example.com' })).toMatchObject({ host: 'example.com', path: '/' });

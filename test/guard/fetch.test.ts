@@ -226,7 +226,7 @@ describe('what is judged is what is sent', () => {
     ['a number sign in the path', { path: '/news#/../login' }],
     ['no path', { path: '' }],
     ['another scheme', { origin: 'ftp://a.example' }],
-    ['an origin that is none', { origin: 'a.example' }],
+    ['an invalid origin', { origin: 'a.example' }],
   ])('%s is refused', async (_name, options) => {
     const { status, site, judge } = await send(options);
     expect(status).toBe('request_target');

@@ -162,7 +162,7 @@ describe('a hook that cannot work blocks', () => {
     ['no key file', ['--server', 'http://127.0.0.1:1']],
     ['a key file that is not there', ['--server', 'http://127.0.0.1:1', '--key-file', '/nowhere']],
     ['an option that nobody knows', ['--unknown']],
-    ['a server that is none', ['--server', 'x', '--key-file', '/nowhere']],
+    ['an invalid server', ['--server', 'x', '--key-file', '/nowhere']],
   ])('%s', async (_name, args) => {
     const answer = await hook(webFetch('https://a.example/'), args);
     expect(answer.code).toBe(2);

@@ -124,7 +124,7 @@ describe.each([
     }
   });
 
-  test('arguments that are none are errors, and nothing is asked', async () => {
+  test('invalid arguments are errors, and nothing is asked', async () => {
     const client = await open(judge.url);
     for (const args of [
       {},

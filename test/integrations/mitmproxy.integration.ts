@@ -206,7 +206,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 
-  test('a failure of the addon, and a path that is none, let nothing pass', () => {
+  test('a failure of the addon, and an invalid path, let nothing pass', () => {
     const tests = new URL('python/addon_test.py', import.meta.url).pathname;
     const { status, stderr } = spawnSync('/usr/bin/python3', ['-B', '-W', 'ignore', tests], { encoding: 'utf8' });
     expect(stderr).toMatch(/Ran [3-9] tests[\s\S]*OK/);

@@ -74,7 +74,7 @@ test.each([
   expect(world.reached).toEqual([]);
 });
 
-test('a tunnel is refused without a look-up', async () => {
+test('a tunnel is refused without a lookup', async () => {
   expect((await through(proxy, 'CONNECT', 'allowed.example:443')).status).toBe(403);
   expect(judge.asked).toEqual([]);
 });

@@ -396,7 +396,7 @@ describe('keys', () => {
   });
 });
 
-describe('the plan catalogue', () => {
+describe('the plan catalog', () => {
   it('keeps its schema, and the schema refuses what the program refuses', () => {
     const read = (name: string): unknown =>
       JSON.parse(readFileSync(new URL(`../../data/${name}`, import.meta.url), 'utf8'));

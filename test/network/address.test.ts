@@ -39,7 +39,7 @@ describe('addresses', () => {
     '1.2.3.4 ',
     '[::1]',
     'localhost',
-  ])('%j is none', (text) => {
+  ])('%j is not one', (text) => {
     expect(parseAddress(text)).toBeUndefined();
   });
 

@@ -13,11 +13,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Check, type CheckResult, failed, runChecks } from '../../src/commands/doctor/check.ts';
-import { HOST_CHECKS } from '../../src/commands/doctor/host-checks.ts';
-import { STATE_CHECKS } from '../../src/commands/doctor/state-checks.ts';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
+import { type Check, type CheckResult, failed, runChecks } from '../../src/doctor/check.ts';
+import { HOST_CHECKS } from '../../src/doctor/host-checks.ts';
+import { STATE_CHECKS } from '../../src/doctor/state-checks.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';

@@ -80,7 +80,7 @@ describe('the document fits what the server answers', () => {
     expect(answer.status).toBe(200);
     expect(answer.body.found).toBe(found);
     expect(problemsOf(answer)).toEqual([]);
-    // The document leaves room for later fields; the server sends none that it does not describe.
+    // The document allows later fields; the server sends none that it does not describe.
     expect(Object.keys(answer.body).filter((key) => !(key in RECORD.properties))).toEqual([]);
   });
 

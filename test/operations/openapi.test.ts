@@ -1,4 +1,4 @@
-/** The OpenAPI document: sound in itself, and in step with the error table and the vocabulary. */
+/** The OpenAPI document: valid in itself, and in step with the error table and the vocabulary. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';

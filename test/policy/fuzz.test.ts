@@ -26,9 +26,9 @@ describe('the fuzzer', () => {
 const BOUNDED = new Set<string>([]);
 
 describe('linear time', () => {
-  const files = ['domain', 'policy'].flatMap((room) => {
-    const dir = new URL(`../../src/${room}/`, import.meta.url);
-    return readdirSync(dir).map((name) => [`${room}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
+  const files = ['domain', 'policy'].flatMap((module) => {
+    const dir = new URL(`../../src/${module}/`, import.meta.url);
+    return readdirSync(dir).map((name) => [`${module}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
   });
 
   /** Bodies of the regular expressions of a source text: after what cannot end a value, up to the next slash of its own. */

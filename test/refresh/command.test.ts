@@ -164,7 +164,7 @@ test('a kept generation that was damaged is not rolled back to', async () => {
 describe('doctor', () => {
   const statusOf = (json: Report, id: string) => json.checks?.find((check) => check.id === id);
 
-  test('finds a sound installation sound', async () => {
+  test('finds nothing wrong with an intact installation', async () => {
     const { state } = place;
     const keyFile = join(state, 'keys/ledger.key');
     const ledger = openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
@@ -206,7 +206,7 @@ describe('doctor', () => {
     bad.remove();
   });
 
-  test('reports an index that is no index and a configuration that is none', async () => {
+  test('reports an index file and a configuration that are not valid', async () => {
     const bad = createInstallation();
     await bad.pagegate('refresh', bad.drop('r1', { revision: 1 }));
     const file = join(bad.store, 'current/index.pgx');

@@ -1,5 +1,5 @@
 /**
- * Runs one refresh with made-up steps and ends itself with SIGKILL just before its n-th change of the file system.
+ * Runs one refresh with synthetic steps and ends itself with SIGKILL just before its n-th change of the file system.
  * Usage: killed-child.ts STORE DROP N. Prints how many changes there were where N was never reached.
  */
 import fs, { writeFileSync } from 'node:fs';

@@ -104,7 +104,7 @@ describe('a rollback', () => {
   test.each<[string, string | Uint8Array]>([
     ['no list', '{}'],
     ['nothing', 'null'],
-    ['marks that are none', '[null, 1, {}]'],
+    ['marks that are not valid', '[null, 1, {}]'],
     ['a generation without end', `[${mark.replace('7', '9007199254740991')}]`],
     ['a generation that is a text', `[${mark.replace('7', '"7"')}]`],
     ...HOSTILE_JSON.map(({ name, spoil }): [string, Uint8Array] => [name, spoil(`[${mark}]`)]),

@@ -49,14 +49,14 @@ describe('a report', () => {
     ['no manifest', { manifestSha256: undefined }],
     ['a revision that is a text', { revision: '1' }],
     ['a dataset that is a list', { dataset: ['test'] }],
-    ['a count that is none', { recordCount: null }],
-  ])('with %s is none', (_name, change) => {
+    ['an invalid count', { recordCount: null }],
+  ])('with %s is not one', (_name, change) => {
     const report = JSON.parse(readFileSync(file(), 'utf8')) as object;
     expect(reported(JSON.stringify(report))).toEqual(report);
     expect(reported(JSON.stringify({ ...report, ...change }))).toBeUndefined();
   });
 
-  test.each(HOSTILE_JSON)('with $name is none', ({ spoil }) => {
+  test.each(HOSTILE_JSON)('with $name is not one', ({ spoil }) => {
     expect(reported(spoil(JSON.stringify(JSON.parse(readFileSync(file(), 'utf8')))))).toBeUndefined();
   });
 

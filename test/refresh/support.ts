@@ -1,4 +1,4 @@
-/** A made-up drop and steps that stand for the builder, so that refresh is tested alone. */
+/** A synthetic drop and steps that stand for the builder, so that refresh is tested alone. */
 import { generateKeyPairSync, hash, type KeyObject } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

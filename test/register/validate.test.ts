@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { type Finding, RegisterValidator, readRegisterFile } from '../../src/register/validate.ts';
+import { type RegisterFinding, RegisterValidator, readRegisterFile } from '../../src/register/validate.ts';
 import { pagegate } from '../support/program.ts';
 
 /** The fields that the specification requires, and nothing else. */
@@ -41,13 +41,13 @@ const FULL = {
   notes: '',
 };
 
-function findingsFor(text: string | Uint8Array): readonly Finding[] {
+function findingsFor(text: string | Uint8Array): readonly RegisterFinding[] {
   const validator = new RegisterValidator();
   validator.add('agents.json', typeof text === 'string' ? new TextEncoder().encode(text) : text);
   return validator.report().findings;
 }
 
-const errorsFor = (text: string): readonly Finding[] => findingsFor(text).filter((f) => f.severity === 'error');
+const errorsFor = (text: string): readonly RegisterFinding[] => findingsFor(text).filter((f) => f.severity === 'error');
 const changed = (change: object): string => JSON.stringify({ ...FULL, ...change });
 const exception = (change: object): string =>
   changed({ exceptions: [{ page_type: 'login', domain: 'example.com', expires: '2026-12-31', ...change }] });

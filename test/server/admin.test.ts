@@ -2,9 +2,9 @@ import { statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ServerStatus } from '../../src/server/admin/health.ts';
 import { askServer, listenControl } from '../../src/server/control.ts';
 import { METRICS } from '../../src/server/metric-table.ts';
+import type { ServerStatus } from '../../src/server/status.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;

@@ -128,7 +128,7 @@ describe('the burst guard', () => {
     }
   });
 
-  it('has room for every number of clients that it is asked for', () => {
+  it('has a place for every number of clients that it is asked for', () => {
     const size = (max_clients: number): number => burstTableSizeBytes({ limit: 1, max_clients });
     expect(size(1)).toBe(size(8));
     expect(size(9)).toBeGreaterThan(size(8));
@@ -151,7 +151,7 @@ describe('the burst guard', () => {
     expect(guard.admit(v4(1))).toBeGreaterThan(0);
   });
 
-  it('keeps its memory: with more clients than it has room for, none gets more than the limit', () => {
+  it('keeps its memory: with more clients than it has places for, none gets more than the limit', () => {
     const limits = { limit: 2, max_clients: 1024 };
     const { guard, clock } = guardWith(limits);
     let passedTwice = 0;

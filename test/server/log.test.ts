@@ -71,7 +71,7 @@ describe('the log', () => {
 });
 
 describe('the table of log events', () => {
-  const source = sourcesUnder('src/server')
+  const source = [...sourcesUnder('src/server'), ...sourcesUnder('src/console')]
     .filter((path) => !path.endsWith('log-events.ts'))
     .map(textOf)
     .join('\n');

@@ -107,7 +107,7 @@ describe('decision_log', () => {
 });
 
 describe('server.max_connections', () => {
-  it('a connection above it is closed at once; when one ends there is room again', async () => {
+  it('a connection above it is closed at once; when one ends a new one is taken', async () => {
     server = await startTestServer({
       entries: [{ domain: 'example.com' }],
       config: { server: { max_connections: 3 } },

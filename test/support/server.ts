@@ -13,7 +13,7 @@ import { type RunningServer, startServer } from '../../src/server/server.ts';
 import { type EntryInput, writeIndex } from './index-file.ts';
 
 export interface AccountInput {
-  /** A plan of the catalogue; without one the account is not activated. */
+  /** A plan of the catalog; without one the account is not activated. */
   readonly plan?: string;
   /** Lookups a cycle, for the plan "custom". */
   readonly limit?: number;

@@ -1,6 +1,6 @@
 /** Which module may import which. A new module needs a line here, and a reason. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder } from './tree.ts';
 
@@ -23,14 +23,47 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record', 'json', 'platform'],
   ledger: ['json', 'platform'],
-  license: ['json', 'platform', 'version'],
+  license: ['json', 'platform'],
   register: ['json', 'platform'],
-  config: ['json', 'network', 'platform', 'version'],
+  config: ['json', 'network', 'platform'],
   server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'network', 'platform', 'version'],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
-  guard: ['policy', 'domain', 'record', 'network'],
+  guard: ['policy', 'domain', 'network'],
+  activation: ['config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
+  doctor: [
+    'activation',
+    'config',
+    'domain',
+    'index',
+    'ledger',
+    'license',
+    'network',
+    'platform',
+    'record',
+    'refresh',
+    'server',
+  ],
+  console: [
+    'activation',
+    'config',
+    'doctor',
+    'domain',
+    'index',
+    'ledger',
+    'license',
+    'network',
+    'platform',
+    'policy',
+    'record',
+    'refresh',
+    'server',
+    'version',
+  ],
   refresh: ['config', 'drop', 'json', 'platform'],
 };
+
+/** More files in one folder are not found by looking. */
+const FOLDER_MAX_FILES = 15;
 
 /** Only these see everything. */
 const OPEN = new Set(['commands', 'cli']);
@@ -38,7 +71,7 @@ const OPEN = new Set(['commands', 'cli']);
 /** Package → the one file that imports it; other packages may be used where they are needed. */
 const ONE_IMPORTER: Readonly<Record<string, string>> = {
   koffi: 'src/platform/libc.ts',
-  'better-sqlite3': 'src/ledger/store/sqlite.ts',
+  'better-sqlite3': 'src/platform/sqlite.ts',
   'uWebSockets.js': 'src/server/uws.ts',
   tldts: 'src/domain/public-suffix.ts',
   'xxhash-wasm': 'src/index/format/checksum.ts',
@@ -96,6 +129,32 @@ describe('imports', () => {
       return !ALLOWED[module]?.includes(target);
     });
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('grants nothing that is not used', () => {
+    const used = new Set(
+      imports.filter(({ inside }) => inside).map(({ from, to }) => `${moduleOf(from)} ${moduleOf(to)}`),
+    );
+    const unused = Object.entries(ALLOWED).flatMap(([module, granted]) =>
+      granted.filter((target) => !used.has(`${module} ${target}`)).map((target) => `${module} may import ${target}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  it('lets a module import of another only what lies at the top of its folder', () => {
+    const wrong = imports.filter(({ from, to, inside }) => {
+      const [program, target] = [moduleOf(from), moduleOf(to)];
+      if (!inside || target === undefined || target === program || to.split('/').length <= 3) return false;
+      return !(program === 'cli' && target === 'commands');
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('has at most fifteen files flat in a folder, one file a command aside', () => {
+    const counts = new Map<string, number>();
+    for (const path of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    for (const folder of ['src/commands', 'src/policy']) counts.delete(folder);
+    expect([...counts].filter(([, count]) => count > FOLDER_MAX_FILES)).toEqual([]);
   });
 
   it('lets nothing import commands but the program, and nothing in src import tools, bench or test', () => {

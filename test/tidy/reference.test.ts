@@ -1,5 +1,5 @@
 /** The reference pages against the code, in both directions. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { Command } from 'commander';
@@ -91,7 +91,9 @@ describe('docs/cli.md', () => {
         },
       });
       command.outputHelp();
-      const path = [command.parent === program ? '' : command.parent?.name(), command.name()].filter(Boolean).join(' ');
+      const names = [command.name()];
+      for (let above = command.parent; above && above !== program; above = above.parent) names.unshift(above.name());
+      const path = names.join(' ');
       return !help.includes(`\n  $ pagegate ${path}`);
     });
     expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);
@@ -138,6 +140,19 @@ describe('docs/api.md', () => {
     for (const name of ['page_types', 'filtering_categories', 'global_rank', 'language', 'iab_category']) {
       expect(example[name], name).toEqual(entry[name]);
     }
+  });
+});
+
+describe('docs/development.md', () => {
+  const rows = rowsOf('docs/development.md', 'where');
+
+  it('says of at least thirty changes where to start, at a path that is there', () => {
+    expect(rows.length).toBeGreaterThanOrEqual(30);
+    const named = [...placeOf('docs/development.md', 'where').matchAll(/`([^`\s]+\/[^`\s]+)`/g)].map(
+      ([, path = '']) => path,
+    );
+    expect(named.length).toBeGreaterThan(rows.length);
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 

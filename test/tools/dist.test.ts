@@ -18,7 +18,7 @@ describe('the packages of the distribution', () => {
     expect(packages.filter((path) => /arm64|darwin|win32|freebsd|openbsd|android/.test(path))).toEqual([]);
   });
 
-  test('are none that only developers need', () => {
+  test('include nothing that only developers need', () => {
     const packages = productionPackages(lock, 'x64');
     for (const name of Object.keys(manifest.devDependencies)) expect(packages).not.toContain(`node_modules/${name}`);
   });

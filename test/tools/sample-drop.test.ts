@@ -82,7 +82,7 @@ describe('the drop', () => {
     expect(entries.filter((entry) => !validate(entry))).toEqual([]);
   });
 
-  it('loses nothing on import but host names that are none', () => {
+  it('loses nothing on import but invalid host names', () => {
     const reasons = new Map<string, number>();
     for (const line of lines) {
       for (const { reason } of parseEntry(Buffer.from(line)).rejects)

@@ -30,7 +30,7 @@ export interface CrowdOptions {
   readonly key: string;
 }
 
-export class Crowd {
+class Crowd {
   requests = 0;
   answered = 0;
   cut = 0;
@@ -85,15 +85,15 @@ export class Crowd {
       if (problem instanceof Error) {
         // Only a connection's own errors have a code: half an answer and none in time are wrong at any moment.
         if ((cutsExpected || this.cutsExpected) && problem.code !== undefined) this.cut += 1;
-        else this.#complain(`connection: ${problem.code ?? problem.message}`);
+        else this.#note(`connection: ${problem.code ?? problem.message}`);
         continue;
       }
       this.#latencies.push(performance.now() - started);
-      if (problem !== '') this.#complain(problem);
+      if (problem !== '') this.#note(problem);
     }
   }
 
-  #complain(problem: string): void {
+  #note(problem: string): void {
     this.wrong += 1;
     if (this.examples.length < 20) this.examples.push(problem);
   }

@@ -42,7 +42,7 @@ export interface ChaosReport {
   readonly failures: readonly string[];
 }
 
-/** The revision of the generation that `current` names; throws where that is not a sound index. */
+/** The revision of the generation that `current` names; throws where that is not a valid index. */
 function servedRevision(place: Installation): number {
   const index = openIndex(join(place.store, 'current/index.pgx'));
   try {
@@ -68,7 +68,7 @@ async function killOne(place: Installation, drop: string, afterMs: number): Prom
   return wasRunning && child.signalCode === 'SIGKILL' ? 'killed' : tookMs;
 }
 
-/** Runs the rounds. Throws where the run itself cannot be set up, or `current` is not a sound index. */
+/** Runs the rounds. Throws where the run itself cannot be set up, or `current` is not a valid index. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { domains, workers } = options;
   const place = createInstallation();

@@ -160,15 +160,15 @@ function report(settings: Settings, reports: readonly PartReport[], seconds: num
 }
 
 /** Says in one line why it ends. */
-function complain(error: unknown): void {
+function fail(error: unknown): void {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
 }
 
-/** Writes all lines to standard output, at the reader's pace; a reader that has enough ends it without a complaint. */
+/** Writes all lines to standard output, at the reader's pace; a reader that has enough ends it without an error. */
 async function pipeOut(options: DatasetOptions): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok);
-    complain(error);
+    fail(error);
     process.exit(EXIT.environment);
   });
   const dataset = new Dataset(options);
@@ -198,7 +198,7 @@ async function main(args: readonly string[]): Promise<void> {
     writeManifest(options, out, reports);
     report(settings, reports, (performance.now() - started) / 1000);
   } catch (error) {
-    complain(error);
+    fail(error);
     process.exitCode = EXIT.environment;
   }
 }

@@ -12,7 +12,7 @@ const firstSeed = wholeNumber(values, 'seed', 0);
 
 /** No answer may take longer. */
 const ANSWER_MAX_MS = 1;
-/** A value eight times as long may cost this many times as much: linear, with room for what a small machine adds. */
+/** A value eight times as long may cost this many times as much: linear, with space for what a small machine adds. */
 const GROWTH_MAX = 16;
 /** What any answer costs: a smaller cost is not worth a ratio. */
 const FLOOR_MS = 0.005;

@@ -1,6 +1,8 @@
 /**
  * Run at the end of `make install`: on a host whose glibc is older than 2.38, makes a copy of the uWebSockets.js binary that loads there.
  * It edits only the binary it knows by checksum, writes beside the original, says what it did, and does nothing on newer hosts.
+ * The binaries of uWebSockets.js need a recent glibc; upstream leaves older ones to whoever needs them (uNetworking/uWebSockets.js#218).
+ * This folder can go with Debian 12 (glibc 2.36), whose long-term support ends in June 2028.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * `make plot`: draws what `make bench` and `make bench-40m` measured, nanoseconds of a look-up and bytes a record against the number
+ * `make plot`: draws what `make bench` and `make bench-40m` measured, nanoseconds of a lookup and bytes a record against the number
  * of records.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -51,8 +51,8 @@ function charts(folder: string): Chart[] {
   const isWhole = (name: string): boolean =>
     !/sample drop|directory|payload|domain|facts|shapes|literals|padding|check|dictionary/.test(name);
   return [
-    { title: 'A look-up that hits, nanoseconds', series: seriesOf(lookups, 'store', 'hit ns') },
-    { title: 'A look-up that misses, nanoseconds', series: seriesOf(lookups, 'store', 'miss ns') },
+    { title: 'A lookup that hits, nanoseconds', series: seriesOf(lookups, 'store', 'hit ns') },
+    { title: 'A lookup that misses, nanoseconds', series: seriesOf(lookups, 'store', 'miss ns') },
     {
       title: 'Bytes a record',
       series: seriesOf(sizes, 'what', 'bytes a record')

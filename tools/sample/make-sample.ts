@@ -35,7 +35,7 @@ function addFact(record: SampleRecord, fact: Fact): void {
 }
 
 /** All records by their meeting point. Every record has at least one fact: a name alone says nothing about a domain. */
-export function gather(root: string, mapping: Mapping): Map<string, SampleRecord> {
+function gather(root: string, mapping: Mapping): Map<string, SampleRecord> {
   const records = new Map<string, SampleRecord>();
   const recordOf = (domain: string): SampleRecord => {
     const key = meetingPoint(domain);

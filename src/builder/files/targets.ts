@@ -18,11 +18,11 @@ export interface BuildTargets {
 }
 
 /**
- * Makes the folders and returns the paths, absolute and without links on the way. `parts` are the file names of the drop. Throws the
- * system's error where a folder cannot be made.
+ * Makes the folders and returns the paths, absolute and without links on the way. `parts` are the file names of the drop.
  *
  * @throws PagegateError build_path for one that names no file, a file of the drop itself, or the index's for the rejects
  * @throws PagegateError build_output_exists for one that is taken
+ * @throws the system's error where a folder cannot be made
  */
 export function prepareTargets(options: BuildOptions, parts: readonly string[]): BuildTargets {
   const { drop, out: givenOut, rejectsFile, tempDir } = options;

@@ -36,8 +36,9 @@ export class Workspace {
   readonly #locks: number[] = [];
 
   /**
-   * A new folder in `parent`, for an index that goes to `out` and rejects that go to `rejects`; their folders must be there. Throws the
-   * system's error where one of the files could not be made, and leaves nothing behind.
+   * A new folder in `parent`, for an index that goes to `out` and rejects that go to `rejects`; their folders must be there.
+   *
+   * @throws the system's error where one of the files could not be made, and leaves nothing behind
    */
   constructor(parent: string, out: string, rejects?: string) {
     this.unfinished = `${out}${UNFINISHED}${process.pid}`;

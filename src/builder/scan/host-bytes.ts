@@ -1,10 +1,11 @@
 /** Hosts and fixed texts in the bytes of a line. */
 import { NOT_FOUND } from '../../bytes/byte-map.ts';
+import { LIMITS } from '../../limits.ts';
 
 const HYPHEN = 0x2d;
 const DOT = 0x2e;
-const NAME_MAX_BYTES = 253;
-const LABEL_MAX_BYTES = 63;
+const NAME_MAX_BYTES = LIMITS.domainBytes.value;
+const LABEL_MAX_BYTES = LIMITS.labelBytes.value;
 
 /** Host characters: 1 letter, 2 digit or underscore, 3 hyphen, 4 dot, 0 anything else. */
 const HOST_CLASS = new Uint8Array(256);

@@ -204,7 +204,7 @@ function isCanonicalPath(source: Uint8Array, start: number, close: number): bool
   return suspect === 0 || !hasDotSegment(source, start, close);
 }
 
-/** True where a segment may be one of those that the URL parser resolves: dots, plain or encoded. `.well-known` is none. */
+/** True where a segment may be one of those that the URL parser resolves: dots, plain or encoded. `.well-known` is not one. */
 function hasDotSegment(source: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     if (source[at] === SLASH && source[at + 1] === DOT && !isLetter(source[at + 2]!)) return true;

@@ -1,12 +1,8 @@
 /** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
-import { lstatSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Config } from '../../config/config.ts';
 import { rfc3339 } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import type { Plan } from '../../ledger/plans.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
 
 export interface LedgerCommandOptions extends ConfigFlags {
@@ -19,22 +15,6 @@ export function withLedgerOptions(command: Command): Command {
   return addConfigOptions(command)
     .option('--actor <name>', 'who is named in the audit table (default: the user)')
     .option('--json', 'print JSON');
-}
-
-/** The plan catalogue: plans.json in the state directory where there is one, otherwise the shipped one. */
-export async function loadCatalogue(config: Config): Promise<readonly Plan[]> {
-  const { loadPlans } = await import('../../ledger/plans.ts');
-  const own = join(config.state_dir, 'plans.json');
-  return isThere(own) ? loadPlans(own) : loadPlans();
-}
-
-/** Also where it cannot be looked at, or is a link to nothing: another catalogue than the operator's own must not take its place. */
-function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
-  }
 }
 
 /** Who is named in the audit table. */
@@ -54,12 +34,13 @@ export async function withLedger<T>(
   const config = await configFrom(options);
   const { statePaths } = await import('../../config/paths.ts');
   const { openLedger } = await import('../../ledger/open.ts');
+  const { loadCatalogue } = await import('../../ledger/plans.ts');
   const paths = statePaths(config);
   const ledger = openLedger({
     file: paths.ledgerFile,
     keyFile: paths.ledgerKeyFile,
     actor: actorOf(options),
-    plans: await loadCatalogue(config),
+    plans: loadCatalogue(config.state_dir),
     create,
   });
   try {

@@ -16,7 +16,11 @@ export function guardStreams(): void {
   process.stderr.on('error', () => {});
 }
 
-/** Writes to standard output. Throws what an earlier write failed with, so that long output ends early. */
+/**
+ * Writes to standard output.
+ *
+ * @throws what an earlier write failed with, so that long output ends early
+ */
 export function writeOut(text: string): void {
   if (failure !== undefined) throw failure;
   process.stdout.write(text);
@@ -34,7 +38,11 @@ export async function writeOutBytes(bytes: Uint8Array, signal?: AbortSignal): Pr
   await taken.finally(() => signal?.removeEventListener('abort', onAbort));
 }
 
-/** Waits until all output is taken; throws what writing it failed with. */
+/**
+ * Waits until all output is taken.
+ *
+ * @throws what writing it failed with
+ */
 export async function flushOut(): Promise<void> {
   await writeOutBytes(new Uint8Array(0));
   // A stream reports a failure one turn later than its last write.

@@ -19,9 +19,10 @@ export class PartSource {
   readonly #onBytes: OnBytes | undefined;
 
   /**
-   * Opens the file. Throws the system's error where that is not possible.
+   * Opens the file.
    *
    * @throws PagegateError drop_file_kind for anything but a regular file
+   * @throws the system's error where that is not possible
    */
   constructor(path: string, onBytes?: OnBytes) {
     // A pipe that was put there since the check must not be waited for.

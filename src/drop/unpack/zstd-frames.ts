@@ -27,7 +27,7 @@ const RESERVED_BLOCK = 3;
 /** Everything of a frame before the content of its first block. */
 const HEADER_MAX_BYTES = MAGIC_BYTES + 1 + 1 + 4 + 8 + BLOCK_HEADER_BYTES;
 /** The decompressor takes no larger window: so much memory it needs for each frame. */
-export const WINDOW_MAX_BYTES: number = 2 ** 27;
+const WINDOW_MAX_BYTES: number = 2 ** 27;
 
 /** A frame is what RFC 8878 allows, and not what this program unpacks; its maker can pack it otherwise. */
 export class UnsupportedFrame extends Error {}

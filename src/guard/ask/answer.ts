@@ -44,7 +44,7 @@ function refused(id: string, note: string): Answer {
 }
 
 /** Text of others, made fit for a message of one line. */
-export function plain(text: unknown, lengthMax = 600): string {
+function plain(text: unknown, lengthMax = 600): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   return (typeof text === 'string' ? text : '').slice(0, lengthMax).replace(/[\0-\x1f\x7f-\x9f\u2028\u2029]/g, ' ');
 }
@@ -108,7 +108,7 @@ function isAbout(domain: string, url: string): boolean {
 const HAS_SCHEME = /^\s*[a-z][a-z0-9+.-]*:\/\//i;
 
 /** The host of a URL or of a bare domain, without its trailing dot; empty where there is none. */
-export function hostOf(value: string): string {
+function hostOf(value: string): string {
   const text = value.replace(/[\t\n\r]/g, '').trim();
   try {
     const { hostname } = new URL(HAS_SCHEME.test(text) ? text : `https://${text}`);

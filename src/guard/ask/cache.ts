@@ -9,6 +9,7 @@ interface Kept {
   readonly untilMs: number;
 }
 
+/** Verdicts by a key of method and URL; the oldest goes first when it is full. */
 export class VerdictCache {
   readonly #lifetimeMs: number;
   readonly #entriesMax: number;

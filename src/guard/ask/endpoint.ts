@@ -29,6 +29,7 @@ export interface EndpointOptions {
   readonly timeoutMs: number;
 }
 
+/** The connection to the endpoint: one question, one answer, within a time. */
 export class Endpoint {
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;

@@ -2,6 +2,7 @@
  * The only byte numbers of the index. FORMAT.md says the same in words, and a test compares the two. Each offset is derived
  * from the field before it; all integers in the file are little-endian.
  */
+import { LIMITS } from '../../limits.ts';
 
 /** The first eight bytes: a high bit, the name, and line ends that a text transfer would change. */
 export const MAGIC = Object.freeze([0x89, 0x50, 0x47, 0x58, 0x0d, 0x0a, 0x1a, 0x0a] as const);
@@ -120,8 +121,8 @@ export const ORIGINS_MAX = 255;
 /** In the dictionary: a template that goes with whatever origin the record has. */
 export const INHERITED_ORIGIN = 255;
 export const PAGE_TYPES_MAX = 32;
-export const DOMAIN_MAX_BYTES = 253;
-export const URL_MAX_BYTES = 2048;
+export const DOMAIN_MAX_BYTES = LIMITS.domainBytes.value;
+export const URL_MAX_BYTES = LIMITS.pageUrlBytes.value;
 /** What the metadata may say of the longest answer: more than 32 URLs and all names together can take. */
 export const ANSWER_MAX_BYTES: number = 2 ** 20;
 

@@ -28,7 +28,11 @@ export interface IndexBytes extends IndexSource {
   close(): void;
 }
 
-/** A copy of the bytes `[offset, offset + sizeBytes)`. Throws as `readInto` does. */
+/**
+ * A copy of the bytes `[offset, offset + sizeBytes)`.
+ *
+ * @throws as `readInto` does
+ */
 export function readBytes(source: IndexSource, offset: number, sizeBytes: number): Uint8Array {
   const bytes = new Uint8Array(sizeBytes);
   source.readInto(bytes, offset);

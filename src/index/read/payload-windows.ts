@@ -8,6 +8,7 @@ import type { IndexBytes } from './index-source.ts';
 
 const WINDOW_SIZE_BYTES = 2 ** 30;
 
+/** The views, and the one that an offset lies in. */
 export class PayloadWindows {
   readonly #windows: Uint8Array[] = [];
   /** Where, in the view that `at` returned last, the asked-for offset is. */

@@ -85,7 +85,11 @@ export class RecordDecoder {
     padding: 0,
   };
 
-  /** Parses `bytes[start, end)`: a stored record without its check. Throws ImpossibleRecord. */
+  /**
+   * Parses `bytes[start, end)`: a stored record without its check.
+   *
+   * @throws ImpossibleRecord
+   */
   parse(bytes: Uint8Array, start: number, end: number): void {
     if (start < 0 || end > bytes.length || start >= end) throw new ImpossibleRecord('it lies outside the payload');
     this.bytes = bytes;

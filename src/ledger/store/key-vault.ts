@@ -10,7 +10,7 @@ import { readSmallFileIfAny } from '../../platform/small-file.ts';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 const CREDENTIAL_NAME = 'pagegate-ledger-key';
-/** 64 digits, and room for what an editor leaves around them. */
+/** 64 digits, and space for what an editor leaves around them. */
 const KEY_FILE_MAX_BYTES = 4096;
 
 /** Seals and opens API keys. `id` names the encryption key without giving it away. */

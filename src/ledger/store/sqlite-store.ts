@@ -20,6 +20,7 @@ export interface SqliteStoreOptions {
   readonly now?: () => number;
 }
 
+/** A ledger in a SQLite file of this host. */
 export class SqliteStore implements LedgerStore {
   readonly name: string;
   readonly database: Database;

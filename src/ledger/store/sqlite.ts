@@ -1,9 +1,8 @@
-/** SQLite, and what its failures mean. The only import of better-sqlite3. */
-import Sqlite from 'better-sqlite3';
+/** What the failures of SQLite mean. */
 import { PagegateError } from '../../errors.ts';
+import { type Database, Sqlite } from '../../platform/sqlite.ts';
 
-export { Sqlite };
-export type Database = Sqlite.Database;
+export { type Database, Sqlite };
 
 const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_FULL', 'the disk is full: free space, the ledger goes on by itself'],

@@ -42,7 +42,7 @@ export interface ReserverOptions {
   readonly busyTimeoutMs?: number;
   /** Called when counters were made anew, so that workers map the new ones. */
   readonly onNewCounters?: () => void;
-  /** It follows one that handed over: what was used meanwhile is no recovery. */
+  /** It follows one that left its place: what was used meanwhile is no recovery. */
   readonly isSuccession?: boolean;
 }
 

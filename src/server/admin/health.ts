@@ -5,8 +5,8 @@ import { PROGRAM_VERSION } from '../../version.ts';
 import { expectedNames } from '../certificate.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
 import type { LastKnownGood } from '../process/last-known-good.ts';
-import type { MissingWorker, Replies, Supervisor } from '../process/supervisor.ts';
-import type { ReloadReport, WorkerStatus } from '../process/worker-status.ts';
+import type { Replies, Supervisor } from '../process/supervisor.ts';
+import type { Readiness, ReloadReply, ServerStatus } from '../status.ts';
 import type { HealthWatch } from './health-watch.ts';
 import { addSnapshots, prometheusText } from './metrics.ts';
 import {
@@ -29,38 +29,6 @@ export interface Observed {
   readonly ledgerWriter: LedgerWriter;
   readonly lastKnownGood: LastKnownGood;
   readonly watch: HealthWatch;
-}
-
-/** Whether every lookup can be answered, why not, and what is not as it should be all the same (an index that was refused …). */
-export interface Readiness {
-  /** True exactly when there are no reasons. */
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
-  readonly warnings: readonly string[];
-}
-
-export interface ServerStatus extends Readiness {
-  /** Whether it was told to stop. */
-  readonly stopping: boolean;
-  readonly version: string;
-  readonly pid: number;
-  readonly started: string;
-  readonly address: string;
-  readonly tls: boolean;
-  readonly worker_restarts: number;
-  /** Those that answered. */
-  readonly workers: readonly (WorkerStatus & { readonly worker: number })[];
-  /** Those that did not. */
-  readonly missing: readonly MissingWorker[];
-}
-
-export interface ReloadReply {
-  /** Those that answered. */
-  readonly workers: readonly (ReloadReport & { readonly worker: number })[];
-  /** Those that did not; each is replaced, and its replacement begins with the same files. */
-  readonly missing: readonly MissingWorker[];
-  /** What is not as it should be afterwards, as health lists it. */
-  readonly warnings: readonly string[];
 }
 
 export const addressOf = (config: Config, port: number): string => {
@@ -105,7 +73,10 @@ function judge(server: Observed, { answers, missing }: Replies<'status'>): Judge
     else warnings.push({ kind: 'worker', text });
   }
   for (const worker of answers) {
-    if (worker.generation === null) reasons.push(`worker ${worker.worker} serves no index`);
+    const { index_failure: failure } = worker;
+    if (worker.generation === null)
+      reasons.push(`worker ${worker.worker} serves no index${failure === null ? '' : `: ${failure}`}`);
+    else if (failure !== null) reasons.push(`worker ${worker.worker}: ${failure}`);
     warnings.push(...workerWarnings(worker));
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
     if (!worker.ledger.ready && health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);

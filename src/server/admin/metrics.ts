@@ -10,7 +10,7 @@ import {
 } from '../metric-table.ts';
 
 /** Upper bounds of the latency buckets, in seconds. */
-const LATENCY_BOUNDS_SECONDS = [
+export const LATENCY_BOUNDS_SECONDS = [
   0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
   0.5, 1, 5,
 ] as const;

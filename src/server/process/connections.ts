@@ -16,6 +16,7 @@ export interface ConnectionLimits {
   readonly onRefused?: (reason: ConnectionRefusal) => void;
 }
 
+/** Open connections of one worker, and those of each client that are not answered yet, against their limits. */
 export class ConnectionCount {
   open = 0;
   closed = 0;

@@ -31,7 +31,11 @@ export interface Chosen<T> {
   readonly problem?: unknown;
 }
 
-/** Loads a part; throws what is wrong with it where there is no accepted one. */
+/**
+ * Loads a part.
+ *
+ * @throws what is wrong with it where there is no accepted one
+ */
 export function loadOrFallBack<T>(load: () => T, keep: (() => T) | undefined): Chosen<T> {
   try {
     return { value: load() };

@@ -51,7 +51,7 @@ export class Listener {
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
 
-  /** Throws `tls_unusable` when the files do not serve. */
+  /** @throws PagegateError tls_unusable when the files do not serve */
   constructor(options: ListenerOptions) {
     this.#options = options;
     const certificate = options.certificate ?? (options.tls && configuredCertificate(options.tls));
@@ -66,8 +66,9 @@ export class Listener {
   }
 
   /**
-   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one. Throws
-   * `tls_unusable`, and then changes nothing.
+   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one.
+   *
+   * @throws PagegateError tls_unusable, and then changes nothing
    */
   useCertificate(certificate: Certificate): void {
     const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls?.ciphers), connections: 0 };
@@ -85,7 +86,7 @@ export class Listener {
   /** Frees what belongs to certificates that no open connection uses any more. */
   async closeUnused(): Promise<void> {
     if (this.#retired.length === 0) return;
-    // A connection is handed over in a later turn than the one that accepted it.
+    // A connection is passed on in a later turn than the one that accepted it.
     await setTimeout(HAND_OVER_MS);
     this.#retired = this.#retired.filter(({ app, connections }) => {
       if (connections > 0) return true;
@@ -94,7 +95,11 @@ export class Listener {
     });
   }
 
-  /** Listens; several workers may share a port, but not port 0. Throws `listen_failed`. */
+  /**
+   * Listens; several workers may share a port, but not port 0.
+   *
+   * @throws PagegateError listen_failed
+   */
   async listen(host: string, port: number): Promise<void> {
     const socket = await new Promise<us_listen_socket | false>((resolve) => {
       this.#app.listen(host, port, resolve);
@@ -135,7 +140,11 @@ export class Listener {
   }
 }
 
-/** The transport says only that it failed. Throws `tls_unusable`. */
+/**
+ * The transport says only that it failed.
+ *
+ * @throws PagegateError tls_unusable
+ */
 function createEndpointApp(certificate: Certificate, ciphers: string | undefined): HandingApp {
   return withCertificateFiles(certificate, (files) => {
     try {

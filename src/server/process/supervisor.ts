@@ -60,6 +60,7 @@ interface Slot {
   timer: NodeJS.Timeout | undefined;
 }
 
+/** Starts the workers, watches them, replaces those that end or hang, and asks them all for the primary. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #slots: Slot[];
@@ -81,7 +82,11 @@ export class Supervisor {
     }));
   }
 
-  /** Starts the first worker, which finds what is wrong for all, then the others at once. Throws what one failed with, and stops the others. */
+  /**
+   * Starts the first worker, which finds what is wrong for all, then the others at once.
+   *
+   * @throws what one failed with, and stops the others
+   */
   async start(): Promise<void> {
     try {
       const [first = 0, ...others] = this.#slots.keys();
@@ -193,7 +198,7 @@ export class Supervisor {
           if (performance.now() - slot.startedMs > STABLE_MS) slot.timeouts = 0;
           if (slot.link === link) slot.last = answer;
         };
-        // A refusal is silence, too.
+        // A refusal is no answer either.
         void link
           .ask('metrics', watch.timeoutMs)
           .then(heard, () => {})

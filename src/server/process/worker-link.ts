@@ -93,7 +93,11 @@ const START_TIMEOUT_MS = 60_000;
  */
 const SEMI_SPACE_FLAG = '--max-semi-space-size=2';
 
-/** Starts a worker process. Resolves when it listens; throws what it failed with. */
+/**
+ * Starts a worker process. Resolves when it listens.
+ *
+ * @throws what it failed with
+ */
 export async function forkWorker(start: StartMessage, options: ForkOptions): Promise<WorkerLink> {
   const { signal, indexFd, onKnownGood } = options;
   const child = fork(ENTRY, [], {

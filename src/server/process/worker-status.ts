@@ -50,6 +50,8 @@ export interface WorkerStatus {
   readonly withdrawn: WithdrawnStatus | null;
   /** Null where it is off. */
   readonly decision_log: DecisionLogStatus | null;
+  /** Why lookups fail, or why no index is served: it is damaged, or its file was written to or cut. Null where neither is known. */
+  readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */
   readonly problems: Readonly<Partial<Record<Part, string>>>;
 }

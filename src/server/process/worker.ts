@@ -43,6 +43,7 @@ export interface WorkerOptions {
 const QUIET_MS = 250;
 const DRAIN_STEP_MS = 25;
 
+/** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
 export class Worker {
   readonly #config: Config;
   readonly #log: Log;
@@ -59,6 +60,8 @@ export class Worker {
   /** Only until the worker listens. */
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
+  /** Why lookups fail, or why there is nothing that could be looked into: the index that is served, or was, is damaged or was changed. */
+  #indexFailure: string | undefined;
   #policy: Policy;
   #listener: Listener | undefined;
   #isDraining = false;
@@ -91,6 +94,7 @@ export class Worker {
       decisions: this.#decisions,
       refusals: this.#refusals,
       served: () => this.#served,
+      onDamage: (error) => this.#onDamage(error),
       closedConnections: () => this.#connections.closed,
       isDraining: () => this.#isDraining,
     });
@@ -134,7 +138,14 @@ export class Worker {
   /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
   reload(): Promise<ReloadReport> {
     this.#notices.look();
-    return this.#oneAtATime(async () => ({
+    return this.#oneAtATime(async () => {
+      this.#dropChangedIndex();
+      return this.#reloadAll();
+    });
+  }
+
+  async #reloadAll(): Promise<ReloadReport> {
+    return {
       policy: this.#isCurrent('policy')
         ? `unchanged (${this.#policy.revision})`
         : await this.#reload('policy', () => this.#swapPolicy()),
@@ -142,7 +153,7 @@ export class Worker {
       certificate: this.#isCurrent('certificate')
         ? 'unchanged'
         : await this.#reload('certificate', () => this.#swapCertificate()),
-    }));
+    };
   }
 
   status(): WorkerStatus {
@@ -166,6 +177,7 @@ export class Worker {
       license: this.#notices.license,
       withdrawn: this.#notices.withdrawn(info?.generation),
       decision_log: this.#decisionLogStatus(),
+      index_failure: this.#indexFailure ?? null,
       problems: { ...this.#problems },
     };
   }
@@ -222,8 +234,15 @@ export class Worker {
   async #firstIndex(): Promise<void> {
     await this.#reload('index', () => this.#swapIndex());
     if (this.#served !== undefined || this.#knownGood.index === undefined) return;
-    await this.#serve(openGivenIndex(this.#knownGood.index));
-    this.#log('index_kept', { reason: this.#problems.index });
+    try {
+      await this.#serve(openGivenIndex(this.#knownGood.index));
+      this.#log('index_kept', { reason: this.#problems.index });
+    } catch (error) {
+      // The others do not serve it any more either, once they have looked.
+      if (!isIndexChanged(error)) throw error;
+      this.#indexFailure = error.message;
+      this.#log('index_dropped', failureFields(error));
+    }
   }
 
   /** The files of a part do not serve, what the other workers serve does. */
@@ -242,6 +261,7 @@ export class Worker {
     await this.#listener?.closeUnused();
     if (this.#isDraining) return;
     this.#notices.look();
+    this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
     if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
@@ -306,6 +326,23 @@ export class Worker {
     this.#use(index, this.#policy, 'index');
   }
 
+  /** An index whose file was written to or cut is two indexes in one, or ends the process: no answer is better. */
+  #dropChangedIndex(): void {
+    const problem = this.#served?.index.fileProblem();
+    if (problem === undefined) return;
+    this.#served?.index.close();
+    this.#served = undefined;
+    this.#indexFailure = problem.message;
+    this.#log('index_dropped', failureFields(problem));
+  }
+
+  /** A lookup met damage. What came before and after it may be right, but nobody can say so of the next one. */
+  #onDamage(error: PagegateError): void {
+    if (this.#indexFailure !== undefined) return;
+    this.#indexFailure = error.message;
+    void this.#oneAtATime(() => this.#look());
+  }
+
   async #swapPolicy(): Promise<string> {
     const policy = openPolicy(this.#config);
     this.#accept(policy);
@@ -319,6 +356,7 @@ export class Worker {
   #use(index: Index, policy: Policy, part: 'index' | 'policy'): void {
     const old = this.#served;
     this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
+    if (old?.index !== index) this.#indexFailure = undefined;
     if (old !== undefined && old.index !== index) old.index.close();
     this.#metrics.count('swaps_total', { part, outcome: 'done' });
     this.#log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
@@ -335,6 +373,9 @@ export class Worker {
     return 'in use';
   }
 }
+
+const isIndexChanged = (error: unknown): error is PagegateError =>
+  error instanceof PagegateError && error.code === 'index_changed';
 
 function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog {
   const { full_url, max_size_mb, keep_files, queue_lines } = config.decision_log;

@@ -47,6 +47,8 @@ export interface CheckParts {
   readonly refusals?: RefusalLog;
   /** What is served now; undefined before the first index. */
   readonly served: () => ActiveData | undefined;
+  /** Told when a lookup met damage in the index. */
+  readonly onDamage: (error: PagegateError) => void;
   /** Connections of this worker that were closed so far. */
   readonly closedConnections: () => number;
   /** While the server stops, answers also close their connection. */
@@ -329,6 +331,7 @@ export class CheckHandler {
     const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
     if (code !== 'ledger_unavailable') metrics.count(counter);
     log('request_failed', requestFailureFields(error));
+    if (error instanceof PagegateError && code === 'record_corrupt') this.#parts.onDamage(error);
     this.#refuse(res, method, code);
   }
 }

@@ -1,12 +1,14 @@
 /**
  * What stands behind the last request of a connection: behind a body, or behind `Connection: close`. The transport closes when it has
- * read the whole packet, and a further request in the same packet makes it forget to. Requests of one packet are handled without a
- * pause: as long as no connection was closed and the turn of the event loop is the same, the next request of that client is such a further
- * one.
+ * read the whole packet, and a further request in the same packet makes it forget to (uWebSockets.js 20.57;
+ * uNetworking/uWebSockets.js#1301 is of the same kind). Requests of one packet are handled without a pause: as long as no connection was
+ * closed and the turn of the event loop is the same, the next request of that client is such a further one. This can go when the
+ * transport drops what stands behind an answer that closes.
  */
 import type { Address } from '../../network/address.ts';
 import type { HttpResponse } from '../uws.ts';
 
+/** Keeps what follows on a connection that is about to be closed from being served. */
 export class ClosingGuard {
   /** Connections closed until the last request; -1 without one. */
   #closedBefore = -1;

@@ -47,6 +47,7 @@ export interface Decision {
   readonly latencyMs: number;
 }
 
+/** Writes decisions to a file from a bounded queue, and rotates it; an answer never waits for it. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
   #queue: string[] = [];
@@ -85,7 +86,7 @@ export class DecisionLog {
   }
 
   async #drain(): Promise<void> {
-    // Lines of one turn belong into one write.
+    // Lines of one turn go out in one write.
     await nextTurn();
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH_LINES);

@@ -2,7 +2,7 @@
  * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
  * guessed at. A guardrail that reads a query differently from its caller judges another URL.
  */
-import { withoutOuterBlanks } from '../../domain/target.ts';
+import { HTTP_TOKEN, withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -23,9 +23,6 @@ export interface Query {
   /** The parameter that the problem is about, for the message. */
   parameter: string;
 }
-
-/** What a method may be written with (RFC 9110, token). */
-export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
 /** Reads the part of a request target after the first `?`. Never throws. */
 export function parseQuery(raw: string): Query {
@@ -60,22 +57,22 @@ function readParameter(query: Query, piece: string): void {
     return;
   }
   if (name === undefined || decoded === undefined) {
-    complain(query, 'bad_encoding', name ?? '');
+    note(query, 'bad_encoding', name ?? '');
     return;
   }
   if (name !== 'domain' && name !== 'url' && name !== 'method') {
-    complain(query, 'unknown_parameter', name);
+    note(query, 'unknown_parameter', name);
     return;
   }
   if (query[name] !== undefined) {
-    complain(query, 'repeated_parameter', name);
+    note(query, 'repeated_parameter', name);
     return;
   }
   const value = name === 'method' ? decoded : withoutOuterBlanks(decoded);
   if (value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES) {
-    complain(query, 'input_too_long', name);
+    note(query, 'input_too_long', name);
   }
-  if (name === 'method' && !HTTP_TOKEN.test(value)) complain(query, 'bad_method', name);
+  if (name === 'method' && !HTTP_TOKEN.test(value)) note(query, 'bad_method', name);
   query[name] = value;
 }
 
@@ -86,7 +83,7 @@ function nameOf(piece: string, end: number): string | undefined {
 }
 
 /** Keeps the first problem. */
-function complain(query: Query, problem: ErrorCode, parameter: string): void {
+function note(query: Query, problem: ErrorCode, parameter: string): void {
   if (query.problem !== undefined) return;
   query.problem = problem;
   query.parameter = parameter;

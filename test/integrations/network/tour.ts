@@ -84,7 +84,7 @@ export const atHome = (line: string): string => line.replace(' /', ` ${HOME}/`);
 
 function isDenied(url: string, method: string): boolean {
   const parsed = URL.parse(url);
-  // A host that is none: Squid writes the brackets of an address as escapes.
+  // An invalid host: Squid writes the brackets of an address as escapes.
   if (parsed === null) return true;
   const { hostname, pathname } = parsed;
   return `${hostname}${pathname}`.includes('denied') || (method !== 'GET' && !pathname.startsWith('/write'));

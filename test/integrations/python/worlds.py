@@ -110,7 +110,7 @@ class Judge(Running):
 
 
 class Raw(Running):
-    """Answers each connection with what `speak(connection)` does: for answers that are none."""
+    """Answers each connection with what `speak(connection)` does: for what is not an answer."""
 
     def __init__(self, speak):
         class Handler(socketserver.BaseRequestHandler):

@@ -19,7 +19,7 @@ export interface Question {
   readonly method: string;
 }
 
-/** Reads a helper line; undefined where it is none. Squid appends "-" where the acl line has no arguments. */
+/** Reads a helper line; undefined where it is not one. Squid appends "-" where the acl line has no arguments. */
 export function parseLine(line: string): Question | undefined {
   const [channel, url, method, extra, ...rest] = line.trimEnd().split(' ');
   if (channel === undefined || !CHANNEL.test(channel) || !url || !method) return undefined;

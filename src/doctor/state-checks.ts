@@ -1,10 +1,10 @@
 /** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
 import { existsSync, statfsSync, statSync } from 'node:fs';
-import type { Config } from '../../config/config.ts';
-import { statePaths } from '../../config/paths.ts';
-import { PagegateError } from '../../errors.ts';
-import type { GenerationReport } from '../../refresh/store.ts';
-import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import type { GenerationReport } from '../refresh/store.ts';
+import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
 
 const DAY_MS = 86_400_000;
@@ -13,10 +13,10 @@ const SOON_DAYS = 30;
 const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** What `serve` would say of its addresses before it starts. */
-async function checkListeners(config: Config): Promise<Finding[]> {
-  const { isLoopback } = await import('../../network/address.ts');
+async function checkListeners(config: Config): Promise<Outcome[]> {
+  const { isLoopback } = await import('../network/address.ts');
   const { server, tls, admin } = config;
-  const findings: Finding[] = [];
+  const findings: Outcome[] = [];
   if (tls.certificate_file === null && !isLoopback(server.host)) {
     const found = `server.host is ${server.host}, without TLS`;
     findings.push(
@@ -33,12 +33,12 @@ async function checkListeners(config: Config): Promise<Finding[]> {
   return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
 
-async function checkCertificate(config: Config): Promise<Finding> {
+async function checkCertificate(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) {
     return skipped('no certificate: plain HTTP, which is for loopback only');
   }
-  const { readChain } = await import('../../server/certificate.ts');
+  const { readChain } = await import('../server/certificate.ts');
   const { certificate } = readChain(certificate_file);
   const left = Date.parse(certificate.validTo) - Date.now();
   const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
@@ -54,16 +54,16 @@ async function checkCertificate(config: Config): Promise<Finding> {
   return warning(found, `It expires in ${days(left)} days: replace it, then "pagegate reload".`);
 }
 
-async function checkPrivateKey(config: Config): Promise<Finding> {
+async function checkPrivateKey(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { readCertificate } = await import('../../server/certificate.ts');
+  const { readCertificate } = await import('../server/certificate.ts');
   readCertificate(certificate_file, key_file);
   return ok('the private key fits the certificate');
 }
 
-async function servedIndex(config: Config): Promise<import('../../index/read.ts').IndexInfo | undefined> {
-  const { openIndex } = await import('../../index/read.ts');
+async function servedIndex(config: Config): Promise<import('../index/read.ts').IndexInfo | undefined> {
+  const { openIndex } = await import('../index/read.ts');
   const path = statePaths(config).indexFile;
   if (!existsSync(path)) return undefined;
   const index = openIndex(path);
@@ -74,8 +74,8 @@ async function servedIndex(config: Config): Promise<import('../../index/read.ts'
   }
 }
 
-async function checkIndex(config: Config): Promise<Finding> {
-  const { currentGeneration } = await import('../../refresh/store.ts');
+async function checkIndex(config: Config): Promise<Outcome> {
+  const { currentGeneration } = await import('../refresh/store.ts');
   const paths = statePaths(config);
   if (config.index.path === null) currentGeneration(paths.indexDir);
   const info = await servedIndex(config);
@@ -89,9 +89,9 @@ async function checkIndex(config: Config): Promise<Finding> {
   return ok(found);
 }
 
-async function checkUnicode(config: Config): Promise<Finding> {
-  const { UNICODE_VERSION } = await import('../../domain/normalize.ts');
-  const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../../record/vocabulary.ts');
+async function checkUnicode(config: Config): Promise<Outcome> {
+  const { UNICODE_VERSION } = await import('../domain/normalize.ts');
+  const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
   const info = await servedIndex(config);
   if (info === undefined) return skipped('no index');
   if (!isOwnVocabulary(info.vocabulary)) {
@@ -112,9 +112,9 @@ function buildNeeds(served: GenerationReport | undefined): number {
   return typeof tempEstimateBytes === 'number' ? 2 * tempEstimateBytes : 0;
 }
 
-async function checkStore(config: Config): Promise<Finding> {
-  const { nextNumber } = await import('../../refresh/numbering.ts');
-  const { listGenerations, listLitter } = await import('../../refresh/store.ts');
+async function checkStore(config: Config): Promise<Outcome> {
+  const { nextNumber } = await import('../refresh/numbering.ts');
+  const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
   if (!existsSync(indexDir)) return skipped('no index store yet');
   const generations = listGenerations(indexDir);
@@ -135,10 +135,10 @@ async function checkStore(config: Config): Promise<Finding> {
   );
 }
 
-async function checkLicense(config: Config): Promise<Finding> {
-  const { readTrustedKeys } = await import('../../config/trusted-keys.ts');
-  const { loadLicense } = await import('../../license/installed.ts');
-  const { assertEntitled } = await import('../../license/license.ts');
+async function checkLicense(config: Config): Promise<Outcome> {
+  const { readTrustedKeys } = await import('../config/trusted-keys.ts');
+  const { loadLicense } = await import('../license/installed.ts');
+  const { assertEntitled } = await import('../license/license.ts');
   const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
   const info = await servedIndex(config);
   if (info !== undefined) assertEntitled(license, info);
@@ -153,22 +153,22 @@ async function checkLicense(config: Config): Promise<Finding> {
   return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
 }
 
-async function checkDropKeys(config: Config): Promise<Finding> {
-  const { readDropKeys } = await import('../shared/key-file.ts');
-  const keys = await readDropKeys(config);
+async function checkDropKeys(config: Config): Promise<Outcome> {
+  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const keys = readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
 }
 
-async function checkPolicy(config: Config): Promise<Finding> {
-  const { openPolicy } = await import('../../server/data-loader.ts');
+async function checkPolicy(config: Config): Promise<Outcome> {
+  const { openPolicy } = await import('../server/data-loader.ts');
   const policy = openPolicy(config);
   const found = `profile ${policy.profile}, revision ${policy.revision}`;
   return policy.warnings.length === 0 ? ok(found) : warning(found, policy.warnings.join(' '));
 }
 
-async function checkLedger(config: Config): Promise<Finding> {
-  const { glanceAtLedger } = await import('../../ledger/check.ts');
+async function checkLedger(config: Config): Promise<Outcome> {
+  const { glanceAtLedger } = await import('../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
   const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
   if (found === undefined)
@@ -186,8 +186,8 @@ async function checkLedger(config: Config): Promise<Finding> {
     : warning('no account', 'Make one: pagegate account create NAME');
 }
 
-async function checkServer(config: Config): Promise<Finding> {
-  const { askServer } = await import('../../server/control.ts');
+async function checkServer(config: Config): Promise<Outcome> {
+  const { askServer } = await import('../server/control.ts');
   const { socket } = statePaths(config);
   if (!existsSync(socket)) return skipped('no server is running');
   try {

@@ -1,9 +1,9 @@
 /** Who may change or read what the program keeps. Whoever may write a folder may put something else in the place of each file in it. */
 import { accessSync, constants, existsSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Config } from '../../config/config.ts';
-import { statePaths } from '../../config/paths.ts';
-import { type Check, type Finding, failed, ok, problem, warning } from './check.ts';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { type Check, failed, type Outcome, ok, problem, warning } from './check.ts';
 
 const GROUP_WRITE = 0o020;
 const OTHERS_WRITE = 0o002;
@@ -65,10 +65,10 @@ function guardedPaths(config: Config): Guarded[] {
   ];
 }
 
-function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owners: ReadonlySet<number>): Finding[] {
+function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owners: ReadonlySet<number>): Outcome[] {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
-  const findings: Finding[] = [];
+  const findings: Outcome[] = [];
   const found = `${path} has mode ${modeOf(stats)}`;
   if ((stats.mode & forbidden) !== 0) findings.push(problem(found, `${risk}: chmod ${bits} ${path}`));
   else if ((stats.mode & GROUP_WRITE) !== 0 && forbidden === OTHERS_WRITE) {
@@ -82,8 +82,8 @@ function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owne
 }
 
 /** Folders above the state directory: whoever may rename in them may put another one in its place. */
-function judgeParents(stateDir: string): Finding[] {
-  const findings: Finding[] = [];
+function judgeParents(stateDir: string): Outcome[] {
+  const findings: Outcome[] = [];
   for (let at = dirname(stateDir); ; at = dirname(at)) {
     const stats = statSync(at);
     if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
@@ -98,7 +98,7 @@ function sameFolder(one: string, other: string): boolean {
   return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 }
 
-function attempt(task: () => Finding[]): Finding[] {
+function attempt(task: () => Outcome[]): Outcome[] {
   try {
     return task();
   } catch (error) {
@@ -106,7 +106,7 @@ function attempt(task: () => Finding[]): Finding[] {
   }
 }
 
-function checkPermissions(config: Config): Finding | readonly Finding[] {
+function checkPermissions(config: Config): Outcome | readonly Outcome[] {
   const { state_dir } = config;
   const stats = statSync(state_dir, { throwIfNoEntry: false });
   if (stats === undefined) {

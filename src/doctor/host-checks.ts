@@ -2,8 +2,8 @@
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
-import type { Config } from '../../config/config.ts';
-import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts';
+import type { Config } from '../config/config.ts';
+import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
 const GLIBC_OLDEST = [2, 36] as const;
@@ -14,7 +14,7 @@ const SMALL_MEMORY_BYTES = 512 * 2 ** 20;
 /** Nothing of this program was written before. */
 const CLOCK_EARLIEST_MS = Date.UTC(2026, 0, 1);
 
-function checkPlatform(): Finding {
+function checkPlatform(): Outcome {
   const { platform, arch, versions } = process;
   const found = `${platform} ${arch}, Node.js ${versions.node}`;
   if (platform !== 'linux' || (arch !== 'x64' && arch !== 'arm64')) {
@@ -24,8 +24,8 @@ function checkPlatform(): Finding {
   return problem(found, `Start the program with src/pagegate, which brings Node.js ${NODE_MAJOR}.`);
 }
 
-async function checkTransport(): Promise<Finding> {
-  const { glibcVersion, loadUws } = await import('../../server/uws.ts');
+async function checkTransport(): Promise<Outcome> {
+  const { glibcVersion, loadUws } = await import('../server/uws.ts');
   const glibc = glibcVersion();
   if (glibc === undefined) return problem('no glibc', 'Use a distribution with glibc, such as Debian 12 or later.');
   const [major = 0, minor = 0] = glibc.split('.').map(Number);
@@ -37,9 +37,9 @@ async function checkTransport(): Promise<Finding> {
   return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy adapted to older glibc)' : ''}`);
 }
 
-async function checkMapping(): Promise<Finding> {
+async function checkMapping(): Promise<Outcome> {
   const { openSync, closeSync } = await import('node:fs');
-  const { mapFile, PAGE_SIZE_BYTES } = await import('../../platform/libc.ts');
+  const { mapFile, PAGE_SIZE_BYTES } = await import('../platform/libc.ts');
   const fd = openSync('/proc/self/exe', 'r');
   try {
     const mapping = mapFile(fd, PAGE_SIZE_BYTES);
@@ -59,7 +59,7 @@ function limitOf(name: string): number | undefined {
   return soft === undefined ? undefined : soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
 }
 
-function checkLimits(config: Config): Finding {
+function checkLimits(config: Config): Outcome {
   const files = limitOf('Max open files');
   const space = limitOf('Max address space');
   if (files === undefined || space === undefined) return skipped('/proc/self/limits cannot be read');
@@ -87,7 +87,7 @@ function memoryLimit(): number {
   return totalmem();
 }
 
-function checkMemory(config: Config): Finding {
+function checkMemory(config: Config): Outcome {
   const memory = memoryLimit();
   const found = `${(memory / GIB).toFixed(1)} GiB of memory, ${availableParallelism()} processors`;
   if (memory < SMALL_MEMORY_BYTES) return warning(found, 'Give it at least 512 MiB; a build needs 256 MB.');
@@ -96,7 +96,7 @@ function checkMemory(config: Config): Finding {
   return warning(found, `server.workers is ${workers}; more workers than processors make it slower.`);
 }
 
-function checkClock(): Finding {
+function checkClock(): Outcome {
   const now = Date.now();
   const found = new Date(now).toISOString();
   if (now < CLOCK_EARLIEST_MS) {
@@ -120,9 +120,9 @@ function existingParent(path: string): string {
   return at;
 }
 
-async function checkFileSystems(config: Config): Promise<Finding> {
-  const { statePaths } = await import('../../config/paths.ts');
-  const { refuseNetworkFileSystem } = await import('../../ledger/check.ts');
+async function checkFileSystems(config: Config): Promise<Outcome> {
+  const { statePaths } = await import('../config/paths.ts');
+  const { refuseNetworkFileSystem } = await import('../ledger/check.ts');
   const { ledgerFile, indexDir } = statePaths(config);
   refuseNetworkFileSystem(existingParent(dirname(ledgerFile)));
   const kind = FORGETFUL.get(statfsSync(existingParent(dirname(ledgerFile))).type >>> 0);

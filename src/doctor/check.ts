@@ -1,11 +1,11 @@
 /** What a check of `pagegate doctor` says, and how checks are run so that one that fails does not end the others. */
-import type { Config } from '../../config/config.ts';
-import { PagegateError } from '../../errors.ts';
+import type { Config } from '../config/config.ts';
+import { PagegateError } from '../errors.ts';
 
 /** `problem`: it will not work, or not safely. `warning`: it works, but not for long or not well. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped';
 
-export interface Finding {
+export interface Outcome {
   readonly status: Status;
   /** What was found. */
   readonly found: string;
@@ -13,23 +13,23 @@ export interface Finding {
   readonly advice?: string;
 }
 
-export interface CheckResult extends Finding {
+export interface CheckResult extends Outcome {
   readonly id: string;
 }
 
 export interface Check {
   readonly id: string;
   /** What it found: all of it, not only the first. */
-  run(config: Config): Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+  run(config: Config): Outcome | readonly Outcome[] | Promise<Outcome | readonly Outcome[]>;
 }
 
-export const ok = (found: string): Finding => ({ status: 'ok', found });
-export const skipped = (found: string): Finding => ({ status: 'skipped', found });
-export const warning = (found: string, advice: string): Finding => ({ status: 'warning', found, advice });
-export const problem = (found: string, advice: string): Finding => ({ status: 'problem', found, advice });
+export const ok = (found: string): Outcome => ({ status: 'ok', found });
+export const skipped = (found: string): Outcome => ({ status: 'skipped', found });
+export const warning = (found: string, advice: string): Outcome => ({ status: 'warning', found, advice });
+export const problem = (found: string, advice: string): Outcome => ({ status: 'problem', found, advice });
 
 /** Turns what a check threw into a finding: our errors say themselves what to do. */
-export function failed(error: unknown): Finding {
+export function failed(error: unknown): Outcome {
   if (error instanceof PagegateError) return problem(`${error.code}`, error.message);
   const { code, message } = error as NodeJS.ErrnoException;
   return problem(code ?? 'failure', `${message}; see docs/operations.md.`);

@@ -1,0 +1,96 @@
+/** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
+import type { Command } from 'commander';
+import type { ConsoleUsers, Invitation } from '../console/users.ts';
+import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { printJson, printLine, printTable } from './shared/output.ts';
+
+interface ConsoleFlags extends ConfigFlags {
+  readonly actor?: string;
+  readonly json?: true;
+}
+
+export function registerConsole(program: Command): void {
+  const console = program.command('console').description('users of the console, and links that sign them in');
+  const user = console.command('user').description('the users of the console');
+  const add = (to: Command, usage: string, about: string, example: string): Command =>
+    addConfigOptions(to.command(usage).description(about))
+      .option('--actor <name>', 'who is named in the audit (default: the user)')
+      .option('--json', 'print JSON')
+      .addHelpText('after', `\nExample:\n  $ pagegate ${example}`);
+
+  add(user, 'add <name>', 'make a user, and a link that signs it in once', 'console user add dana --role viewer')
+    .requiredOption('--role <operator|viewer>', 'operator changes, viewer only looks')
+    .action((name: string, options: ConsoleFlags & { readonly role: string }) =>
+      withUsers(options, async (users) => {
+        const { ROLES } = await import('../console/users.ts');
+        // What is no role is refused with the code of a bad user.
+        const role = ROLES.find((one) => one === options.role) ?? (options.role as (typeof ROLES)[number]);
+        invite(users.add(name, role), options);
+      }),
+    );
+  add(user, 'list', 'all users', 'console user list').action((options: ConsoleFlags) =>
+    withUsers(options, (users) => {
+      const all = users.list();
+      if (options.json) printJson(all.map(toJson));
+      else if (all.length === 0)
+        printLine('No users yet; add one with "pagegate console user add NAME --role operator".');
+      else {
+        const rows = all.map(({ name, role, hasPassword, createdAt }) => [
+          name,
+          role,
+          hasPassword ? 'yes' : 'no',
+          new Date(createdAt * 1000).toISOString(),
+        ]);
+        printTable([['user', 'role', 'password', 'since'], ...rows]);
+      }
+    }),
+  );
+  add(user, 'remove <name>', 'remove a user; its sessions end', 'console user remove dana').action(
+    (name: string, options: ConsoleFlags) =>
+      withUsers(options, (users) => {
+        users.remove(name);
+        if (options.json) printJson({ removed: name });
+        else printLine(`${name} is removed; its sessions have ended.`);
+      }),
+  );
+  add(
+    user,
+    'reset <name>',
+    "take a user's password away, end its sessions, and make a link",
+    'console user reset dana',
+  ).action((name: string, options: ConsoleFlags) => withUsers(options, (users) => invite(users.reset(name), options)));
+  add(console, 'link <name>', 'a link that signs a user in once, within an hour', 'console link dana').action(
+    (name: string, options: ConsoleFlags) =>
+      withUsers(options, (users) => {
+        const link = users.link(name);
+        if (options.json) printJson({ user: name, link });
+        else printLine(link);
+      }),
+  );
+}
+
+async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => void | Promise<void>): Promise<void> {
+  const { ConsoleUsers } = await import('../console/users.ts');
+  const users = new ConsoleUsers(await configFrom(options), options.actor);
+  try {
+    await task(users);
+  } finally {
+    users.close();
+  }
+}
+
+const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({
+  user: name,
+  role,
+  password: hasPassword,
+  created: new Date(createdAt * 1000).toISOString(),
+});
+
+function invite({ user, link }: Invitation, options: ConsoleFlags): void {
+  if (options.json) {
+    printJson({ ...toJson(user), link });
+    return;
+  }
+  printLine(`${user.name} (${user.role}) signs in once, within an hour, at`);
+  printLine(link);
+}

@@ -1,0 +1,74 @@
+/** The ledger as the console uses it: one connection for looking, and one for each change, under the name of who makes it. */
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { openLedger } from '../ledger/open.ts';
+import { loadCatalogue, type Plan } from '../ledger/plans.ts';
+
+const READER = 'console';
+
+/** Opens the ledger for pages and for changes. */
+export class Accounts {
+  readonly #config: Config;
+  #reader: Ledger | undefined;
+
+  /** @param config names the ledger; nothing is opened yet */
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** @throws PagegateError bad_plan_catalogue */
+  plans(): readonly Plan[] {
+    return loadCatalogue(this.#config.state_dir);
+  }
+
+  /** Looks at the ledger. @throws PagegateError no_ledger, ledger_unavailable, and what the task throws */
+  async read<T>(task: (ledger: Ledger) => Promise<T>): Promise<T> {
+    this.#reader ??= this.#open(READER, false);
+    try {
+      return await task(this.#reader);
+    } catch (error) {
+      // The file may have been replaced; the next look opens it anew.
+      if (error instanceof PagegateError && error.code === 'ledger_unavailable') await this.close();
+      throw error;
+    }
+  }
+
+  /** The same; undefined where there is no ledger yet. */
+  async readIfAny<T>(task: (ledger: Ledger) => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.read(task);
+    } catch (error) {
+      if (error instanceof PagegateError && error.code === 'no_ledger') return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Changes the ledger.
+   *
+   * @param actor who is named in the audit table
+   * @param create makes the ledger where there is none
+   * @throws PagegateError no_ledger, ledger_unavailable, and what the task throws
+   */
+  async change<T>(actor: string, task: (ledger: Ledger) => Promise<T>, create = false): Promise<T> {
+    const ledger = this.#open(actor, create);
+    try {
+      return await task(ledger);
+    } finally {
+      await ledger.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    await reader?.close();
+  }
+
+  #open(actor: string, create: boolean): Ledger {
+    const { ledgerFile, ledgerKeyFile } = statePaths(this.#config);
+    return openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor, plans: this.plans(), create });
+  }
+}

@@ -1,0 +1,26 @@
+/** What every page of the console works with. */
+import type { Config } from '../config/config.ts';
+import type { StatePaths } from '../config/paths.ts';
+import type { Accounts } from './accounts.ts';
+import type { DecisionLogs } from './decisions/logs.ts';
+import type { JobRunner } from './jobs/runner.ts';
+import type { Judge } from './judge.ts';
+import type { DoctorReport } from './pages/doctor-report.ts';
+import type { Answers, Question } from './process/messages.ts';
+import type { ConsoleStore } from './store/store.ts';
+import type { Limiter } from './web/limiter.ts';
+
+export interface ConsoleContext {
+  readonly config: Config;
+  readonly paths: StatePaths;
+  readonly store: ConsoleStore;
+  readonly accounts: Accounts;
+  /** Asks the primary. */
+  readonly ask: <Q extends Question>(question: Q) => Promise<Answers[Q]>;
+  readonly jobs: JobRunner;
+  readonly doctor: DoctorReport;
+  readonly decisions: DecisionLogs;
+  readonly judge: Judge;
+  /** Failed sign-ins of an address, and of a name. */
+  readonly limits: { readonly address: Limiter; readonly name: Limiter };
+}

@@ -1,0 +1,165 @@
+/** One worker's decision log, read from its end: the file that is written, then the rotated ones. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type Decision, type DecisionFilter, isWanted, needles, parseDecision } from './filter.ts';
+
+const FIRST_CHUNK_BYTES = 64 * 1024;
+/** Where nothing is found, more is read at a time. */
+const CHUNK_MAX_BYTES = 1024 * 1024;
+/** A longer line is none of ours. */
+const LINE_MAX_BYTES = 256 * 1024;
+const LINE_FEED = 0x0a;
+/** `{"time":"2026-01-02T03:04:05.678Z"` */
+const TIME_AT = 9;
+const TIME_LENGTH = 24;
+const HEAD = '{"time":"';
+
+/** The time of a line; undefined where it does not begin like one of ours. */
+function timeOf(bytes: Buffer, at: number): string | undefined {
+  const text = bytes.toString('latin1', at, at + TIME_AT + TIME_LENGTH);
+  return text.length === TIME_AT + TIME_LENGTH && text.startsWith(HEAD) && text.endsWith('Z')
+    ? text.slice(TIME_AT)
+    : undefined;
+}
+
+/** Lines before this time are not read yet; an empty text says that all are read. */
+export const ALL_READ = '';
+
+/** Reads the files of one worker from the end. */
+export class LogCursor {
+  /** Wanted lines that were read and not taken yet, the latest first. */
+  readonly found: Decision[] = [];
+  /** Everything later was read. */
+  readTo = '￿';
+  readonly #paths: readonly string[];
+  readonly #filter: DecisionFilter;
+  readonly #needles: readonly Buffer[];
+  #next = 0;
+  #file: FileHandle | undefined;
+  /** Where the part of the file ends that is not read yet. */
+  #end = 0;
+  #chunkBytes = FIRST_CHUNK_BYTES;
+
+  /** @param paths the files of one worker, the latest first */
+  constructor(paths: readonly string[], filter: DecisionFilter) {
+    this.#paths = paths;
+    this.#filter = filter;
+    this.#needles = needles(filter);
+  }
+
+  /** No line that is still to come is later than this. */
+  get position(): string {
+    return this.found[0]?.time ?? this.readTo;
+  }
+
+  /** Reads one more chunk. */
+  async advance(): Promise<void> {
+    if (this.#file === undefined && !(await this.#open())) {
+      this.readTo = ALL_READ;
+      return;
+    }
+    const file = this.#file!;
+    let begin = Math.max(0, this.#end - this.#chunkBytes);
+    const bytes = Buffer.allocUnsafe(this.#end - begin);
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, begin);
+    // A line that began before this chunk is read with the next one.
+    let from = 0;
+    if (begin > 0) {
+      from = bytes.indexOf(LINE_FEED) + 1;
+      if (from === 0 && bytes.length < LINE_MAX_BYTES) {
+        this.#chunkBytes = LINE_MAX_BYTES;
+        return;
+      }
+      if (from === 0) from = bytes.length;
+    }
+    begin += from;
+    this.#take(bytes.subarray(from, bytesRead));
+    this.#chunkBytes = this.found.length > 0 ? FIRST_CHUNK_BYTES : Math.min(2 * this.#chunkBytes, CHUNK_MAX_BYTES);
+    this.#end = begin;
+    const { from: earliest } = this.#filter;
+    if (earliest !== undefined && this.readTo < earliest) await this.close(true);
+    else if (this.#end === 0) await this.close();
+  }
+
+  /** @param isOver gives up the older files, too */
+  async close(isOver = false): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    if (isOver) {
+      this.#next = this.#paths.length;
+      if (this.found.length === 0) this.readTo = ALL_READ;
+    }
+    await file?.close();
+  }
+
+  async #open(): Promise<boolean> {
+    while (this.#next < this.#paths.length) {
+      const path = this.#paths[this.#next]!;
+      this.#next += 1;
+      try {
+        this.#file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      } catch {
+        // It was pruned meanwhile, or it is none of ours.
+        continue;
+      }
+      const stats = await this.#file.stat();
+      const size = stats.isFile() ? stats.size : 0;
+      this.#end = this.#filter.to === undefined ? size : await this.#seek(this.#file, size, this.#filter.to);
+      if (this.#end > 0) return true;
+      await this.close();
+    }
+    return false;
+  }
+
+  /** Where the lines begin that are later than a moment, by halves: a file's lines are in the order of time. */
+  async #seek(file: FileHandle, size: number, to: string): Promise<number> {
+    const bytes = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
+    let [low, high] = [0, size];
+    while (high - low > FIRST_CHUNK_BYTES) {
+      const middle = Math.floor((low + high) / 2);
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, middle);
+      const line = bytes.subarray(0, bytesRead).indexOf(LINE_FEED) + 1;
+      const time = line === 0 ? undefined : timeOf(bytes.subarray(0, bytesRead), line);
+      if (time === undefined) break;
+      if (time > to) high = middle + line;
+      else low = middle + line;
+    }
+    return high;
+  }
+
+  #take(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    const first = timeOf(bytes, 0);
+    const [rarest, ...others] = this.#needles;
+    const found: Decision[] = [];
+    const consider = (begin: number, end: number): void => {
+      const line = parseDecision(bytes.toString('utf8', begin, end));
+      if (line === undefined || !isWanted(line, this.#filter)) return;
+      const { from, to } = this.#filter;
+      if ((from === undefined || line.time >= from) && (to === undefined || line.time <= to)) found.push(line);
+    };
+    if (rarest === undefined) eachLine(bytes, consider);
+    else if (others.every((needle) => bytes.includes(needle))) eachLineWith(bytes, rarest, consider);
+    this.found.push(...found.reverse());
+    if (first !== undefined) this.readTo = first;
+  }
+}
+
+function eachLine(bytes: Buffer, task: (begin: number, end: number) => void): void {
+  for (let begin = 0; begin < bytes.length; ) {
+    const feed = bytes.indexOf(LINE_FEED, begin);
+    // What has no end yet is still being written.
+    if (feed === -1) return;
+    task(begin, feed);
+    begin = feed + 1;
+  }
+}
+
+function eachLineWith(bytes: Buffer, needle: Buffer, task: (begin: number, end: number) => void): void {
+  for (let at = bytes.indexOf(needle); at !== -1; ) {
+    const feed = bytes.indexOf(LINE_FEED, at);
+    if (feed === -1) return;
+    task(bytes.lastIndexOf(LINE_FEED, at) + 1, feed);
+    at = bytes.indexOf(needle, feed);
+  }
+}

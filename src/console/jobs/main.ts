@@ -1,0 +1,76 @@
+/** The program of a job: it does one piece of work and ends. It ends early with the console. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { noteActivation } from '../../activation/note.ts';
+import { createActivationSteps, describeNotice } from '../../activation/steps.ts';
+import type { Config } from '../../config/config.ts';
+import { statePaths } from '../../config/paths.ts';
+import { examine } from '../../doctor/examine.ts';
+import { compareIndexes } from '../../index/compare.ts';
+import { openScan } from '../../index/scan.ts';
+import { rollback } from '../../refresh/rollback.ts';
+import { findGeneration } from '../../refresh/store.ts';
+import type { Difference, FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
+
+const tell = (message: FromJob): void => void process.send?.(message);
+const progress = { update: (text: string): void => tell({ type: 'progress', text }) };
+const abort = new AbortController();
+
+const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input']) => Promise<Jobs[K]['output']> } = {
+  doctor: (config) => examine(config),
+  verify: async (config, { generation }) => {
+    const { indexFile } = findGeneration(statePaths(config).indexDir, generation);
+    const steps = await createActivationSteps(config, progress);
+    const { recordCount } = await steps.verify(indexFile, abort.signal);
+    return { records: recordCount };
+  },
+  rollback: async (config, { generation, actor }) => {
+    const steps = await createActivationSteps(config, progress);
+    const report = await rollback({ store: statePaths(config).indexDir, to: generation, signal: abort.signal }, steps);
+    const problem = await noteActivation(config, actor, 'generation.rollback', report);
+    const said = [
+      `Served is generation ${report.generation}, revision ${report.revision}.`,
+      describeNotice(report.notice),
+      problem ?? '',
+    ];
+    return { text: said.filter((text) => text !== '').join(' ') };
+  },
+  compare: (config, { before, after }) => compare(config, before, after),
+};
+
+async function compare(config: Config, before: number, after: number): Promise<Difference> {
+  const store = statePaths(config).indexDir;
+  const older = openScan(findGeneration(store, before).indexFile);
+  const newer = openScan(findGeneration(store, after).indexFile);
+  const counts = { added: 0, removed: 0, changed: 0 };
+  const records = Math.max(1, older.info.recordCount, newer.info.recordCount);
+  let steps = 0;
+  for (const change of compareIndexes(older, newer)) {
+    if (change !== undefined) {
+      counts[change.kind] += 1;
+      continue;
+    }
+    abort.signal.throwIfAborted();
+    // The comparison pauses every 4,096 records of the longer walk.
+    if (steps % 64 === 0) progress.update(`comparing: ${Math.min(99, Math.floor((100 * steps * 4_096) / records))} %`);
+    steps += 1;
+    await nextTurn();
+  }
+  older.close();
+  newer.close();
+  return counts;
+}
+
+async function work<K extends JobKind>(config: Config, { kind, input }: JobRequest<K>): Promise<void> {
+  try {
+    tell({ type: 'done', output: await WORK[kind](config, input) });
+  } catch (error) {
+    tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+  } finally {
+    process.disconnect?.();
+  }
+}
+
+process.on('disconnect', () => {
+  abort.abort(new Error('The console has ended.'));
+});
+process.on('message', ({ config, request }: ToJob) => void work(config, request));

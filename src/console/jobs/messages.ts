@@ -1,0 +1,41 @@
+/** Work that takes longer than a page may take, and what it tells while it runs. */
+import type { Config } from '../../config/config.ts';
+import type { CheckResult } from '../../doctor/check.ts';
+
+/** What changed between two generations. */
+export interface Difference {
+  readonly added: number;
+  readonly removed: number;
+  readonly changed: number;
+}
+
+/** What each kind of work is asked with, and what comes out. */
+export interface Jobs {
+  readonly doctor: { readonly input: Record<string, never>; readonly output: readonly CheckResult[] };
+  readonly verify: { readonly input: { readonly generation: number }; readonly output: { readonly records: number } };
+  readonly rollback: {
+    readonly input: { readonly generation: number; readonly actor: string };
+    readonly output: { readonly text: string };
+  };
+  readonly compare: {
+    readonly input: { readonly before: number; readonly after: number };
+    readonly output: Difference;
+  };
+}
+
+export type JobKind = keyof Jobs;
+
+export interface JobRequest<K extends JobKind = JobKind> {
+  readonly kind: K;
+  readonly input: Jobs[K]['input'];
+}
+
+export interface ToJob {
+  readonly config: Config;
+  readonly request: JobRequest;
+}
+
+export type FromJob =
+  | { readonly type: 'progress'; readonly text: string }
+  | { readonly type: 'done'; readonly output: unknown }
+  | { readonly type: 'failed'; readonly message: string };

@@ -1,0 +1,123 @@
+/** Runs long work in processes of their own, one change at a time, and knows how far each is. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { setPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../../config/config.ts';
+import { PagegateError } from '../../errors.ts';
+import { killOnExit } from '../../platform/child-cleanup.ts';
+import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
+
+/** Lookups and pages come first. */
+const NICE = 15;
+const KEPT = 10;
+
+export interface Job {
+  readonly kind: JobKind;
+  /** What it does, in words. */
+  readonly title: string;
+  readonly actor: string;
+  /** Milliseconds since 1970. */
+  readonly startedMs: number;
+  endedMs: number | undefined;
+  /** How far it is, then what came of it. */
+  text: string;
+  state: 'running' | 'done' | 'failed';
+}
+
+/** The work that the console has started. */
+export class JobRunner {
+  /** The latest first. */
+  readonly jobs: Job[] = [];
+  readonly #config: Config;
+  readonly #children = new Set<ChildProcess>();
+  #doctor: Promise<Jobs['doctor']['output']> | undefined;
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** The change or check that runs now. */
+  get running(): Job | undefined {
+    return this.jobs.find(({ state }) => state === 'running');
+  }
+
+  /**
+   * Starts work on generations; its end shows in {@link jobs}.
+   *
+   * @param describe says what came of it; also the place to keep it
+   * @throws PagegateError refresh_busy where other work runs
+   */
+  start<K extends Exclude<JobKind, 'doctor'>>(
+    request: JobRequest<K>,
+    about: { readonly title: string; readonly actor: string; readonly describe: (output: Jobs[K]['output']) => string },
+  ): void {
+    if (this.running !== undefined)
+      throw new PagegateError('refresh_busy', `The console is at work: ${this.running.title}.`);
+    const { title, actor, describe } = about;
+    const job: Job = {
+      kind: request.kind,
+      title,
+      actor,
+      startedMs: Date.now(),
+      endedMs: undefined,
+      text: 'starting',
+      state: 'running',
+    };
+    this.jobs.unshift(job);
+    this.jobs.splice(KEPT);
+    const end = (state: 'done' | 'failed', text: string): void => {
+      job.state = state;
+      job.text = text;
+      job.endedMs = Date.now();
+    };
+    this.#run(request, (text) => {
+      job.text = text;
+    }).then(
+      (output) => end('done', describe(output)),
+      (error: Error) => end('failed', error.message),
+    );
+  }
+
+  /** What doctor says; one examination at a time. */
+  doctor(): Promise<Jobs['doctor']['output']> {
+    this.#doctor ??= this.#run({ kind: 'doctor', input: {} }, () => {}).finally(() => {
+      this.#doctor = undefined;
+    });
+    return this.#doctor;
+  }
+
+  stop(): void {
+    for (const child of this.#children) child.kill('SIGTERM');
+  }
+
+  #run<K extends JobKind>(request: JobRequest<K>, onProgress: (text: string) => void): Promise<Jobs[K]['output']> {
+    return new Promise((resolve, reject) => {
+      const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        execArgv: [],
+      });
+      this.#children.add(child);
+      killOnExit(child);
+      child.on('message', (message: FromJob) => {
+        if (message.type === 'progress') onProgress(message.text);
+        else if (message.type === 'done') resolve(message.output as Jobs[K]['output']);
+        else reject(new Error(message.message));
+      });
+      child.on('error', reject);
+      child.on('exit', (code, signal) => {
+        this.#children.delete(child);
+        reject(new Error(`The work ended before it was done (${signal === null ? `code ${code}` : signal}).`));
+      });
+      if (child.pid !== undefined) lowerPriority(child.pid);
+      child.send({ config: this.#config, request } satisfies ToJob, () => {});
+    });
+  }
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICE);
+  } catch {
+    // It has ended already, or the system does not allow it; it works all the same.
+  }
+}

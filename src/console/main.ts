@@ -1,0 +1,152 @@
+/** The program of the console's process. It lives and ends with the primary. */
+import type { AddressInfo } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import { HEARTBEAT_MS } from '../platform/watchdog.ts';
+import { configuredCertificate } from '../server/certificate.ts';
+import { fileIdentity } from '../server/data-loader.ts';
+import { createLog, failureFields, type Log, requestFailureFields } from '../server/log.ts';
+import { Accounts } from './accounts.ts';
+import type { ConsoleContext } from './context.ts';
+import { DecisionLogs } from './decisions/logs.ts';
+import { JobRunner } from './jobs/runner.ts';
+import { Judge } from './judge.ts';
+import { DoctorReport } from './pages/doctor-report.ts';
+import type { FromConsole, ToConsole } from './process/messages.ts';
+import { Primary } from './process/primary.ts';
+import { ROUTES } from './routes.ts';
+import { ConsoleStore } from './store/store.ts';
+import { ADDRESS_FACT, addressOf } from './users.ts';
+import { Limiter } from './web/limiter.ts';
+import { allowedNames } from './web/security.ts';
+import { createWebServer } from './web/server.ts';
+
+/** Failures to sign in within ten minutes after which an address, and a name, has to wait. */
+const ADDRESS_FAILURES = 20;
+const NAME_FAILURES = 10;
+const SAMPLES_EVERY_MS = 15_000;
+
+function tell(message: FromConsole): void {
+  // A primary that is gone is noticed by the disconnection.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}
+
+const primary = new Primary(tell);
+let stop = (): void => process.exit(0);
+
+async function start(config: Config): Promise<void> {
+  const log = createLog(config.log.level);
+  try {
+    await serve(config, log);
+  } catch (error) {
+    const code = error instanceof PagegateError ? error.code : 'internal';
+    tell({ type: 'failed', code, message: error instanceof Error ? error.message : String(error) });
+    log('console_failed', failureFields(error));
+    process.exitCode = 1;
+    process.disconnect?.();
+  }
+}
+
+async function serve(config: Config, log: Log): Promise<void> {
+  const paths = statePaths(config);
+  const certificate = configuredCertificate(config.tls);
+  const app: ConsoleContext = {
+    config,
+    paths,
+    store: new ConsoleStore(paths.consoleFile),
+    accounts: new Accounts(config),
+    jobs: new JobRunner(config),
+    doctor: new DoctorReport(),
+    decisions: new DecisionLogs(paths.logDir),
+    judge: new Judge(config),
+    ask: (question) => primary.ask(question),
+    limits: { address: new Limiter(ADDRESS_FAILURES), name: new Limiter(NAME_FAILURES) },
+  };
+  let names = allowedNames(config, certificate?.chain);
+  const server = createWebServer({
+    app,
+    routes: ROUTES,
+    certificate,
+    allowedNames: () => names,
+    onFailure: (error) => log('console_request_failed', requestFailureFields(error)),
+  });
+  const { host, port } = config.console;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => {
+      const what = `Console address ${host}, port ${port}: ${cause.message}.`;
+      reject(new PagegateError('listen_failed', what, { host, port }, { cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = addressOf(config, (server.address() as AddressInfo).port);
+  app.store.setFact(ADDRESS_FACT, address);
+  followSamples(app, log);
+  followCertificate(config, log, (renewed) => {
+    names = allowedNames(config, renewed.chain);
+    if (server instanceof TlsServer) server.setSecureContext({ cert: renewed.chain, key: renewed.key });
+  });
+  stop = () => {
+    app.jobs.stop();
+    server.close();
+    server.closeAllConnections();
+    app.store.close();
+    process.exit(0);
+  };
+  tell({ type: 'listening', address });
+}
+
+/** Takes over the minutes that the primary has counted. */
+function followSamples(app: ConsoleContext, log: Log): void {
+  const take = async (): Promise<void> => {
+    try {
+      const latest = app.store.series.latest();
+      const samples = await app.ask('samples');
+      app.store.series.add(samples.filter(({ at }) => at > latest));
+    } catch (error) {
+      log('console_samples_failed', failureFields(error));
+    }
+  };
+  void take();
+  setInterval(() => void take(), SAMPLES_EVERY_MS).unref();
+}
+
+/** Looks for a renewed certificate as often as the server does. */
+function followCertificate(
+  config: Config,
+  log: Log,
+  use: (renewed: { readonly chain: string; readonly key: string }) => void,
+): void {
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file === null) return;
+  const identity = (): string => `${fileIdentity(certificate_file)} ${fileIdentity(key_file)}`;
+  let known = identity();
+  setInterval(() => {
+    try {
+      const now = identity();
+      if (now === known) return;
+      known = now;
+      const renewed = configuredCertificate(config.tls);
+      if (renewed !== undefined) use(renewed);
+    } catch (error) {
+      log('console_certificate_refused', failureFields(error));
+    }
+  }, config.server.poll_seconds * 1_000).unref();
+}
+
+// The primary decides when the console stops; a Ctrl-C in a terminal reaches the whole process group.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+process.on('uncaughtException', (error) => {
+  const log = createLog('error');
+  log('console_crashed', requestFailureFields(error));
+  process.exit(1);
+});
+process.on('disconnect', () => stop());
+process.on('message', (message: ToConsole) => {
+  if (message.type === 'start') void start(message.config);
+  else if (message.type === 'answer') primary.onAnswer(message.id, message.answer, message.failure);
+  else stop();
+});
+setInterval(() => tell({ type: 'heartbeat' }), HEARTBEAT_MS);

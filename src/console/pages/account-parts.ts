@@ -1,0 +1,51 @@
+/** What the pages of an account have in common, for operators and for the account itself. */
+import type { AccountView } from '../../ledger/ledger.ts';
+import type { Html, Value } from '../web/html.ts';
+import { count, facts, mark, moment, type Tone, table } from '../web/widgets.ts';
+import { quotaMark, STATE_TONES } from './usage.ts';
+
+export function planFacts(view: AccountView): Html {
+  const { account, quota, cycle } = view;
+  return facts([
+    ['State', mark(STATE_TONES[account.state] ?? 'plain', account.state)],
+    ['Plan', quota.plan ?? 'none yet'],
+    [
+      'Used',
+      quota.quota_limit === null
+        ? '–'
+        : [`${count(quota.quota_used)} of ${count(quota.quota_limit)} `, quotaMark(view)],
+    ],
+    ['Left', quota.quota_limit === null ? '–' : count(quota.quota_remaining)],
+    ['Resets', moment(quota.quota_resets_at)],
+    ['Cycle', account.anchor === null ? '–' : count(cycle)],
+    ['Then', account.next === null ? 'no change' : `${account.next.plan}, ${count(account.next.limit)} lookups`],
+    ['Since', moment(account.createdAt)],
+  ]);
+}
+
+/** The keys, never a key itself. `action` is what can be done with one that is current. */
+export function keyTable(view: AccountView, action: (keyId: number) => Value): Html {
+  const rows = view.keys.toReversed().map((key) => {
+    const isOver = key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= view.latestSeconds);
+    const [tone, state]: readonly [Tone, string] =
+      key.revokedAt !== null
+        ? ['bad', 'revoked']
+        : isOver
+          ? ['plain', 'expired']
+          : key.expiresAt === null
+            ? ['good', 'current']
+            : ['warn', 'ends'];
+    return [
+      key.id,
+      mark(tone, state),
+      moment(key.createdAt),
+      moment(key.revokedAt ?? key.expiresAt),
+      isOver ? '' : action(key.id),
+    ];
+  });
+  return table(
+    'Keys',
+    [{ title: 'Key' }, { title: 'State' }, { title: 'Issued' }, { title: 'Ends' }, { title: '' }],
+    rows,
+  );
+}

@@ -1,0 +1,191 @@
+/** Accounts for operators and viewers: who may look up, on which plan, what they use; and every change of it. */
+import { PagegateError } from '../../errors.ts';
+import { readAudit } from '../../ledger/audit.ts';
+import type { AccountView, Ledger } from '../../ledger/ledger.ts';
+import { usageByDay } from '../../ledger/usage.ts';
+import { type Html, html } from '../web/html.ts';
+import { form } from '../web/layout.ts';
+import { HttpRefusal } from '../web/request.ts';
+import {
+  type Download,
+  type Notice,
+  OPERATOR,
+  type Page,
+  type Redirect,
+  type Route,
+  type SignedVisit,
+  STAFF,
+  segment,
+} from '../web/route.ts';
+import { count, empty, mark, moment, table } from '../web/widgets.ts';
+import { ACCOUNT_ACTIONS, type AccountAction } from './account-actions.ts';
+import { keyTable, planFacts } from './account-parts.ts';
+import { quotaMark, STATE_TONES, USAGE_DAYS_MAX, USAGE_RANGES, usageCsv, usagePart } from './usage.ts';
+
+const AUDIT_LINES = 20;
+const LISTED = 500;
+
+/** Says on the page at `to` what came of a change, be it done or refused. */
+export async function told(to: string, change: Promise<Notice>, onFailure = to): Promise<Redirect> {
+  try {
+    return { kind: 'redirect', to, notice: await change };
+  } catch (error) {
+    if (!(error instanceof PagegateError || error instanceof HttpRefusal)) throw error;
+    return { kind: 'redirect', to: onFailure, notice: { tone: 'bad', text: error.message } };
+  }
+}
+
+/** What a change says of servers that do not follow it yet. */
+export function withUnreached(notice: Notice, { unreached }: Ledger): Notice {
+  if (unreached.length === 0) return notice;
+  return {
+    ...notice,
+    text: `${notice.text} These servers do not follow yet and refuse to answer soon: ${unreached.join(', ')}.`,
+  };
+}
+
+async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
+  const base = app.config.console.base_path;
+  const views = (await app.accounts.readIfAny((ledger) => ledger.list())) ?? [];
+  const sought = query.get('q').toLowerCase();
+  const found = views.filter(({ account }) => account.name.includes(sought));
+  const rows = found.slice(0, LISTED).map((view) => {
+    const { account, quota } = view;
+    return [
+      html`<a href="${base}accounts/${segment(account.name)}">${account.name}</a>`,
+      mark(STATE_TONES[account.state] ?? 'plain', account.state),
+      quota.plan ?? '–',
+      quota.quota_limit === null ? '–' : `${count(quota.quota_used)} of ${count(quota.quota_limit)}`,
+      quotaMark(view),
+      moment(quota.quota_resets_at),
+    ];
+  });
+  const columns = [
+    { title: 'Account' },
+    { title: 'State' },
+    { title: 'Plan' },
+    { title: 'Used', isNumber: true },
+    { title: 'Share' },
+    { title: 'Resets' },
+  ];
+  const create = html`<section aria-labelledby="new"><h2 id="new">New account</h2>
+${form(
+  `${base}accounts`,
+  csrf,
+  html`<label>Name <input name="name" maxlength="64" autocapitalize="none" autocomplete="off" required></label><button>Create</button>`,
+  'row',
+)}<p class="hint">It is not activated until a plan is subscribed.</p></section>`;
+  const body = html`<form class="row" action="${base}accounts"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>
+${rows.length === 0 ? empty(views.length === 0 ? 'There are no accounts yet. Create the first below, then subscribe a plan: that issues its key.' : 'No account has this in its name.') : table('Accounts', columns, rows)}
+${found.length > LISTED && html`<p class="hint">The first ${LISTED} of ${count(found.length)}; narrow it down by name.</p>`}
+${views.length > 0 && html`<p><a href="${base}usage.csv">Usage of all accounts by day, as CSV</a></p>`}
+${session.role === 'operator' && create}`;
+  return { kind: 'page', title: 'Accounts', body };
+}
+
+function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> {
+  const name = fields.get('name');
+  const made = app.accounts.change(
+    session.name,
+    async (ledger): Promise<Notice> => {
+      await ledger.createAccount(name);
+      return withUnreached({ tone: 'good', text: `${name} is created. Subscribe a plan to activate it.` }, ledger);
+    },
+    true,
+  );
+  return told(`/accounts/${segment(name)}`, made, '/accounts');
+}
+
+function actions({ app, session }: SignedVisit, view: AccountView): Html | null {
+  if (session.role !== 'operator') return null;
+  const base = app.config.console.base_path;
+  const offered = ACCOUNT_ACTIONS.filter(({ id, applies }) => id !== 'revoke-key' && applies(view));
+  return html`<p class="actions">${offered.map(
+    ({ id, title }) =>
+      html`<a class="button plain" href="${base}accounts/${segment(view.account.name)}/${id}">${title}</a>`,
+  )}</p>`;
+}
+
+export const daysOf = ({ query }: SignedVisit, otherwise = 90): number => {
+  const wanted = Number(query.get('days'));
+  return USAGE_RANGES.find((range) => range === wanted) ?? otherwise;
+};
+
+async function show(visit: SignedVisit): Promise<Page> {
+  const { app, params, session } = visit;
+  const name = params['name']!;
+  const base = app.config.console.base_path;
+  const here = `${base}accounts/${segment(name)}`;
+  const body = await app.accounts.read(async (ledger) => {
+    const view = await ledger.view(name);
+    const usage = await usagePart(ledger, view, daysOf(visit), {
+      range: (days) => `${here}?days=${days}`,
+      csv: `${here}/usage.csv`,
+    });
+    const audit = (await readAudit(ledger, name, AUDIT_LINES)).map(({ at, actor, action }) => [
+      moment(at),
+      actor,
+      action,
+    ]);
+    const keys = keyTable(
+      view,
+      (id) => session.role === 'operator' && html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
+    );
+    const decisions = `${base}decisions?${new URLSearchParams({ account: name })}`;
+    return html`${planFacts(view)}${actions(visit, view)}<p><a href="${decisions}">Decisions of this account</a></p>
+<section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
+<section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
+      view.keys.length === 0 ? empty('No key yet: subscribing a plan issues one.') : keys
+    }</section>
+<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}</section>`;
+  });
+  return { kind: 'page', title: `Account ${name}`, body };
+}
+
+function actionOf({ params }: SignedVisit): AccountAction {
+  const action = ACCOUNT_ACTIONS.find(({ id }) => id === params['action']);
+  if (action === undefined) throw new HttpRefusal(404, 'There is nothing here.');
+  return action;
+}
+
+/** Asks once, and says what will happen. */
+async function confirm(visit: SignedVisit): Promise<Page> {
+  const { app, params, csrf, query } = visit;
+  const action = actionOf(visit);
+  const name = params['name']!;
+  const here = `${app.config.console.base_path}accounts/${segment(name)}`;
+  const view = await app.accounts.read((ledger) => ledger.view(name));
+  const content = action.applies(view)
+    ? html`<p>${action.says(view, query)}</p>
+${form(`${here}/${action.id}`, csrf, html`${action.fields?.(app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
+    : html`<p>The account is ${view.account.state}; there is nothing to do here.</p><p><a href="${here}">Back to ${name}</a></p>`;
+  return { kind: 'page', title: `${action.title}: ${name}`, body: content };
+}
+
+function act(visit: SignedVisit): Promise<Redirect> {
+  const { app, params, session, form: fields } = visit;
+  const action = actionOf(visit);
+  const name = params['name']!;
+  const { ledgerFile } = app.paths;
+  const done = app.accounts.change(session.name, async (ledger) =>
+    withUnreached(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
+  );
+  return told(`/accounts/${segment(name)}`, done);
+}
+
+function csv({ app, params }: SignedVisit): Download {
+  const name = params['name'];
+  const read = (): Promise<Awaited<ReturnType<typeof usageByDay>>> =>
+    app.accounts.read((ledger) => usageByDay(ledger, name, USAGE_DAYS_MAX));
+  return { kind: 'download', name: 'usage.csv', type: 'text/csv; charset=utf-8', body: usageCsv(read) };
+}
+
+export const ACCOUNT_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/accounts', roles: STAFF, handle: list },
+  { method: 'POST', path: '/accounts', roles: OPERATOR, handle: create },
+  { method: 'GET', path: '/usage.csv', roles: STAFF, handle: csv },
+  { method: 'GET', path: '/accounts/:name', roles: STAFF, handle: show },
+  { method: 'GET', path: '/accounts/:name/usage.csv', roles: STAFF, handle: csv },
+  { method: 'GET', path: '/accounts/:name/:action', roles: OPERATOR, handle: confirm },
+  { method: 'POST', path: '/accounts/:name/:action', roles: OPERATOR, handle: act },
+];

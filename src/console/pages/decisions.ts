@@ -1,0 +1,243 @@
+/** Decisions: the decision log, the latest first, filtered while it is read, and sent as it is found. */
+import type { Decision, DecisionFilter } from '../decisions/filter.ts';
+import type { Place } from '../decisions/logs.ts';
+import { csvLine } from '../web/csv.ts';
+import { type Html, html, type Value } from '../web/html.ts';
+import { type Fields, HttpRefusal } from '../web/request.ts';
+import { type Download, type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
+import { duration, empty, moment, verdictMark } from '../web/widgets.ts';
+
+const SHOWN = 100;
+/** A page stops looking after so long, and offers to go on. */
+const BUDGET_MS = 10_000;
+const LIVE_BUDGET_MS = 1_500;
+const LIVE_SECONDS = 2;
+const FIELD_MAX_LENGTH = 256;
+const VERDICTS = ['allow', 'flag', 'deny'];
+const UUID = /^[0-9a-f-]{36}$/;
+const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
+
+/** A moment that somebody typed, UTC, as the log writes it; `end` fills what is left open with its latest. @throws HttpRefusal 400 */
+function timeOf(query: Fields, name: string, end: boolean): string | undefined {
+  const text = query.get(name).trim();
+  if (text === '') return undefined;
+  const rest = end ? 'T23:59:59.999' : 'T00:00:00.000';
+  const plain = text.replace(/Z$/, '');
+  const date = new Date(`${TIME.test(text) ? plain + rest.slice(plain.length - 10) : ''}Z`);
+  if (Number.isNaN(date.getTime()))
+    throw new HttpRefusal(400, `${name}: expected a time like 2026-01-31 or 2026-01-31T08:30, UTC.`);
+  return date.toISOString();
+}
+
+/** @throws HttpRefusal 400 */
+function filterOf({ query }: SignedVisit): DecisionFilter {
+  const text = (name: string): string | undefined => {
+    const value = query.get(name).trim();
+    if (value.length > FIELD_MAX_LENGTH)
+      throw new HttpRefusal(400, `${name}: expected at most ${FIELD_MAX_LENGTH} characters.`);
+    return value === '' ? undefined : value;
+  };
+  const verdict = text('verdict');
+  if (verdict !== undefined && !VERDICTS.includes(verdict))
+    throw new HttpRefusal(400, `verdict: expected one of ${VERDICTS.join(', ')}.`);
+  return {
+    verdict,
+    account: text('account'),
+    agent: text('agent'),
+    domain: text('domain')?.toLowerCase(),
+    rule: text('rule'),
+    from: timeOf(query, 'from', false),
+    to: timeOf(query, 'to', true),
+  };
+}
+
+/** @throws HttpRefusal 400 */
+function placeOf({ query }: SignedVisit): Place | undefined {
+  const text = query.get('behind');
+  if (text === '') return undefined;
+  const [time = '', id = ''] = text.split('_', 2);
+  if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/.test(time) || (id !== '' && !UUID.test(id)))
+    throw new HttpRefusal(400, 'behind: expected a place that a page of decisions gave.');
+  return { time, id };
+}
+
+/** The same page with other fields; an empty one goes. */
+function address(visit: SignedVisit, page: string, changes: Readonly<Record<string, string>>): string {
+  const fields = new URLSearchParams();
+  for (const [name, value] of [...visit.query, ...Object.entries(changes)]) fields.set(name, value);
+  for (const [name, value] of [...fields]) if (value === '') fields.delete(name);
+  return `${visit.app.config.console.base_path}${page}?${fields}`;
+}
+
+const urlOf = ({ url, scheme, host, path }: Decision): string => url ?? `${scheme}://${host}${path}`;
+
+function row(visit: SignedVisit, line: Decision): Html {
+  const base = visit.app.config.console.base_path;
+  const { account, agent, matched, domain, verdict } = line;
+  const only = (name: string, value: string): Html =>
+    html`<a href="${address(visit, 'decisions', { [name]: value, behind: '' })}">${value}</a>`;
+  const tried = `${base}try?${new URLSearchParams({ url: urlOf(line), method: line.method })}`;
+  const cells: readonly Value[] = [
+    moment(line.time),
+    html`<a href="${address(visit, 'decisions', { verdict, behind: '' })}">${verdictMark(verdict)}</a>`,
+    html`<code>${line.method}</code>`,
+    html`<code>${urlOf(line)}</code><div class="detail">${only('domain', domain)}${!line.found && ', not classified'} · <a href="${tried}">try it</a></div>`,
+    html`${matched.layer}<div>${only('rule', matched.id)}</div>`,
+    matched.note,
+    html`${only('account', account)}${agent !== undefined && html`<div>${only('agent', agent)}</div>`}`,
+    duration(line.latency_ms / 1000),
+  ];
+  return html`<tr>${cells.map((cell, i) => html`<td${i === 3 && html` class="url"`}>${cell}</td>`)}</tr>
+`;
+}
+
+/** The fields of the time, with their labels and examples. */
+const TIMES = { from: ['From (UTC)', '2026-01-31T08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
+
+const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
+
+/** The rows as they are found, and below them how to go on. */
+async function* rows(visit: SignedVisit, filter: DecisionFilter, isLive: boolean): AsyncGenerator<Html> {
+  const { app, signal } = visit;
+  const until = performance.now() + (isLive ? LIVE_BUDGET_MS : BUDGET_MS);
+  let shown = 0;
+  let last: Decision | undefined;
+  let isOver = true;
+  yield html`<div class="wide" role="region" aria-label="Decisions" tabindex="0"><table><thead><tr>${COLUMNS.map(
+    (title) => html`<th scope="col">${title}</th>`,
+  )}</tr></thead><tbody>`;
+  for await (const line of app.decisions.read(filter, placeOf(visit))) {
+    if (signal.aborted) return;
+    if (performance.now() > until || (line !== undefined && shown >= SHOWN)) {
+      isOver = false;
+      break;
+    }
+    if (line === undefined) continue;
+    shown += 1;
+    last = line;
+    yield row(visit, line);
+  }
+  yield html`</tbody></table></div>`;
+  const place = last === undefined ? undefined : `${last.time}_${last.id}`;
+  if (!isOver && place !== undefined)
+    yield html`<p class="actions"><a class="button plain" href="${address(visit, 'decisions', { behind: place, live: '' })}">Older</a></p>`;
+  else if (!isOver)
+    yield empty(
+      'Nothing was found in the time that a page may take. Narrow it down by time, or save it as a file: that looks through everything.',
+    );
+  else if (shown === 0)
+    yield empty(
+      app.config.decision_log.enabled
+        ? 'No decision fits.'
+        : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
+    );
+  else yield html`<p class="hint">That is all.</p>`;
+}
+
+function filterForm(visit: SignedVisit): Html {
+  const { query, app } = visit;
+  const base = app.config.console.base_path;
+  const field = (name: string, label: string, hint = ''): Html =>
+    html`<label>${label} <input name="${name}" value="${query.get(name)}" maxlength="${FIELD_MAX_LENGTH}" placeholder="${hint}" autocapitalize="none" spellcheck="false"></label>`;
+  const option = (value: string, text: string): Html =>
+    html`<option value="${value}"${query.get('verdict') === value && html` selected`}>${text}</option>`;
+  return html`<form class="row" action="${base}decisions"><label>Verdict <select name="verdict">${option('', 'any')}${VERDICTS.map((one) => option(one, one))}</select></label>
+${field('account', 'Account')}${field('agent', 'Agent')}${field('domain', 'Domain, and below')}${field('rule', 'Rule')}
+${Object.entries(TIMES).map(([name, [label, hint]]) => field(name, label, hint))}<button>Show</button></form>`;
+}
+
+function decisions(visit: SignedVisit): Page {
+  const filter = filterOf(visit);
+  const isLive = visit.query.get('live') === '1' && visit.query.get('behind') === '';
+  const live = isLive
+    ? html`<a class="button" aria-current="true" href="${address(visit, 'decisions', { live: '' })}">Stop following</a>`
+    : html`<a class="button plain" href="${address(visit, 'decisions', { live: '1', behind: '' })}">Follow live</a>`;
+  const save = (type: string): string => address(visit, `decisions.${type}`, { behind: '', live: '' });
+  const body = html`${filterForm(visit)}
+<p class="actions">${live} <a class="button plain" href="${save('csv')}">Save as CSV</a> <a class="button plain" href="${save('ndjson')}">Save as NDJSON</a></p>
+<p class="hint">The latest first. Unless <code>decision_log.full_url</code> is set, what may be a secret in an address is written as ***.</p>`;
+  const page = { kind: 'page', title: 'Decisions', body } as const;
+  if (!isLive) return { ...page, more: rows(visit, filter, false) };
+  return { ...page, renewSeconds: LIVE_SECONDS, more: followed(visit, filter) };
+}
+
+async function* followed(visit: SignedVisit, filter: DecisionFilter): AsyncGenerator<Html> {
+  yield html`<div data-live id="decisions">`;
+  yield* rows(visit, filter, true);
+  yield html`</div>`;
+}
+
+/** All wanted lines, however many: a browser that reads slowly is waited for. */
+async function* exported(
+  visit: SignedVisit,
+  first: string,
+  line: (decision: Decision) => string,
+): AsyncGenerator<string> {
+  yield first;
+  let text = '';
+  for await (const decision of visit.app.decisions.read(filterOf(visit))) {
+    if (visit.signal.aborted) return;
+    if (decision !== undefined) text += line(decision);
+    if (text.length < 32_768 && decision !== undefined) continue;
+    yield text;
+    text = '';
+  }
+  yield text;
+}
+
+const CSV_COLUMNS = [
+  'time',
+  'account',
+  'agent',
+  'method',
+  'url',
+  'domain',
+  'found',
+  'verdict',
+  'layer',
+  'id',
+  'note',
+  'data',
+  'latency_ms',
+  'decision',
+];
+
+const csvOf = (line: Decision): string =>
+  csvLine([
+    line.time,
+    line.account,
+    line.agent ?? '',
+    line.method,
+    urlOf(line),
+    line.domain,
+    String(line.found),
+    line.verdict,
+    line.matched.layer,
+    line.matched.id,
+    line.matched.note,
+    line.data,
+    line.latency_ms,
+    line.id,
+  ]);
+
+function csv(visit: SignedVisit): Download {
+  filterOf(visit);
+  return {
+    kind: 'download',
+    name: 'decisions.csv',
+    type: 'text/csv; charset=utf-8',
+    body: exported(visit, csvLine(CSV_COLUMNS), csvOf),
+  };
+}
+
+function ndjson(visit: SignedVisit): Download {
+  filterOf(visit);
+  const line = (decision: Decision): string => `${JSON.stringify(decision)}\n`;
+  return { kind: 'download', name: 'decisions.ndjson', type: 'application/x-ndjson', body: exported(visit, '', line) };
+}
+
+export const DECISION_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/decisions', roles: STAFF, handle: decisions },
+  { method: 'GET', path: '/decisions.csv', roles: STAFF, handle: csv },
+  { method: 'GET', path: '/decisions.ndjson', roles: STAFF, handle: ndjson },
+];

@@ -1,0 +1,63 @@
+/** What doctor says, as the health page shows it. It examines in the background, when somebody looks. */
+import type { CheckResult, Status } from '../../doctor/check.ts';
+import type { ConsoleContext } from '../context.ts';
+import { type Html, html } from '../web/html.ts';
+import { empty, mark, moment, type Tone, table } from '../web/widgets.ts';
+
+/** An older report is made anew when somebody looks. */
+const FRESH_MS = 60_000;
+
+const TONES: Readonly<Record<Status, Tone>> = { ok: 'good', warning: 'warn', problem: 'bad', skipped: 'plain' };
+const ORDER: readonly Status[] = ['problem', 'warning', 'ok', 'skipped'];
+
+/** The latest report of a console. */
+export class DoctorReport {
+  #results: readonly CheckResult[] | undefined;
+  #madeMs = Number.NEGATIVE_INFINITY;
+  #failure: string | undefined;
+  #isRunning = false;
+
+  /** The report as it is; an old one is made anew for the next look. */
+  look({ jobs }: ConsoleContext): {
+    readonly results: readonly CheckResult[] | undefined;
+    readonly madeMs: number;
+    readonly failure: string | undefined;
+  } {
+    if (!this.#isRunning && Date.now() - this.#madeMs > FRESH_MS) {
+      this.#isRunning = true;
+      jobs.doctor().then(
+        (results) => this.#end(results, undefined),
+        (error: Error) => this.#end(this.#results, error.message),
+      );
+    }
+    return { results: this.#results, madeMs: this.#madeMs, failure: this.#failure };
+  }
+
+  #end(results: readonly CheckResult[] | undefined, failure: string | undefined): void {
+    this.#results = results;
+    this.#failure = failure;
+    this.#madeMs = Date.now();
+    this.#isRunning = false;
+  }
+}
+
+export async function doctorReport(app: ConsoleContext): Promise<Html> {
+  const { results, madeMs, failure } = app.doctor.look(app);
+  if (results === undefined) {
+    const text =
+      failure ??
+      'It is examining. The page shows what it says as soon as it is there; without scripts, load the page again.';
+    return html`<div data-live id="doctor-report">${empty(text)}</div>`;
+  }
+  const sorted = [...results].sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
+  const counted = ORDER.slice(0, 2).map((status) => results.filter((one) => one.status === status).length);
+  const rows = sorted.map(({ id, status, found, advice }) => [
+    mark(TONES[status], status),
+    id,
+    html`${found}${advice !== undefined && html`<div class="advice">${advice}</div>`}`,
+  ]);
+  return html`<div data-live id="doctor-report"><p class="hint">${counted[0]} problems, ${counted[1]} warnings. Examined ${moment(madeMs / 1000)}${
+    failure !== undefined && `; the latest try failed: ${failure}`
+  }</p>
+${table('What doctor says', [{ title: '' }, { title: 'Check' }, { title: 'Found, and what to do' }], rows)}</div>`;
+}

@@ -1,0 +1,237 @@
+/** Generations: what is served, what is kept, what is refused and why, how they differ; verify, compare, roll back. */
+import { PagegateError } from '../../errors.ts';
+import { readProgress } from '../../refresh/progress.ts';
+import { type Generation, listGenerations, listLitter } from '../../refresh/store.ts';
+import { readWithdrawn } from '../../refresh/withdrawn.ts';
+import type { ConsoleContext } from '../context.ts';
+import type { Difference } from '../jobs/messages.ts';
+import type { Job } from '../jobs/runner.ts';
+import { type Html, html, type Value } from '../web/html.ts';
+import { form } from '../web/layout.ts';
+import { HttpRefusal } from '../web/request.ts';
+import { OPERATOR, type Page, type Redirect, type Route, type SignedVisit, STAFF } from '../web/route.ts';
+import { bytes, count, duration, empty, mark, moment, type Tone, table } from '../web/widgets.ts';
+import { told } from './accounts.ts';
+
+const RENEW_SECONDS = 3;
+
+const factOf = (before: Generation, after: Generation): string =>
+  `compare ${before.report?.manifestSha256 ?? ''} ${after.report?.manifestSha256 ?? ''}`;
+
+function stateOf(one: Generation, withdrawn: ReadonlySet<string>): readonly [tone: Tone, text: string] {
+  if (one.current) return ['good', 'served'];
+  if (one.report === undefined) return ['bad', 'damaged: no report'];
+  return withdrawn.has(one.report.manifestSha256) ? ['warn', 'rolled back'] : ['plain', 'kept'];
+}
+
+/** How a generation differs from the one before it, as far as it is known. */
+function difference({ app, session, csrf }: SignedVisit, before: Generation | undefined, after: Generation): Value {
+  if (before?.report === undefined || after.report === undefined) return '–';
+  const more = after.report.recordCount - before.report.recordCount;
+  const net = `${more < 0 ? '−' : '+'}${count(Math.abs(more))} records`;
+  const known = app.store.fact(factOf(before, after)) as Difference | undefined;
+  if (known !== undefined)
+    return html`${net}<div class="detail">${count(known.added)} added, ${count(known.removed)} removed, ${count(known.changed)} changed</div>`;
+  const action = `${app.config.console.base_path}generations/${after.generation}/compare`;
+  return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain">Compare</button>`)}`;
+}
+
+function jobLine({ title, actor, startedMs, endedMs, text, state }: Job): readonly Value[] {
+  const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
+  const percent = /(\d{1,3}) %/.exec(text)?.[1];
+  const shown =
+    state === 'running' &&
+    percent !== undefined &&
+    html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `;
+  const took = duration(((endedMs ?? Date.now()) - startedMs) / 1000);
+  return [mark(tone, state), title, html`${shown}${text}`, actor, moment(startedMs / 1000), took];
+}
+
+function work(app: ConsoleContext): Html {
+  const refresh = readProgress(app.paths.indexDir);
+  const columns = [
+    { title: '' },
+    { title: 'Work' },
+    { title: 'How far, or what came of it' },
+    { title: 'Who' },
+    { title: 'Since' },
+    { title: 'Took' },
+  ];
+  const own = app.jobs.jobs.map(jobLine);
+  const rows =
+    refresh === undefined
+      ? own
+      : [
+          [mark('warn', 'running'), 'Refresh', refresh.text, `process ${refresh.pid}`, moment(refresh.started), ''],
+          ...own,
+        ];
+  return html`<div data-live id="work">${rows.length === 0 ? empty('Nothing runs. A refresh that the command line or a timer starts shows here with its progress.') : table('Work', columns, rows)}</div>`;
+}
+
+/** The latest builds and what was rejected in them, from their reports. */
+function reportOf({ report }: Generation): Value {
+  if (report === undefined) return '–';
+  const build = report.build as { readonly rejected?: unknown; readonly rejects?: unknown } | null;
+  const rejected = typeof build?.rejected === 'number' ? build.rejected : undefined;
+  return html`${report.signedBy === null ? mark('warn', 'unsigned') : `signed by ${report.signedBy}`}${rejected !== undefined && html`<div class="detail">${count(rejected)} lines rejected</div>`}`;
+}
+
+function list(visit: SignedVisit): Page {
+  const { app, session, csrf } = visit;
+  const { indexDir } = app.paths;
+  const base = app.config.console.base_path;
+  const all = listGenerations(indexDir);
+  const marks = readWithdrawn(indexDir);
+  const withdrawn = new Set(marks.map(({ manifestSha256 }) => manifestSha256));
+  const rows = all
+    .map((one, i) => {
+      const { generation, report, current } = one;
+      const [tone, text] = stateOf(one, withdrawn);
+      const actions =
+        session.role === 'operator' &&
+        html`<div class="actions">${form(`${base}generations/${generation}/verify`, csrf, html`<button class="plain">Verify</button>`)}${
+          !current &&
+          report !== undefined &&
+          html`<a class="button plain" href="${base}generations/${generation}/rollback">Serve it</a>`
+        }</div>`;
+      return [
+        generation,
+        mark(tone, text),
+        report === undefined
+          ? '–'
+          : html`${report.dataset}<div class="detail">revision ${report.revision}, made ${moment(report.created)}</div>`,
+        moment(report?.builtAt),
+        report === undefined ? '–' : count(report.recordCount),
+        report === undefined ? '–' : bytes(report.sizeBytes),
+        difference(visit, all[i - 1], one),
+        reportOf(one),
+        actions,
+      ];
+    })
+    .reverse();
+  const columns = [
+    'Generation',
+    'State',
+    'Data',
+    'Built',
+    'Records',
+    'Size',
+    'Beside the one before',
+    'Origin',
+    '',
+  ].map((title) => ({
+    title,
+    isNumber: title === 'Records' || title === 'Size',
+  }));
+  const litter = listLitter(indexDir).length;
+  const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
+  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first on the server with pagegate refresh DROP.') : table('Generations', columns, rows)}
+${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or a refresh that runs; pagegate prune removes leftovers.</p>`}
+<section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(app)}</section>
+<section aria-labelledby="refused"><h2 id="refused">Refused from now on</h2>${
+    refused.length === 0
+      ? empty(
+          'No drop is refused. A drop that was rolled back is listed here, and no refresh brings it again by itself.',
+        )
+      : table(
+          'Drops that were rolled back',
+          [{ title: 'Was generation' }, { title: 'Revision' }, { title: 'Rolled back' }],
+          refused,
+        )
+  }</section>`;
+  return { kind: 'page', title: 'Generations', body, renewSeconds: RENEW_SECONDS };
+}
+
+/** The generation of an address, and the one before it. @throws HttpRefusal 404 */
+function find({ app, params }: SignedVisit): {
+  readonly one: Generation;
+  readonly before: Generation | undefined;
+  readonly served: Generation | undefined;
+} {
+  const all = listGenerations(app.paths.indexDir);
+  const at = all.findIndex(({ generation }) => String(generation) === params['generation']);
+  if (at === -1) throw new HttpRefusal(404, 'This generation is not kept.');
+  return { one: all[at]!, before: all[at - 1], served: all.find(({ current }) => current) };
+}
+
+function confirmRollback(visit: SignedVisit): Page {
+  const { one, served } = find(visit);
+  const base = visit.app.config.console.base_path;
+  const { report, generation } = one;
+  const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
+  const title = `Serve generation ${generation}`;
+  if (report === undefined || one.current) {
+    const why = one.current ? 'It is served already.' : 'It has no report: it is damaged and cannot be served.';
+    return { kind: 'page', title, body: html`<p>${why}</p><p>${back}</p>` };
+  }
+  const now =
+    served === undefined
+      ? 'Nothing is served now.'
+      : `Served now is generation ${served.generation}, revision ${served.report?.revision ?? 'unknown'}.`;
+  const mark = served !== undefined && served.generation > generation;
+  const body = html`<p>${now}</p>
+<p>Generation ${generation} will be served instead: ${report.dataset}, revision ${report.revision}, made ${moment(report.created)}, ${count(report.recordCount)} records. It is verified first; until then, and if it fails, what is served stays.</p>
+${mark && html`<p>The drop of generation ${served.generation} counts as rolled back: no refresh brings it again by itself.</p>`}
+${form(`${base}generations/${generation}/rollback`, visit.csrf, html`<div class="actions"><button>${title}</button> ${back}</div>`)}`;
+  return { kind: 'page', title, body };
+}
+
+const started = (work: () => string): Promise<Redirect> =>
+  told('/generations', (async () => ({ tone: 'good', text: `${work()} It shows below how far it is.` }) as const)());
+
+function rollback(visit: SignedVisit): Promise<Redirect> {
+  const { app, session } = visit;
+  const { generation } = find(visit).one;
+  return started(() => {
+    const title = `Serve generation ${generation}`;
+    app.jobs.start(
+      { kind: 'rollback', input: { generation, actor: session.name } },
+      { title, actor: session.name, describe: ({ text }) => text },
+    );
+    return `Generation ${generation} is being verified, then served.`;
+  });
+}
+
+function verify(visit: SignedVisit): Promise<Redirect> {
+  const { app, session } = visit;
+  const { generation } = find(visit).one;
+  return started(() => {
+    app.jobs.start(
+      { kind: 'verify', input: { generation } },
+      {
+        title: `Verify generation ${generation}`,
+        actor: session.name,
+        describe: ({ records }) => `It is intact: ${count(records)} records.`,
+      },
+    );
+    return `Generation ${generation} is being verified.`;
+  });
+}
+
+function compare(visit: SignedVisit): Promise<Redirect> {
+  const { app, session } = visit;
+  const { one, before } = find(visit);
+  return started(() => {
+    if (before === undefined) throw new PagegateError('generation_missing', 'There is none before it.');
+    app.jobs.start(
+      { kind: 'compare', input: { before: before.generation, after: one.generation } },
+      {
+        title: `Compare generation ${one.generation} with ${before.generation}`,
+        actor: session.name,
+        describe: (found) => {
+          app.store.setFact(factOf(before, one), found);
+          return `${count(found.added)} added, ${count(found.removed)} removed, ${count(found.changed)} changed.`;
+        },
+      },
+    );
+    return `Generation ${one.generation} is being compared with ${before.generation}.`;
+  });
+}
+
+export const GENERATION_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/generations', roles: STAFF, handle: list },
+  { method: 'GET', path: '/generations/:generation/rollback', roles: OPERATOR, handle: confirmRollback },
+  { method: 'POST', path: '/generations/:generation/rollback', roles: OPERATOR, handle: rollback },
+  { method: 'POST', path: '/generations/:generation/verify', roles: OPERATOR, handle: verify },
+  { method: 'POST', path: '/generations/:generation/compare', roles: OPERATOR, handle: compare },
+];

@@ -1,0 +1,109 @@
+/** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
+
+import { isKeyCurrent } from '../../ledger/key.ts';
+import type { AccountView } from '../../ledger/ledger.ts';
+import { usageByDay } from '../../ledger/usage.ts';
+import { html } from '../web/html.ts';
+import { form } from '../web/layout.ts';
+import {
+  ACCOUNT,
+  type Download,
+  type Notice,
+  type Page,
+  type Redirect,
+  type Route,
+  type SignedVisit,
+} from '../web/route.ts';
+import { type ActionInput, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
+import { keyTable, planFacts } from './account-parts.ts';
+import { daysOf, told, withUnreached } from './accounts.ts';
+import { actorOf } from './sign-in.ts';
+import { USAGE_DAYS_MAX, usageCsv, usagePart } from './usage.ts';
+
+async function show(visit: SignedVisit): Promise<Page> {
+  const { app, session, csrf } = visit;
+  const here = `${app.config.console.base_path}account`;
+  const body = await app.accounts.read(async (ledger) => {
+    const view = await ledger.view(session.name);
+    const usage = await usagePart(ledger, view, daysOf(visit), {
+      range: (days) => `${here}?days=${days}`,
+      csv: `${here}/usage.csv`,
+    });
+    const isSuspended = view.account.state !== 'active';
+    return html`${planFacts(view)}${isSuspended && html`<p>Lookups are refused (403) until the account is activated: ask whoever runs this pagegate.</p>`}
+<section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
+<section aria-labelledby="keys"><h2 id="keys">Keys</h2>${keyTable(view, (id) =>
+      id === session.keyId ? 'you are signed in with it' : html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
+    )}
+<div class="actions">${form(`${here}/show-key`, csrf, html`<button class="plain">Show the current key</button>`)}<a class="button plain" href="${here}/rotate-key">Rotate the key</a></div></section>`;
+  });
+  return { kind: 'page', title: `Account ${session.name}`, body };
+}
+
+function confirm(
+  title: string,
+  says: string,
+  action: string,
+  fields: (visit: SignedVisit) => ReturnType<typeof html>,
+): (visit: SignedVisit) => Page {
+  return (visit) => {
+    const here = `${visit.app.config.console.base_path}account`;
+    const buttons = html`<div class="actions"><button>${title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
+    return {
+      kind: 'page',
+      title,
+      body: html`<p>${says}</p>${form(`${here}/${action}`, visit.csrf, html`${fields(visit)}${buttons}`, 'stack')}`,
+    };
+  };
+}
+
+/** Makes a change to the account that is signed in, whatever the form says. */
+function act(run: (input: ActionInput) => Promise<Notice>): (visit: SignedVisit) => Promise<Redirect> {
+  return (visit) => {
+    const { app, session, form: fields } = visit;
+    const { ledgerFile } = app.paths;
+    const done = app.accounts.change(actorOf(session), async (ledger) => {
+      const notice = withUnreached(await run({ ledger, ledgerFile, name: session.name, form: fields }), ledger);
+      follow(visit, await ledger.view(session.name));
+      return notice;
+    });
+    return told('/account', done);
+  };
+}
+
+/** A session goes on with the newest key where its own was rotated away. */
+function follow({ app, session }: SignedVisit, { keys, latestSeconds }: AccountView): void {
+  const own = keys.find(({ id }) => id === session.keyId);
+  const newest = keys.filter((key) => isKeyCurrent(key, latestSeconds)).at(-1);
+  if (own !== undefined && own.revokedAt === null && newest !== undefined)
+    app.store.sessions.rebind(session.hash, newest.id);
+}
+
+function csv({ app, session }: SignedVisit): Download {
+  const read = (): Promise<Awaited<ReturnType<typeof usageByDay>>> =>
+    app.accounts.read((ledger) => usageByDay(ledger, session.name, USAGE_DAYS_MAX));
+  return { kind: 'download', name: 'usage.csv', type: 'text/csv; charset=utf-8', body: usageCsv(read) };
+}
+
+const ROTATION = 'You get a new key. The key in use now goes on for as long as you say, and is refused (401) after it.';
+const REVOCATION = 'The key is refused (401) from now on. Whoever still uses it is cut off at once.';
+
+export const OWN_ACCOUNT_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/account', roles: ACCOUNT, handle: show },
+  { method: 'GET', path: '/account/usage.csv', roles: ACCOUNT, handle: csv },
+  {
+    method: 'GET',
+    path: '/account/rotate-key',
+    roles: ACCOUNT,
+    handle: confirm('Rotate the key', ROTATION, 'rotate-key', overlapField),
+  },
+  { method: 'POST', path: '/account/rotate-key', roles: ACCOUNT, handle: act(rotate) },
+  { method: 'POST', path: '/account/show-key', roles: ACCOUNT, handle: act(showKey) },
+  {
+    method: 'GET',
+    path: '/account/revoke-key',
+    roles: ACCOUNT,
+    handle: confirm('Revoke a key', REVOCATION, 'revoke-key', ({ query }) => keyField(query)),
+  },
+  { method: 'POST', path: '/account/revoke-key', roles: ACCOUNT, handle: act(revoke) },
+];

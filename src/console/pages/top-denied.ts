@@ -1,0 +1,69 @@
+/** What is denied most, among the latest decisions. */
+import type { ConsoleContext } from '../context.ts';
+import { type Html, html } from '../web/html.ts';
+import { count, empty, moment, table } from '../web/widgets.ts';
+
+const LINES = 4_000;
+const BUDGET_MS = 500;
+const KEPT_MS = 10_000;
+const SHOWN = 8;
+
+interface Top {
+  readonly lines: number;
+  readonly since: string;
+  readonly domains: readonly (readonly [name: string, count: number])[];
+  readonly rules: readonly (readonly [name: string, count: number])[];
+}
+
+const kept = new WeakMap<ConsoleContext, { readonly atMs: number; readonly top: Promise<Top> }>();
+
+async function gather({ decisions }: ConsoleContext): Promise<Top> {
+  const until = performance.now() + BUDGET_MS;
+  const domains = new Map<string, number>();
+  const rules = new Map<string, number>();
+  const add = (map: Map<string, number>, name: string): void => void map.set(name, (map.get(name) ?? 0) + 1);
+  let [lines, since] = [0, ''];
+  for await (const line of decisions.read({})) {
+    if (performance.now() > until || lines >= LINES) break;
+    if (line === undefined) continue;
+    lines += 1;
+    since = line.time;
+    if (line.verdict !== 'deny') continue;
+    add(domains, line.domain);
+    add(rules, line.matched.id);
+  }
+  const most = (map: Map<string, number>): [string, number][] => [...map].sort((a, b) => b[1] - a[1]).slice(0, SHOWN);
+  return { lines, since, domains: most(domains), rules: most(rules) };
+}
+
+function latest(app: ConsoleContext): Promise<Top> {
+  const known = kept.get(app);
+  if (known !== undefined && performance.now() - known.atMs < KEPT_MS) return known.top;
+  const top = gather(app);
+  kept.set(app, { atMs: performance.now(), top });
+  return top;
+}
+
+/** Two tables: domains and rules. Each leads to its lines. */
+export async function topDenied(app: ConsoleContext): Promise<Html> {
+  const base = app.config.console.base_path;
+  const { lines, since, domains, rules } = await latest(app);
+  const link = (name: string, value: string): string =>
+    `${base}decisions?${new URLSearchParams({ verdict: 'deny', [name]: value })}`;
+  const list = (label: string, name: string, rows: Top['domains']): Html =>
+    table(
+      label,
+      [{ title: label }, { title: 'Denials', isNumber: true }],
+      rows.map(([value, times]) => [html`<a href="${link(name, value)}">${value}</a>`, count(times)]),
+    );
+  const what =
+    lines === 0
+      ? empty(
+          app.config.decision_log.enabled
+            ? 'No decision was logged yet.'
+            : 'The decision log is off, so nothing is known of single decisions. decision_log.enabled switches it on.',
+        )
+      : html`<p class="hint">Among the latest ${count(lines)} decisions, since ${moment(since)}.</p>
+<div class="columns">${list('Domain', 'domain', domains)}${list('Rule', 'rule', rules)}</div>`;
+  return html`<section aria-labelledby="denied" data-live id="denied-most"><h2 id="denied">Denied most</h2>${what}</section>`;
+}

@@ -1,0 +1,81 @@
+/** Try a URL: the verdict, every layer, the record. Nothing is charged, nothing is sent anywhere. */
+import { PagegateError } from '../../errors.ts';
+import type { Judgment } from '../judge.ts';
+import { type Html, html } from '../web/html.ts';
+import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
+import { count, empty, facts, table, verdictMark } from '../web/widgets.ts';
+
+function layers({ explanation }: Judgment): Html {
+  const rows = explanation.steps.map(({ step, says, matches, decides, reached }) => [
+    step,
+    html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
+    decides ? html`<strong>decides</strong>` : reached ? 'asked' : 'not asked: decided before',
+  ]);
+  return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: '' }], rows);
+}
+
+function record(judgment: Judgment): Html {
+  const { record, domain, generation } = judgment;
+  if (generation === undefined)
+    return empty('No index is served yet, so no domain is classified. Bring the first with pagegate refresh.');
+  if (record === undefined)
+    return empty(`${judgment.target.key} is not in the index: a destination that nobody has vetted.`);
+  const rows = record.pageTypes.map(({ type, url }) => [type, html`<code>${url}</code>`]);
+  return html`${facts([
+    ['Domain', domain],
+    ['Language', record.language ?? 'not known'],
+    ['IAB category', record.iabCategory ?? 'not known'],
+    ['Filtering categories', record.filteringCategories?.join(', ') ?? 'not known'],
+    ['Page rank', record.openPageRank ?? 'not known'],
+    ['Global rank', record.globalRank === undefined ? 'not known' : count(record.globalRank)],
+  ])}${rows.length === 0 ? empty('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
+}
+
+function proposal({ app }: SignedVisit, judgment: Judgment): Html {
+  const { text, verdict, problem } = app.judge.propose(judgment);
+  const before = judgment.explanation.verdict;
+  const outcome =
+    verdict === undefined
+      ? html`<p>The policy with this entry is not valid: ${problem}</p>`
+      : html`<p>With it the verdict is ${verdictMark(verdict.verdict)} by ${verdict.layer}, <code>${verdict.id}</code>${
+          verdict.verdict === before.verdict &&
+          '. It stays as it is: a layer before it decides, and no entry of your own overrules that one'
+        }.</p>`;
+  return html`<section aria-labelledby="entry"><h2 id="entry">If it should be otherwise</h2>
+<p>An entry for your own policy file (<code>policy.file</code>), tried on this URL just now. Nothing was changed; check the file with <code>pagegate policy check</code>.</p>
+${outcome}<pre>${text}</pre></section>`;
+}
+
+function judged(visit: SignedVisit, input: string): Html {
+  try {
+    const judgment = visit.app.judge.judge(input, visit.query.get('method'));
+    const { explanation, target, method, generation, policy } = judgment;
+    const { verdict, layer, id, note } = explanation.verdict;
+    return html`<section aria-labelledby="verdict"><h2 id="verdict">Verdict</h2>
+<p>${verdictMark(verdict)} by ${layer}, <code>${id}</code>: ${note}</p>
+${facts([
+  ['Judged as', html`<code>${method} ${target.url.href}</code>`],
+  ['Read as', target.bare ? 'no scheme: as https://' : 'a URL'],
+  ['Data', generation === undefined ? 'no index' : `generation ${generation}, policy ${policy.revision}`],
+])}</section>
+<section aria-labelledby="layers"><h2 id="layers">Every layer, in order</h2>${layers(judgment)}</section>
+<section aria-labelledby="record"><h2 id="record">What is known of the domain</h2>${record(judgment)}</section>
+${proposal(visit, judgment)}`;
+  } catch (error) {
+    if (!(error instanceof PagegateError)) throw error;
+    return html`<div class="notice bad" role="alert"><p>${error.message}</p></div>`;
+  }
+}
+
+function tryUrl(visit: SignedVisit): Page {
+  const { app, query } = visit;
+  const base = app.config.console.base_path;
+  const input = query.get('url').trim();
+  const body = html`<p>Nothing is charged, nothing is opened, nothing is logged.</p>
+<form class="row" action="${base}try"><label class="grow">URL or domain <input name="url" value="${query.get('url')}" maxlength="8192" required spellcheck="false" autocapitalize="none"></label>
+<label>Method <input name="method" value="${query.get('method') || 'GET'}" maxlength="64" size="8" autocapitalize="characters"></label><button>Try</button></form>
+${input !== '' && judged(visit, input)}`;
+  return { kind: 'page', title: 'Try a URL', body };
+}
+
+export const TRY_ROUTES: readonly Route[] = [{ method: 'GET', path: '/try', roles: STAFF, handle: tryUrl }];

@@ -1,0 +1,155 @@
+/** Usage of accounts: by day, in the present cycle, and how long the quota will last. */
+import { CYCLE_SECONDS } from '../../ledger/cycle.ts';
+import type { AccountView, Ledger } from '../../ledger/ledger.ts';
+import { type UsageDay, usageByDay } from '../../ledger/usage.ts';
+import { csvLine } from '../web/csv.ts';
+import { type Html, html } from '../web/html.ts';
+import { plot } from '../web/plots.ts';
+import { count, empty, mark, percent, type Tone } from '../web/widgets.ts';
+
+const DAY_MS = 86_400_000;
+const PACE_DAYS = 7;
+const WARN_SHARE = 0.8;
+/** As many days as the ledger keeps. */
+export const USAGE_DAYS_MAX = 400;
+export const USAGE_RANGES = [30, 90, USAGE_DAYS_MAX] as const;
+
+const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** How much of the quota is used, as a word in a color. */
+export function quotaMark({ quota }: AccountView): Html {
+  const { quota_limit: limit, quota_used: used } = quota;
+  if (limit === null) return mark('plain', 'no plan');
+  const share = used / limit;
+  const tone: Tone = share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : 'good';
+  return mark(tone, `${percent(used, limit)} used`);
+}
+
+export const STATE_TONES: Readonly<Record<string, Tone>> = {
+  active: 'good',
+  created: 'plain',
+  suspended: 'warn',
+  closed: 'bad',
+};
+
+/** The days before now, each with its lookups, oldest first; days without any count 0. */
+function everyDay(usage: readonly UsageDay[], days: number, nowMs: number): { day: string; lookups: number }[] {
+  const known = new Map(usage.map(({ day, lookups }) => [day, lookups]));
+  return Array.from({ length: days }, (_, i) => {
+    const day = dayText(nowMs - (days - 1 - i) * DAY_MS);
+    return { day, lookups: known.get(day) ?? 0 };
+  });
+}
+
+/** Lookups a day of the last full week; of the days that there were, for a younger account. */
+function pace(view: AccountView, usage: readonly UsageDay[], nowMs: number): number {
+  const first = dayText(nowMs - PACE_DAYS * DAY_MS);
+  const today = dayText(nowMs);
+  const total = usage.filter(({ day }) => day >= first && day < today).reduce((sum, { lookups }) => sum + lookups, 0);
+  const ageDays = Math.floor((nowMs / 1000 - view.account.createdAt) / 86_400);
+  return total / Math.min(PACE_DAYS, Math.max(1, ageDays));
+}
+
+/** When the quota ends at this pace, in words. */
+function outlook(view: AccountView, perDay: number, nowMs: number): string {
+  const { quota_limit: limit, quota_remaining: left, quota_resets_at: resets } = view.quota;
+  if (limit === null || resets === null) return 'There is no plan yet, so there is no quota.';
+  if (left === 0)
+    return `The quota is used up. Lookups are refused until it resets on ${resets}, or until a larger plan is subscribed.`;
+  if (perDay === 0) return `No lookups in the last ${PACE_DAYS} days: the quota lasts until it resets on ${resets}.`;
+  const endMs = nowMs + (left / perDay) * DAY_MS;
+  const said = `At the pace of the last ${PACE_DAYS} days, ${count(Math.round(perDay))} lookups a day,`;
+  if (endMs >= Date.parse(resets)) {
+    const atEnd = limit - left + perDay * Math.max(0, (Date.parse(resets) - nowMs) / DAY_MS);
+    return `${said} ${percent(Math.round(atEnd), limit)} of the quota are used when it resets on ${resets}.`;
+  }
+  return `${said} the quota ends on ${dayText(endMs)}, before it resets on ${resets}.`;
+}
+
+function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number, nowMs: number): Html | null {
+  const { quota_limit: limit, quota_used: used } = view.quota;
+  const { anchor } = view.account;
+  if (anchor === null || limit === null) return null;
+  const startMs = (anchor + view.cycle * CYCLE_SECONDS) * 1000;
+  const days = CYCLE_SECONDS / 86_400;
+  const today = Math.min(days - 1, Math.max(0, Math.floor((nowMs - startMs) / DAY_MS)));
+  const known = new Map(usage.map(({ day, lookups }) => [day, lookups]));
+  const past: number[] = [];
+  for (let i = 0; i <= today; i++) past.push((past[i - 1] ?? 0) + (known.get(dayText(startMs + i * DAY_MS)) ?? 0));
+  // The meter knows best what is used now; days are for the way there.
+  const line = past.map((value, i) => (i === today ? used : Math.min(value, used)));
+  const projected = Array.from({ length: days }, (_, i) =>
+    i < today ? null : Math.min(limit, used + perDay * (i - today)),
+  );
+  return plot({
+    label: 'Lookups used in the present cycle of 30 days, and where they lead at the present pace',
+    kind: 'lines',
+    layers: [
+      { name: 'used', color: 'first', values: Array.from({ length: days }, (_, i) => line[i] ?? null) },
+      { name: 'at the present pace', color: 'second', values: projected },
+    ],
+    ticks: [dayText(startMs), dayText(startMs + (days / 2) * DAY_MS), dayText(startMs + days * DAY_MS)],
+    unit: (value) => count(Math.round(value)),
+    limit: { name: 'quota', value: limit },
+    rows: {
+      columns: ['Day', 'used by then', 'at the present pace'],
+      rows: projected.map((value, i) => [
+        dayText(startMs + i * DAY_MS),
+        line[i] === undefined ? '–' : count(line[i]),
+        value === null ? '–' : count(Math.round(value)),
+      ]),
+    },
+  });
+}
+
+/** Usage of one account as plots with their numbers. `links` are the addresses of the ranges and of the CSV. */
+export async function usagePart(
+  ledger: Ledger,
+  view: AccountView,
+  days: number,
+  links: { readonly range: (days: number) => string; readonly csv: string },
+): Promise<Html> {
+  const nowMs = Date.now();
+  const usage = await usageByDay(ledger, view.account.name, USAGE_DAYS_MAX, nowMs);
+  const perDay = pace(view, usage, nowMs);
+  const shown = everyDay(usage, days, nowMs);
+  const total = shown.reduce((sum, { lookups }) => sum + lookups, 0);
+  const ranges = USAGE_RANGES.map(
+    (range) => html`<a href="${links.range(range)}"${range === days && html` aria-current="true"`}>${range} days</a>`,
+  );
+  return html`<p>${outlook(view, perDay, nowMs)}</p>
+${cyclePlot(view, usage, perDay, nowMs)}
+<h3>By day</h3><p class="choices">${ranges} <a href="${links.csv}">CSV</a></p>
+${
+  total === 0
+    ? empty(`No lookups in the last ${days} days.`)
+    : plot({
+        label: `Lookups by day (UTC) over the last ${days} days, ${count(total)} in all`,
+        kind: 'bars',
+        layers: [
+          {
+            name: `${count(total)} lookups in ${days} days`,
+            color: 'first',
+            values: shown.map(({ lookups }) => lookups),
+          },
+        ],
+        ticks: [shown[0]!.day, shown[Math.floor(days / 2)]!.day, shown.at(-1)!.day],
+        unit: (value) => count(Math.round(value)),
+        rows: {
+          columns: ['Day', 'lookups'],
+          rows: shown.toReversed().map(({ day, lookups }) => [day, count(lookups)]),
+        },
+      })
+}`;
+}
+
+/** Usage by day as CSV, of one account or of all. */
+export async function* usageCsv(read: () => Promise<readonly UsageDay[]>): AsyncGenerator<string> {
+  yield csvLine(['account', 'day', 'lookups']);
+  const rows = await read();
+  for (let i = 0; i < rows.length; i += 1_000)
+    yield rows
+      .slice(i, i + 1_000)
+      .map(({ account, day, lookups }) => csvLine([account, day, lookups]))
+      .join('');
+}

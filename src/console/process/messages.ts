@@ -1,0 +1,39 @@
+/** What the primary and the console's process tell each other. */
+import type { Config } from '../../config/config.ts';
+import type { LogEvent, LogValue } from '../../server/log-events.ts';
+import type { MetricsSnapshot } from '../../server/observation.ts';
+import type { ServerStatus } from '../../server/status.ts';
+import type { Sample } from '../store/series.ts';
+
+/** A line of the primary's log that is more than information. */
+export interface Warning {
+  /** RFC 3339. */
+  readonly time: string;
+  readonly event: LogEvent;
+  readonly fields: Readonly<Record<string, LogValue>>;
+}
+
+/** What the console asks the primary, and what it gets. */
+export interface Answers {
+  readonly status: ServerStatus;
+  readonly snapshot: MetricsSnapshot;
+  /** Prometheus text. */
+  readonly metrics: string;
+  /** The minutes that the primary still knows, oldest first. */
+  readonly samples: readonly Sample[];
+  /** The latest warnings, oldest first. */
+  readonly warnings: readonly Warning[];
+}
+
+export type Question = keyof Answers;
+
+export type ToConsole =
+  | { readonly type: 'start'; readonly config: Config }
+  | { readonly type: 'answer'; readonly id: number; readonly answer?: unknown; readonly failure?: string }
+  | { readonly type: 'stop' };
+
+export type FromConsole =
+  | { readonly type: 'heartbeat' }
+  | { readonly type: 'listening'; readonly address: string }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string }
+  | { readonly type: 'ask'; readonly id: number; readonly question: Question };

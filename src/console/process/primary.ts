@@ -1,0 +1,52 @@
+/** The console's link to the primary. Answers are kept for a second: however many pages ask, the primary answers once. */
+import type { Answers, FromConsole, Question } from './messages.ts';
+
+const KEPT_MS = 1_000;
+const TIMEOUT_MS = 5_000;
+
+interface Pending {
+  resolve(answer: unknown): void;
+  reject(error: Error): void;
+}
+
+/** Asks the primary. */
+export class Primary {
+  readonly #send: (message: FromConsole) => void;
+  readonly #pending = new Map<number, Pending>();
+  readonly #kept = new Map<Question, { readonly atMs: number; readonly answer: Promise<unknown> }>();
+  #lastId = 0;
+
+  constructor(send: (message: FromConsole) => void) {
+    this.#send = send;
+  }
+
+  /** Rejects where the primary does not answer in time. */
+  ask<Q extends Question>(question: Q): Promise<Answers[Q]> {
+    const kept = this.#kept.get(question);
+    if (kept !== undefined && performance.now() - kept.atMs < KEPT_MS) return kept.answer as Promise<Answers[Q]>;
+    const answer = this.#ask(question);
+    this.#kept.set(question, { atMs: performance.now(), answer });
+    return answer as Promise<Answers[Q]>;
+  }
+
+  onAnswer(id: number, answer: unknown, failure: string | undefined): void {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (failure === undefined) pending?.resolve(answer);
+    else pending?.reject(new Error(failure));
+  }
+
+  async #ask(question: Question): Promise<unknown> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#pending.set(id, { resolve, reject });
+    const timer = setTimeout(() => this.onAnswer(id, undefined, 'The server does not answer.'), TIMEOUT_MS);
+    try {
+      this.#send({ type: 'ask', id, question });
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

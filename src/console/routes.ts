@@ -1,0 +1,23 @@
+/** Every page and every action of the console, with who may use it. The tests walk through this list. */
+import { ACCOUNT_ROUTES } from './pages/accounts.ts';
+import { AUDIT_ROUTES } from './pages/audit.ts';
+import { DECISION_ROUTES } from './pages/decisions.ts';
+import { GENERATION_ROUTES } from './pages/generations.ts';
+import { HEALTH_ROUTES } from './pages/health.ts';
+import { OVERVIEW_ROUTES } from './pages/overview.ts';
+import { OWN_ACCOUNT_ROUTES } from './pages/own-account.ts';
+import { SIGN_IN_ROUTES } from './pages/sign-in.ts';
+import { TRY_ROUTES } from './pages/try.ts';
+import type { Route } from './web/route.ts';
+
+export const ROUTES: readonly Route[] = [
+  ...SIGN_IN_ROUTES,
+  ...OVERVIEW_ROUTES,
+  ...HEALTH_ROUTES,
+  ...AUDIT_ROUTES,
+  ...DECISION_ROUTES,
+  ...TRY_ROUTES,
+  ...GENERATION_ROUTES,
+  ...ACCOUNT_ROUTES,
+  ...OWN_ACCOUNT_ROUTES,
+];

@@ -1,0 +1,78 @@
+/** Signing in and out: by password, by a one-time link, by an account's API key. */
+import { PagegateError } from '../errors.ts';
+import type { ConsoleContext } from './context.ts';
+import type { Session } from './store/sessions.ts';
+import type { User } from './store/users.ts';
+import { HttpRefusal } from './web/request.ts';
+
+/** What somebody who is not signed in may find out: nothing but that it did not work. */
+export const WRONG = 'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
+
+/** Tries to sign in within the limits; a success forgets the failures of the name. */
+async function limited<T>(
+  { limits, store }: ConsoleContext,
+  address: string,
+  name: string | undefined,
+  attempt: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const wait = Math.max(limits.address.wait(address), name === undefined ? 0 : limits.name.wait(name));
+  if (wait > 0)
+    throw new HttpRefusal(429, `Too many failures to sign in. Try again in ${Math.ceil(wait / 60)} minutes.`);
+  limits.address.note(address);
+  if (name !== undefined) limits.name.note(name);
+  const found = await attempt();
+  if (found === undefined) {
+    store.users.note(name ?? '-', 'sign_in.refused', `from ${address}`);
+    return undefined;
+  }
+  limits.address.forget(address);
+  if (name !== undefined) limits.name.forget(name);
+  return found;
+}
+
+function begin(app: ConsoleContext, { name, role }: User, how: string, address: string): string {
+  app.store.users.note(name, 'sign_in', `${how} from ${address}`);
+  return app.store.sessions.begin({ role, name, keyId: null, address });
+}
+
+/** Signs a user in; returns the session's token, undefined where the password is wrong. @throws HttpRefusal 429 */
+export async function signInWithPassword(
+  app: ConsoleContext,
+  name: string,
+  password: string,
+  address: string,
+): Promise<string | undefined> {
+  // Cut, so that what somebody typed into the wrong field does not fill the memory.
+  const user = await limited(app, address, name.slice(0, 64), () => app.store.users.authenticate(name, password));
+  return user && begin(app, user, 'password', address);
+}
+
+/** The same with a one-time link. @throws HttpRefusal 429 */
+export async function signInWithLink(app: ConsoleContext, token: string, address: string): Promise<string | undefined> {
+  const user = await limited(app, address, undefined, async () => app.store.users.useLink(token));
+  return user && begin(app, user, 'link', address);
+}
+
+/** Signs an account in with its API key. @throws HttpRefusal 429, PagegateError ledger_unavailable */
+export async function signInWithKey(app: ConsoleContext, key: string, address: string): Promise<string | undefined> {
+  const owner = await limited(app, address, undefined, () =>
+    app.accounts.readIfAny((ledger) => ledger.ownerOf(key)).then((found) => found ?? undefined),
+  );
+  if (owner === undefined) return undefined;
+  const { name, keyId } = owner;
+  app.store.users.note(`account:${name}`, 'sign_in', `key ${keyId} from ${address}`);
+  return app.store.sessions.begin({ role: 'account', name, keyId, address });
+}
+
+/** Whether a session still opens what it opened: an account's ends with its key. */
+export async function isCurrent(app: ConsoleContext, session: Session): Promise<boolean> {
+  if (session.role !== 'account') return app.store.users.find(session.name)?.role === session.role;
+  try {
+    const isOpen = await app.accounts.readIfAny((ledger) => ledger.isKeyOf(session.name, session.keyId ?? 0));
+    if (isOpen === true) return true;
+  } catch (error) {
+    if (!(error instanceof PagegateError) || error.code !== 'account_not_found') throw error;
+  }
+  app.store.sessions.end(session.hash);
+  return false;
+}

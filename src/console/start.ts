@@ -1,0 +1,185 @@
+/**
+ * Starts the console beside a running server, in a process of its own that the primary watches: one that dies or hangs is started again,
+ * and no lookup notices.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { setPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../config/config.ts';
+import { PagegateError } from '../errors.ts';
+import { isLoopback } from '../network/address.ts';
+import { killOnExit } from '../platform/child-cleanup.ts';
+import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import type { Log } from '../server/log.ts';
+import { LOG_EVENTS } from '../server/log-events.ts';
+import type { RunningServer } from '../server/server.ts';
+import type { Answers, FromConsole, Question, ToConsole, Warning } from './process/messages.ts';
+import { Sampler } from './process/sampler.ts';
+
+const RESTART_FIRST_MS = 200;
+const RESTART_MAX_MS = 30_000;
+const STOP_MS = 2_000;
+const WARNINGS_MAX = 200;
+/** Lookups come first where both want the processor. */
+const NICE = 5;
+/** The console's heap; what it shows is bounded, so that more is a defect. */
+const HEAP_MAX_MB = 256;
+
+/** Keeps the latest warnings of a log for the console. */
+export class WarningLog {
+  readonly warnings: Warning[] = [];
+  readonly log: Log;
+
+  /** @param log gets every line */
+  constructor(log: Log) {
+    this.log = (event, fields) => {
+      if (LOG_EVENTS[event].level !== 'info') {
+        this.warnings.push({ time: new Date().toISOString(), event, fields: { ...fields } });
+        this.warnings.splice(0, this.warnings.length - WARNINGS_MAX);
+      }
+      log(event, fields);
+    };
+  }
+}
+
+/** @throws PagegateError plain_http_refused where the console would serve plain HTTP beyond loopback */
+export function checkConsole(config: Config): void {
+  const { enabled, host } = config.console;
+  if (!enabled || isLoopback(host) || config.tls.certificate_file !== null) return;
+  throw new PagegateError('plain_http_refused', `console.host is ${host}; the console needs tls there.`, { host });
+}
+
+export interface ConsoleParts {
+  readonly config: Config;
+  readonly server: Pick<RunningServer, 'status' | 'snapshot' | 'metrics'>;
+  readonly log: Log;
+  readonly warnings: readonly Warning[];
+  /** How long it may send no heartbeat before it is killed and started again, in milliseconds; 10,000 unless told otherwise. */
+  readonly timeoutMs?: number;
+}
+
+/** The console's process, as the primary sees it. */
+export class ConsoleProcess {
+  /** Resolves with the address when it first listens. */
+  readonly listening: Promise<string>;
+  readonly #parts: ConsoleParts;
+  readonly #sampler: Sampler;
+  readonly #resolveListening: (address: string) => void;
+  #child: ChildProcess | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopping = false;
+  #restartMs = RESTART_FIRST_MS;
+  #timeouts = 0;
+
+  /** Starts the process at once. */
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+    this.#sampler = new Sampler(() => parts.server.snapshot());
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.listening = promise;
+    this.#resolveListening = resolve;
+    this.#start();
+  }
+
+  /** Undefined between two lives. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#sampler.stop();
+    clearTimeout(this.#timer);
+    const child = this.#child;
+    if (child === undefined) return;
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+    send(child, { type: 'stop' });
+    await ended;
+    clearTimeout(late);
+  }
+
+  #start(): void {
+    const { log, config, timeoutMs = HANG_TIMEOUT_MS } = this.#parts;
+    const startedMs = performance.now();
+    const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      execArgv: [`--max-old-space-size=${HEAP_MAX_MB}`],
+      serialization: 'advanced',
+    });
+    this.#child = child;
+    killOnExit(child);
+    const watch = new Watchdog({
+      timeoutMs: timeoutMs * timeoutFactor(this.#timeouts),
+      onTimeout: (quietMs) => {
+        this.#timeouts += 1;
+        log('console_hung', { pid: child.pid ?? 0, quiet_seconds: quietMs / 1_000 });
+        child.kill('SIGKILL');
+      },
+    });
+    const ended = (how: string): void => {
+      watch.stop();
+      if (this.#child !== child) return;
+      this.#child = undefined;
+      if (this.#isStopping) return;
+      if (performance.now() - startedMs > STABLE_MS) {
+        this.#restartMs = RESTART_FIRST_MS;
+        this.#timeouts = 0;
+      }
+      log('console_died', { pid: child.pid ?? 0, how });
+      this.#timer = setTimeout(() => this.#start(), this.#restartMs);
+      this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
+    };
+    child.on('error', (error) => {
+      if (child.pid === undefined) ended(`cannot be started: ${error.message}`);
+    });
+    child.on('exit', (code, signal) => ended(signal === null ? `code ${code}` : `signal ${signal}`));
+    child.on('message', (message: FromConsole) => {
+      watch.heard();
+      this.#onMessage(child, message);
+    });
+    if (child.pid !== undefined) lowerPriority(child.pid);
+    send(child, { type: 'start', config });
+  }
+
+  #onMessage(child: ChildProcess, message: FromConsole): void {
+    const { log } = this.#parts;
+    if (message.type === 'listening') {
+      log('console_listening', { address: message.address, pid: child.pid ?? 0 });
+      this.#resolveListening(message.address);
+    } else if (message.type === 'failed') {
+      log('console_failed', { code: message.code, message: message.message });
+    } else if (message.type === 'ask') {
+      void this.#answer(message.question).then(
+        (answer) => send(child, { type: 'answer', id: message.id, answer }),
+        (error: unknown) =>
+          send(child, {
+            type: 'answer',
+            id: message.id,
+            failure: error instanceof Error ? error.message : String(error),
+          }),
+      );
+    }
+  }
+
+  async #answer(question: Question): Promise<Answers[Question]> {
+    const { server, warnings } = this.#parts;
+    if (question === 'status') return server.status();
+    if (question === 'snapshot') return server.snapshot();
+    if (question === 'metrics') return server.metrics();
+    return question === 'samples' ? this.#sampler.samples : warnings;
+  }
+}
+
+function send(child: ChildProcess, message: ToConsole): void {
+  // One that is gone is noticed by its end.
+  if (child.connected) child.send(message, () => {});
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICE);
+  } catch {
+    // It has ended already, or the system does not allow it; it works all the same.
+  }
+}

@@ -1,0 +1,76 @@
+/** The console's own SQLite file: users, sessions, one-time links, events and time series. It holds nothing that a lookup needs. */
+import { chmodSync, closeSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fromSystem, PagegateError } from '../../errors.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import { type Database, Sqlite } from '../../platform/sqlite.ts';
+
+/** `pgCO`, so that this file can be told from any other SQLite file. */
+const APPLICATION_ID = 0x7067434f;
+const VERSION = 1;
+const BUSY_TIMEOUT_MS = 5_000;
+
+const SCHEMA = `
+CREATE TABLE users (
+  name TEXT PRIMARY KEY, role TEXT NOT NULL CHECK (role IN ('operator', 'viewer')), password TEXT, created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE sessions (
+  hash TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, key_id INTEGER, address TEXT NOT NULL,
+  created_at INTEGER NOT NULL, seen_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_name ON sessions (role, name, created_at);
+CREATE TABLE links (hash TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL
+) STRICT;
+CREATE TABLE samples (step INTEGER NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (step, at)) STRICT, WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+/**
+ * Opens the file, and makes it where there is none.
+ *
+ * @throws PagegateError console_unavailable
+ */
+export function openConsoleDatabase(file: string): Database {
+  let database: Database | undefined;
+  try {
+    makeFolder(dirname(file), 0o750);
+    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    closeSync(openSync(file, 'a', 0o600));
+    chmodSync(file, 0o600);
+    database = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
+    database.pragma('journal_mode = WAL');
+    database.pragma('synchronous = NORMAL');
+    database.pragma('trusted_schema = OFF');
+    const open = database;
+    open.transaction(() => migrate(open, file)).immediate();
+    return database;
+  } catch (error) {
+    database?.close();
+    throw asConsoleError(error, file);
+  }
+}
+
+function migrate(database: Database, file: string): void {
+  const id = database.pragma('application_id', { simple: true });
+  const version = database.pragma('user_version', { simple: true });
+  if (id === APPLICATION_ID && version === VERSION) return;
+  const isEmpty = database.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0;
+  if (!isEmpty) {
+    const what = `expected version ${VERSION}, got ${String(version)}. Move the file away: users are added anew then`;
+    throw new PagegateError('console_unavailable', `${file}: ${what}.`, { file });
+  }
+  database.exec(SCHEMA);
+  database.pragma(`application_id = ${APPLICATION_ID}`);
+  database.pragma(`user_version = ${VERSION}`);
+}
+
+/** A failure of SQLite or of the system as `console_unavailable`; anything else passes unchanged. */
+function asConsoleError(error: unknown, file: string): unknown {
+  if (error instanceof Sqlite.SqliteError) {
+    const what = `${file}: ${error.message} (${error.code}).`;
+    return new PagegateError('console_unavailable', what, { file }, { cause: error });
+  }
+  return fromSystem('console_unavailable', file, error);
+}

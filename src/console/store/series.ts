@@ -1,0 +1,96 @@
+/** Time series: minutes for a day, hours for a quarter. Bounded, and kept over restarts. */
+import type { Database } from '../../platform/sqlite.ts';
+
+/** What a server counted in one step of time. */
+export interface Sample {
+  /** The beginning of the step, in seconds since 1970. */
+  readonly at: number;
+  /** Answered requests by HTTP status. */
+  readonly requests: Readonly<Record<string, number>>;
+  /** Verdicts served: allow, flag, deny. */
+  readonly verdicts: Readonly<Record<string, number>>;
+  /** Lookups by how long they took: one count for each bound of the latency histogram, and the last for what is above. */
+  readonly latency: readonly number[];
+}
+
+export const MINUTE = 60;
+export const HOUR = 3_600;
+const MINUTES_KEPT_SECONDS = 24 * HOUR;
+const HOURS_KEPT_SECONDS = 92 * 24 * HOUR;
+
+/** The series in a console's file. */
+export class Series {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Adds minutes that are not there yet, and adds them up into their hours. */
+  add(samples: readonly Sample[]): void {
+    if (samples.length === 0) return;
+    const find = this.#database
+      .prepare<[number, number], string>('SELECT data FROM samples WHERE step = ? AND at = ?')
+      .pluck();
+    const put = this.#database.prepare('INSERT OR REPLACE INTO samples VALUES (?, ?, ?)');
+    this.#database
+      .transaction(() => {
+        for (const sample of samples) {
+          if (find.get(MINUTE, sample.at) !== undefined) continue;
+          put.run(MINUTE, sample.at, toText(sample));
+          const at = sample.at - (sample.at % HOUR);
+          const before = find.get(HOUR, at);
+          put.run(
+            HOUR,
+            at,
+            toText(before === undefined ? { ...sample, at } : addUp(at, [fromText(at, before), sample])),
+          );
+        }
+        const latest = samples.at(-1)!.at;
+        const prune = this.#database.prepare('DELETE FROM samples WHERE step = ? AND at <= ?');
+        prune.run(MINUTE, latest - MINUTES_KEPT_SECONDS);
+        prune.run(HOUR, latest - HOURS_KEPT_SECONDS);
+      })
+      .immediate();
+  }
+
+  /** The beginning of the latest minute; 0 before the first. */
+  latest(): number {
+    return (
+      this.#database
+        .prepare<[number], number | null>('SELECT max(at) FROM samples WHERE step = ?')
+        .pluck()
+        .get(MINUTE) ?? 0
+    );
+  }
+
+  /** The steps since a second, oldest first; those in which no server ran are missing. */
+  since(step: number, at: number): Sample[] {
+    const rows = this.#database.prepare<[number, number], { at: number; data: string }>(
+      'SELECT at, data FROM samples WHERE step = ? AND at >= ? ORDER BY at',
+    );
+    return rows.all(step, at).map((row) => fromText(row.at, row.data));
+  }
+}
+
+const toText = ({ at: _, ...counts }: Sample): string => JSON.stringify(counts);
+const fromText = (at: number, text: string): Sample => ({ at, ...(JSON.parse(text) as Omit<Sample, 'at'>) });
+
+/** Several steps as one. */
+export function addUp(at: number, samples: readonly Sample[]): Sample {
+  const sum = (pick: (sample: Sample) => Readonly<Record<string, number>>): Record<string, number> => {
+    const total: Record<string, number> = {};
+    for (const sample of samples)
+      for (const [name, count] of Object.entries(pick(sample))) total[name] = (total[name] ?? 0) + count;
+    return total;
+  };
+  const buckets = Math.max(0, ...samples.map(({ latency }) => latency.length));
+  return {
+    at,
+    requests: sum(({ requests }) => requests),
+    verdicts: sum(({ verdicts }) => verdicts),
+    latency: Array.from({ length: buckets }, (_, i) =>
+      samples.reduce((total, { latency }) => total + (latency[i] ?? 0), 0),
+    ),
+  };
+}

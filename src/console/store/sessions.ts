@@ -1,0 +1,139 @@
+/** Sessions: who is signed in. Only the hash of a session's token is kept. */
+import type { Database } from '../../platform/sqlite.ts';
+import { createToken, hashToken } from './passwords.ts';
+import type { UserRole } from './users.ts';
+
+export type Role = UserRole | 'account';
+
+export interface Session {
+  /** The hash of its token: its name, which signs nobody in. */
+  readonly hash: string;
+  readonly role: Role;
+  /** Of the user, or of the account. */
+  readonly name: string;
+  /** The API key that an account signed in with; null for users. */
+  readonly keyId: number | null;
+  readonly address: string;
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+  readonly seenAt: number;
+}
+
+/** A session that nobody uses ends after this long, in seconds. */
+export const IDLE_SECONDS = 3_600;
+/** And every session after this long. */
+export const SESSION_SECONDS = 12 * 3_600;
+/** How exactly the latest use is written down, in seconds: not every request is a write. */
+const SEEN_STEP_SECONDS = 60;
+const SESSIONS_MAX_PER_NAME = 20;
+const SESSIONS_MAX = 10_000;
+
+interface SessionRow {
+  readonly hash: string;
+  readonly role: Role;
+  readonly name: string;
+  readonly key_id: number | null;
+  readonly address: string;
+  readonly created_at: number;
+  readonly seen_at: number;
+}
+
+const toSession = (row: SessionRow): Session => ({
+  hash: row.hash,
+  role: row.role,
+  name: row.name,
+  keyId: row.key_id,
+  address: row.address,
+  createdAt: row.created_at,
+  seenAt: row.seen_at,
+});
+
+/** The sessions in a console's file. */
+export class Sessions {
+  readonly #database: Database;
+  readonly #now: () => number;
+
+  /** @param now seconds since 1970 */
+  constructor(database: Database, now: () => number) {
+    this.#database = database;
+    this.#now = now;
+  }
+
+  /** Begins a session; returns its token, which exists nowhere else. */
+  begin({ role, name, keyId, address }: Pick<Session, 'role' | 'name' | 'keyId' | 'address'>): string {
+    const token = createToken();
+    const now = this.#now();
+    const run = (text: string, ...values: readonly (string | number | null)[]): void =>
+      void this.#database.prepare(text).run(...values);
+    this.#database
+      .transaction(() => {
+        run('DELETE FROM sessions WHERE created_at <= ? OR seen_at <= ?', now - SESSION_SECONDS, now - IDLE_SECONDS);
+        const oldest = 'ORDER BY seen_at DESC LIMIT -1 OFFSET ?';
+        run(
+          `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE role = ? AND name = ? ${oldest})`,
+          role,
+          name,
+          SESSIONS_MAX_PER_NAME - 1,
+        );
+        run(`DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions ${oldest})`, SESSIONS_MAX - 1);
+        run(
+          'INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?)',
+          hashToken(token),
+          role,
+          name,
+          keyId,
+          address,
+          now,
+          now,
+        );
+      })
+      .immediate();
+    return token;
+  }
+
+  /**
+   * The session of a token, where it still runs.
+   *
+   * @param isUse whether somebody looks: a page that renews itself does not keep a session alive.
+   */
+  find(token: string, isUse: boolean): Session | undefined {
+    const hash = hashToken(token);
+    const row = this.#database.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE hash = ?').get(hash);
+    if (row === undefined) return undefined;
+    const now = this.#now();
+    if (now >= row.created_at + SESSION_SECONDS || now >= row.seen_at + IDLE_SECONDS) {
+      this.end(hash);
+      return undefined;
+    }
+    if (isUse && now >= row.seen_at + SEEN_STEP_SECONDS)
+      this.#database.prepare('UPDATE sessions SET seen_at = ? WHERE hash = ?').run(now, hash);
+    return toSession(row);
+  }
+
+  end(hash: string): void {
+    this.#database.prepare('DELETE FROM sessions WHERE hash = ?').run(hash);
+  }
+
+  /** Ends all sessions of a user or an account, but the one that is given. */
+  endOthers({ role, name, hash }: Pick<Session, 'role' | 'name' | 'hash'>): number {
+    const others =
+      role === 'account'
+        ? this.#database.prepare("DELETE FROM sessions WHERE role = 'account' AND name = ? AND hash <> ?")
+        : this.#database.prepare("DELETE FROM sessions WHERE role <> 'account' AND name = ? AND hash <> ?");
+    return others.run(name, hash).changes;
+  }
+
+  /** Binds an account's session to the key that took the place of its own. */
+  rebind(hash: string, keyId: number): void {
+    this.#database.prepare('UPDATE sessions SET key_id = ? WHERE hash = ?').run(keyId, hash);
+  }
+
+  /** Those that run, the latest first. */
+  list({ role, name }: Pick<Session, 'role' | 'name'>): Session[] {
+    const now = this.#now();
+    const rows = this.#database.prepare<[string, string, number, number], SessionRow>(
+      'SELECT * FROM sessions WHERE role = ? AND name = ? AND created_at > ? AND seen_at > ? ORDER BY seen_at DESC',
+    );
+    return rows.all(role, name, now - SESSION_SECONDS, now - IDLE_SECONDS).map(toSession);
+  }
+}

@@ -1,0 +1,44 @@
+/** Everything that the console keeps. */
+import type { Database } from '../../platform/sqlite.ts';
+import { openConsoleDatabase } from './database.ts';
+import { Series } from './series.ts';
+import { Sessions } from './sessions.ts';
+import { Users } from './users.ts';
+
+const FACTS_MAX = 500;
+
+/** The console's file, opened. */
+export class ConsoleStore {
+  readonly users: Users;
+  readonly sessions: Sessions;
+  readonly series: Series;
+  readonly #database: Database;
+  readonly #now: () => number;
+
+  /** @param now seconds since 1970. @throws PagegateError console_unavailable */
+  constructor(file: string, now = () => Math.floor(Date.now() / 1000)) {
+    this.#database = openConsoleDatabase(file);
+    this.#now = now;
+    this.users = new Users(this.#database, now);
+    this.sessions = new Sessions(this.#database, now);
+    this.series = new Series(this.#database);
+  }
+
+  /** A fact that was worked out once, such as how two generations differ; undefined where there is none. */
+  fact(name: string): unknown {
+    const text = this.#database.prepare<[string], string>('SELECT value FROM facts WHERE name = ?').pluck().get(name);
+    return text === undefined ? undefined : JSON.parse(text);
+  }
+
+  setFact(name: string, value: unknown): void {
+    this.#database
+      .prepare('INSERT OR REPLACE INTO facts VALUES (?, ?, ?)')
+      .run(name, JSON.stringify(value), this.#now());
+    const surplus = 'DELETE FROM facts WHERE name IN (SELECT name FROM facts ORDER BY at DESC LIMIT -1 OFFSET ?)';
+    this.#database.prepare(surplus).run(FACTS_MAX);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}

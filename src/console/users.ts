@@ -1,0 +1,73 @@
+/** Users of the console, for the command line. */
+import { userInfo } from 'node:os';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { ConsoleStore } from './store/store.ts';
+import type { User, UserRole } from './store/users.ts';
+
+export { ROLES, type UserRole } from './store/users.ts';
+
+/** Where the console said that it listens. */
+export const ADDRESS_FACT = 'address';
+
+/** The console's address for a browser on this host, or by its first name. */
+export function addressOf({ console, tls }: Config, port: number): string {
+  const [name] = console.names;
+  const own = console.host.includes(':') ? `[${console.host}]` : console.host;
+  const scheme = tls.certificate_file === null ? 'http' : 'https';
+  return `${scheme}://${name ?? own}:${port}${console.base_path}`;
+}
+
+/** A user, and a link that signs it in once. */
+export interface Invitation {
+  readonly user: User;
+  readonly link: string;
+}
+
+/** The console's users, under the name of whoever acts. */
+export class ConsoleUsers {
+  readonly #config: Config;
+  readonly #actor: string;
+  readonly #store: ConsoleStore;
+
+  /** @throws PagegateError console_unavailable */
+  constructor(config: Config, actor: string = userInfo().username) {
+    this.#config = config;
+    this.#actor = actor;
+    this.#store = new ConsoleStore(statePaths(config).consoleFile);
+  }
+
+  list(): User[] {
+    return this.#store.users.list();
+  }
+
+  /** @throws PagegateError bad_console_user, console_user_exists */
+  add(name: string, role: UserRole): Invitation {
+    return { user: this.#store.users.add(name, role, this.#actor), link: this.link(name) };
+  }
+
+  /** @throws PagegateError console_user_not_found */
+  remove(name: string): void {
+    this.#store.users.remove(name, this.#actor);
+  }
+
+  /** Takes the password away, ends all sessions, and makes a link. @throws PagegateError console_user_not_found */
+  reset(name: string): Invitation {
+    this.#store.users.reset(name, this.#actor);
+    return { user: this.#store.users.find(name)!, link: this.link(name) };
+  }
+
+  /** A link that signs a user in once, within an hour. @throws PagegateError console_user_not_found */
+  link(name: string): string {
+    const token = this.#store.users.createLink(name, this.#actor);
+    const known = this.#store.fact(ADDRESS_FACT);
+    const { port } = this.#config.console;
+    // Where the port is chosen at the start, the running console has written down which.
+    const address = port === 0 && typeof known === 'string' ? known : addressOf(this.#config, port);
+    return `${address}sign-in/link?token=${token}`;
+  }
+
+  close(): void {
+    this.#store.close();
+  }
+}

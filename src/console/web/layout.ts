@@ -1,0 +1,105 @@
+/** The frame around every page. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { PROGRAM_VERSION } from '../../version.ts';
+import type { Session } from '../store/sessions.ts';
+import { type Html, html, type Value } from './html.ts';
+import type { Notice, Page } from './route.ts';
+
+export interface Asset {
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: Buffer;
+  /** Part of its address, so that a browser may keep it for good. */
+  readonly version: string;
+}
+
+const ASSET_TYPES: readonly (readonly [name: string, type: string])[] = [
+  ['console.css', 'text/css; charset=utf-8'],
+  ['console.js', 'text/javascript; charset=utf-8'],
+  ['icon.svg', 'image/svg+xml'],
+];
+
+export const ASSETS: readonly Asset[] = ASSET_TYPES.map(([name, type]) => {
+  const bytes = readFileSync(new URL(`../assets/${name}`, import.meta.url));
+  return { name, type, bytes, version: createHash('sha256').update(bytes).digest('hex').slice(0, 16) };
+});
+
+const assetPath = (base: string, name: string): string =>
+  `${base}assets/${name}?v=${ASSETS.find((asset) => asset.name === name)?.version ?? ''}`;
+
+const STAFF_LINKS: readonly (readonly [path: string, text: string])[] = [
+  ['', 'Overview'],
+  ['decisions', 'Decisions'],
+  ['try', 'Try a URL'],
+  ['accounts', 'Accounts'],
+  ['generations', 'Generations'],
+  ['health', 'Health'],
+  ['audit', 'Audit'],
+];
+const ACCOUNT_LINKS: readonly (readonly [path: string, text: string])[] = [['account', 'Your account']];
+
+export interface Frame {
+  /** The base path. */
+  readonly base: string;
+  /** The path of the page, below the base path. */
+  readonly path: string;
+  readonly session: Session | undefined;
+  readonly csrf: string;
+  readonly notices: readonly Notice[];
+}
+
+/** A page up to where its body ends: what follows may come later. */
+export function pageHead(page: Page, frame: Frame): Html {
+  const { base, session } = frame;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${page.title} · pagegate</title>
+<link rel="icon" href="${assetPath(base, 'icon.svg')}">
+<link rel="stylesheet" href="${assetPath(base, 'console.css')}">
+<script src="${assetPath(base, 'console.js')}" defer></script>
+</head>
+<body${page.renewSeconds === undefined ? null : html` data-renew="${page.renewSeconds}"`}>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<a class="brand" href="${base}">pagegate</a>
+${session && navigation(frame, session)}
+</header>
+<main id="main" tabindex="-1">
+<h1>${page.title}</h1>
+${frame.notices.map(notice)}
+${page.body}`;
+}
+
+export const pageTail = (): Html => html`
+</main>
+<footer>pagegate ${PROGRAM_VERSION} · times are UTC<span data-zone></span></footer>
+</body>
+</html>
+`;
+
+function navigation({ base, path, csrf }: Frame, session: Session): Html {
+  const links = session.role === 'account' ? ACCOUNT_LINKS : STAFF_LINKS;
+  const here = path.split('/')[1] ?? '';
+  return html`<nav aria-label="Pages"><ul>
+${links.map(([to, text]) => html`<li><a href="${base}${to}"${here === to && html` aria-current="page"`}>${text}</a></li>`)}
+</ul></nav>
+<div class="who"><a href="${base}you">${session.name} <span class="role">${session.role}</span></a>
+<form method="post" action="${base}sign-out"><input type="hidden" name="csrf" value="${csrf}"><button class="plain">Sign out</button></form></div>`;
+}
+
+function notice({ tone, text, secret }: Notice): Html {
+  return html`<div class="notice ${tone}" role="${tone === 'good' ? 'status' : 'alert'}"><p>${text}</p>${
+    secret !== undefined &&
+    html`<p><code class="secret">${secret}</code></p><p>It is shown this once. Keep it where you keep passwords.</p>`
+  }</div>`;
+}
+
+/** A form with the token that every form needs. */
+export function form(action: string, csrf: string, content: Value, className = ''): Html {
+  return html`<form method="post" action="${action}" class="${className}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`;
+}

@@ -1,0 +1,54 @@
+/** Counts failed sign-ins, by address and by name, so that nobody can guess. */
+
+const WINDOW_MS = 10 * 60_000;
+/** What is counted at a time; the oldest goes first. */
+const ENTRIES_MAX = 10_000;
+
+interface Entry {
+  count: number;
+  sinceMs: number;
+}
+
+/** Failures within ten minutes. */
+export class Limiter {
+  readonly #most: number;
+  readonly #now: () => number;
+  readonly #entries = new Map<string, Entry>();
+
+  /** @param most failures after which no more tries are taken; @param now milliseconds of a clock that never goes back */
+  constructor(most: number, now = () => performance.now()) {
+    this.#most = most;
+    this.#now = now;
+  }
+
+  /** Seconds to wait; 0 where a try is taken. */
+  wait(name: string): number {
+    const entry = this.#entry(name);
+    if (entry === undefined || entry.count < this.#most) return 0;
+    return Math.max(1, Math.ceil((entry.sinceMs + WINDOW_MS - this.#now()) / 1_000));
+  }
+
+  /** Notes a try before its outcome is known, so that tries at the same time count, too. */
+  note(name: string): void {
+    const entry = this.#entry(name);
+    if (entry !== undefined) {
+      entry.count += 1;
+      return;
+    }
+    const oldest = this.#entries.keys().next().value;
+    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    this.#entries.set(name, { count: 1, sinceMs: this.#now() });
+  }
+
+  /** Forgets what was counted: the sign-in went well. */
+  forget(name: string): void {
+    this.#entries.delete(name);
+  }
+
+  #entry(name: string): Entry | undefined {
+    const entry = this.#entries.get(name);
+    if (entry === undefined || this.#now() - entry.sinceMs < WINDOW_MS) return entry;
+    this.#entries.delete(name);
+    return undefined;
+  }
+}

@@ -1,0 +1,76 @@
+/** What a browser sends: cookies and forms, within limits. */
+import type { IncomingMessage } from 'node:http';
+
+export const BODY_MAX_BYTES = 16 * 1024;
+const FIELDS_MAX = 64;
+
+/** Why a request is not answered as it was meant. */
+export class HttpRefusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The value of a cookie; undefined where it is not there, or there twice. */
+export function cookieOf(req: IncomingMessage, name: string): string | undefined {
+  const found = (req.headers.cookie ?? '')
+    .split(';')
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(`${name}=`))
+    .map((part) => part.slice(name.length + 1));
+  return found.length === 1 && /^[\w-]{1,128}$/.test(found[0]!) ? found[0] : undefined;
+}
+
+/** The fields of a form or of a query, each once. */
+export class Fields {
+  readonly #values = new Map<string, string>();
+
+  /** @throws HttpRefusal 400 for a field that is there twice, for too many, and for a NUL */
+  constructor(text: string) {
+    for (const [name, value] of new URLSearchParams(text)) {
+      if (this.#values.has(name)) throw new HttpRefusal(400, `The field "${name.slice(0, 40)}" is there twice.`);
+      if (this.#values.size >= FIELDS_MAX) throw new HttpRefusal(400, `Expected at most ${FIELDS_MAX} fields.`);
+      if (value.includes('\0') || name.includes('\0')) throw new HttpRefusal(400, 'A field has a NUL character.');
+      this.#values.set(name, value);
+    }
+  }
+
+  /** Empty where it is not there. */
+  get(name: string): string {
+    return this.#values.get(name) ?? '';
+  }
+
+  /** A whole number of at most 15 digits; undefined where the field is empty. @throws HttpRefusal 400 */
+  whole(name: string): number | undefined {
+    const text = this.get(name).trim().replaceAll(',', '');
+    if (text === '') return undefined;
+    if (!/^\d{1,15}$/.test(text))
+      throw new HttpRefusal(400, `${name}: expected a whole number, got "${text.slice(0, 40)}".`);
+    return Number(text);
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, string]> {
+    return this.#values.entries();
+  }
+}
+
+/** Reads a form. @throws HttpRefusal 413 and 415 */
+export async function readForm(req: IncomingMessage): Promise<Fields> {
+  const type = (req.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded')
+    throw new HttpRefusal(415, 'Expected a form (application/x-www-form-urlencoded).');
+  if (Number(req.headers['content-length'] ?? 0) > BODY_MAX_BYTES) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > BODY_MAX_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new Fields(Buffer.concat(chunks).toString('utf8'));
+}
+
+const tooLarge = (): HttpRefusal => new HttpRefusal(413, `Expected a form of at most ${BODY_MAX_BYTES} bytes.`);

@@ -1,0 +1,74 @@
+/** What keeps others out of the console: its headers, the names it answers to, and where a form may come from. */
+import { X509Certificate } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Config } from '../../config/config.ts';
+import { isLoopback } from '../../network/address.ts';
+import { HttpRefusal } from './request.ts';
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/** Headers of every answer. Not `no-referrer`: browsers would then send forms with the origin `null`. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy': POLICY,
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
+
+/** The host names that a request may name. Any other may be a name that somebody else points to this address. */
+export function allowedNames(config: Config, certificateChain: string | undefined): ReadonlySet<string> {
+  const { host, names } = config.console;
+  const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+  const certified = certificateChain === undefined ? [] : certificateNames(certificateChain);
+  return new Set(
+    [own, ...(isLoopback(host) ? LOOPBACK_NAMES : []), ...names, ...certified].map((name) => name.toLowerCase()),
+  );
+}
+
+/** The names of a certificate, without wildcards: which of their names are meant, `console.names` says. */
+function certificateNames(chain: string): string[] {
+  const names = new X509Certificate(chain).subjectAltName ?? '';
+  return names.split(', ').flatMap((entry) => {
+    const [, kind, name] = /^(DNS|IP Address):([^*]+)$/.exec(entry) ?? [];
+    if (kind === undefined || name === undefined) return [];
+    return [kind === 'DNS' || !name.includes(':') ? name : `[${name.toLowerCase()}]`];
+  });
+}
+
+/** The host without its port, in lower case. */
+const nameOf = (host: string): string => host.replace(/:\d{1,5}$/, '').toLowerCase();
+
+/** @throws HttpRefusal 421 for a request that names another host */
+export function checkHost(req: IncomingMessage, allowed: ReadonlySet<string>): void {
+  const host = req.headers.host;
+  if (host === undefined || !allowed.has(nameOf(host)))
+    throw new HttpRefusal(421, 'This is not a name of the console; console.names lists further ones.');
+}
+
+/** @throws HttpRefusal 403 for a form that another site sent */
+export function checkOrigin(req: IncomingMessage): void {
+  const { origin, host } = req.headers;
+  const site = req.headers['sec-fetch-site'];
+  // Browsers that say where a request comes from know better than a comparison: a proxy may drop the port of the host.
+  const isOwn = site === undefined ? origin === undefined || hostOf(origin) === host : site === 'same-origin';
+  if (!isOwn) throw new HttpRefusal(403, 'The form came from another site.');
+}
+
+function hostOf(origin: string): string | undefined {
+  return /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
+}

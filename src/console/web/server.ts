@@ -1,0 +1,339 @@
+/** The console's listener: every request goes through the same checks before a page sees it. */
+import { hash } from 'node:crypto';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { PagegateError } from '../../errors.ts';
+import type { ConsoleContext } from '../context.ts';
+import { isCurrent } from '../sign-in.ts';
+import { createToken, hashToken } from '../store/passwords.ts';
+import type { Session } from '../store/sessions.ts';
+import { html } from './html.ts';
+import { ASSETS, type Frame, pageHead, pageTail } from './layout.ts';
+import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm } from './request.ts';
+import {
+  type Download,
+  findRoute,
+  type Notice,
+  type Page,
+  type Redirect,
+  type Reply,
+  type Route,
+  type Visit,
+} from './route.ts';
+import { checkHost, checkOrigin, SECURITY_HEADERS } from './security.ts';
+
+/** `__Host-`: only over TLS or on this very host, for this host alone, whatever another one sets. */
+const SESSION_COOKIE = '__Host-pagegate';
+/** What forms are bound to before somebody is signed in. */
+const FORM_COOKIE = '__Host-pagegate-form';
+const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
+
+const HEADERS_MAX_BYTES = 16 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 20_000;
+/** Without a byte in either direction. */
+const IDLE_TIMEOUT_MS = 60_000;
+const CONNECTIONS_MAX = 1_024;
+/** How often timeouts of requests are looked at. */
+const CHECK_MS = 1_000;
+const URL_MAX_LENGTH = 12 * 1024;
+const NOTICE_MS = 60_000;
+/** Pages that are being made at a time; more are asked to come again. */
+const BUSY_MAX = 256;
+
+export interface Certified {
+  readonly chain: string;
+  readonly key: string;
+}
+
+export interface WebOptions {
+  readonly app: ConsoleContext;
+  readonly routes: readonly Route[];
+  readonly allowedNames: () => ReadonlySet<string>;
+  readonly certificate: Certified | undefined;
+  /** Told of a failure that is a defect. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** Notices for the next page of a session, kept in memory only: they may hold a secret. */
+class Notices {
+  readonly #notices = new Map<string, { readonly atMs: number; readonly notice: Notice }>();
+
+  put(session: string, notice: Notice): void {
+    const now = performance.now();
+    for (const [key, { atMs }] of this.#notices) if (now - atMs > NOTICE_MS) this.#notices.delete(key);
+    this.#notices.set(session, { atMs: now, notice });
+  }
+
+  take(session: string): readonly Notice[] {
+    const found = this.#notices.get(session);
+    this.#notices.delete(session);
+    return found === undefined || performance.now() - found.atMs > NOTICE_MS ? [] : [found.notice];
+  }
+}
+
+/** The listener, not yet listening. */
+export function createWebServer(options: WebOptions): Server {
+  const web = new Web(options);
+  const listener: RequestListener = (req, res) => void web.handle(req, res);
+  const limits = {
+    maxHeaderSize: HEADERS_MAX_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_MS,
+  };
+  const { certificate } = options;
+  const server =
+    certificate === undefined
+      ? createServer(limits, listener)
+      : createTlsServer({ ...limits, cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' }, listener);
+  server.maxConnections = CONNECTIONS_MAX;
+  server.setTimeout(IDLE_TIMEOUT_MS);
+  return server;
+}
+
+class Web {
+  readonly #options: WebOptions;
+  readonly #base: string;
+  readonly #notices = new Notices();
+  #busy = 0;
+
+  constructor(options: WebOptions) {
+    this.#options = options;
+    this.#base = options.app.config.console.base_path;
+  }
+
+  async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) res.setHeader(name, value);
+    res.setHeader('cache-control', 'no-store');
+    this.#busy += 1;
+    try {
+      if (this.#busy > BUSY_MAX)
+        throw new HttpRefusal(503, 'The console has too much to do at once; try again in a moment.');
+      checkHost(req, this.#options.allowedNames());
+      await this.#answer(req, res);
+    } catch (error) {
+      await this.#fail(req, res, error);
+    } finally {
+      this.#busy -= 1;
+    }
+  }
+
+  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const url = req.url ?? '';
+    if (url.length > URL_MAX_LENGTH)
+      throw new HttpRefusal(414, `Expected an address of at most ${URL_MAX_LENGTH} characters.`);
+    const [full = '', query = ''] = url.split('?', 2);
+    if (!full.startsWith(this.#base)) {
+      if (`${full}/` === this.#base) return this.#redirect(res, { kind: 'redirect', to: '/' }, undefined);
+      throw new HttpRefusal(404, 'There is nothing here.');
+    }
+    const path = `/${full.slice(this.#base.length)}`;
+    const method = req.method === 'HEAD' ? 'GET' : (req.method ?? '');
+    if (path.startsWith('/assets/')) return sendAsset(req, res, path.slice('/assets/'.length));
+    const { route, params, methods } = findRoute(this.#options.routes, method, path);
+    if (route === undefined) {
+      if (methods.length === 0) throw new HttpRefusal(404, 'There is nothing here.');
+      res.setHeader('allow', methods.join(', '));
+      throw new HttpRefusal(405, `Expected ${methods.join(' or ')}.`);
+    }
+    const session = await this.#session(req);
+    const token = this.#formToken(req, res);
+    const abort = new AbortController();
+    res.once('close', () => abort.abort());
+    let form = new Fields('');
+    if (method === 'POST') {
+      checkOrigin(req);
+      form = await readForm(req);
+      if (form.get('csrf') !== token)
+        throw new HttpRefusal(403, 'The form is out of date: go back, load the page anew, and try again.');
+    }
+    const address = req.socket.remoteAddress ?? '';
+    const { app } = this.#options;
+    const visit = {
+      app,
+      path,
+      params,
+      query: new Fields(query),
+      form,
+      session,
+      csrf: token,
+      address,
+      signal: abort.signal,
+    };
+    await this.#send(req, res, await this.#reply(route, visit), visit);
+  }
+
+  async #reply(route: Route, visit: Visit): Promise<Reply> {
+    if (route.roles === 'anybody') return route.handle(visit);
+    const { session } = visit;
+    if (session === undefined) {
+      if (route.method === 'POST') throw new HttpRefusal(401, 'Nobody is signed in.');
+      const next = visit.path === '/' ? '' : `?${new URLSearchParams({ next: visit.path })}`;
+      return { kind: 'redirect', to: `/sign-in${next}` };
+    }
+    if (!route.roles.includes(session.role)) {
+      if (visit.path === '/' && session.role === 'account') return { kind: 'redirect', to: '/account' };
+      throw new HttpRefusal(403, `This is not for the role ${session.role}.`);
+    }
+    return route.handle({ ...visit, session });
+  }
+
+  async #session(req: IncomingMessage): Promise<Session | undefined> {
+    const token = cookieOf(req, SESSION_COOKIE);
+    if (token === undefined) return undefined;
+    const session = this.#options.app.store.sessions.find(token, !isRenewal(req));
+    return session !== undefined && (await isCurrent(this.#options.app, session)) ? session : undefined;
+  }
+
+  /** What this browser's forms must hold; sets the cookie that it is made from where there is none. */
+  #formToken(req: IncomingMessage, res: ServerResponse): string {
+    let secret = cookieOf(req, SESSION_COOKIE) ?? cookieOf(req, FORM_COOKIE);
+    if (secret === undefined) {
+      secret = createToken();
+      res.appendHeader('set-cookie', `${FORM_COOKIE}=${secret}; ${COOKIE_ATTRIBUTES}`);
+    }
+    return hash('sha256', `form ${secret}`, 'base64url');
+  }
+
+  #send(req: IncomingMessage, res: ServerResponse, reply: Reply, visit: Visit): Promise<void> | void {
+    if (reply.kind === 'redirect') return this.#redirect(res, reply, visit.session);
+    if (reply.kind === 'download') return sendDownload(req, res, reply, visit.signal);
+    const { session, path, csrf } = visit;
+    // What a page fetches by itself must not use up what its reader has to see.
+    const notices = session === undefined || isRenewal(req) ? [] : this.#notices.take(session.hash);
+    return sendPage(req, res, reply, { base: this.#base, path, session, csrf, notices }, visit.signal);
+  }
+
+  #redirect(res: ServerResponse, { to, notice, session: token }: Redirect, session: Session | undefined): void {
+    if (token !== undefined) {
+      const end = token === '' ? '; Max-Age=0' : '';
+      res.appendHeader('set-cookie', `${SESSION_COOKIE}=${token}; ${COOKIE_ATTRIBUTES}${end}`);
+    }
+    const hashed = token === undefined || token === '' ? session?.hash : hashToken(token);
+    if (notice !== undefined && hashed !== undefined) this.#notices.put(hashed, notice);
+    res.writeHead(303, { location: `${this.#base}${to.slice(1)}`, 'content-length': 0 });
+    res.end();
+  }
+
+  async #fail(req: IncomingMessage, res: ServerResponse, error: unknown): Promise<void> {
+    const { status, message } = failure(error);
+    // Of a browser that went away nobody needs to know.
+    if (status === 500 && !req.destroyed) this.#options.onFailure(error);
+    if (res.headersSent || res.destroyed) {
+      res.destroy();
+      return;
+    }
+    // What was not read of a body must not be taken for the next request.
+    if (!req.complete) res.setHeader('connection', 'close');
+    const body = html`<p>${message}</p><p><a href="${this.#base}">To the first page</a></p>`;
+    const page: Page = {
+      kind: 'page',
+      title: status === 404 ? 'Not found' : status === 403 ? 'Not allowed' : 'This did not work',
+      body,
+      status,
+    };
+    await sendPage(req, res, page, { base: this.#base, path: '', session: undefined, csrf: '', notices: [] });
+    if (!req.complete) discard(req);
+  }
+}
+
+/** Whether the page renews itself, without anybody's doing. */
+const isRenewal = (req: IncomingMessage): boolean => req.headers['x-pagegate-renew'] !== undefined;
+
+function failure(error: unknown): { readonly status: number; readonly message: string } {
+  if (error instanceof HttpRefusal) return { status: error.status, message: error.message };
+  if (!(error instanceof PagegateError)) return { status: 500, message: 'An unexpected failure; the log says more.' };
+  const status = /_not_found$|^generation_missing$/.test(error.code) ? 404 : /_busy$/.test(error.code) ? 503 : 500;
+  return { status: status === 500 ? 503 : status, message: error.message };
+}
+
+/** Takes a little more of a body that is refused, so that the browser reads the answer before the connection closes. */
+function discard(req: IncomingMessage): void {
+  let sizeBytes = 0;
+  req.on('data', (chunk: Buffer) => {
+    sizeBytes += chunk.length;
+    if (sizeBytes > 4 * BODY_MAX_BYTES) req.destroy();
+  });
+  req.on('error', () => {});
+  void sleep(HEADERS_TIMEOUT_MS, undefined, { ref: false }).then(() => req.destroy());
+}
+
+const packed = new Map(ASSETS.map(({ name, bytes }) => [name, gzipSync(bytes, { level: 9 })]));
+
+function sendAsset(req: IncomingMessage, res: ServerResponse, name: string): void {
+  const asset = ASSETS.find((one) => one.name === name);
+  if (asset === undefined) throw new HttpRefusal(404, 'There is nothing here.');
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    res.setHeader('allow', 'GET');
+    throw new HttpRefusal(405, 'Expected GET.');
+  }
+  const isPacked = /\bgzip\b/.test(String(req.headers['accept-encoding'] ?? ''));
+  const body = isPacked ? packed.get(name)! : asset.bytes;
+  if (isPacked) res.setHeader('content-encoding', 'gzip');
+  res.writeHead(200, {
+    'content-type': asset.type,
+    'content-length': body.length,
+    'cache-control': 'private, max-age=31536000, immutable',
+    vary: 'accept-encoding',
+  });
+  res.end(req.method === 'HEAD' ? undefined : body);
+}
+
+/** Pages are not compressed: beside a secret, the size of what others wrote would tell it. */
+async function sendPage(
+  req: IncomingMessage,
+  res: ServerResponse,
+  page: Page,
+  frame: Frame,
+  signal?: AbortSignal,
+): Promise<void> {
+  const head = pageHead(page, frame).toString();
+  const status = page.status ?? 200;
+  res.setHeader('content-type', 'text/html; charset=utf-8');
+  if (page.more === undefined || req.method === 'HEAD') {
+    const text = head + pageTail().toString();
+    res.writeHead(status, { 'content-length': Buffer.byteLength(text) });
+    res.end(req.method === 'HEAD' ? undefined : text);
+    return;
+  }
+  res.writeHead(status);
+  await write(res, head);
+  for await (const more of page.more) {
+    if (signal?.aborted === true) return;
+    await write(res, more.toString());
+  }
+  res.end(pageTail().toString());
+}
+
+async function sendDownload(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { name, type, body }: Download,
+  signal: AbortSignal,
+): Promise<void> {
+  res.writeHead(200, { 'content-type': type, 'content-disposition': `attachment; filename="${name}"` });
+  if (req.method !== 'HEAD') {
+    for await (const text of body) {
+      if (signal.aborted) return;
+      await write(res, text);
+    }
+  }
+  res.end();
+}
+
+/** Writes, and waits until the browser has taken enough of it. */
+async function write(res: ServerResponse, text: string): Promise<void> {
+  if (text === '' || res.destroyed || res.write(text)) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      res.off('drain', done);
+      res.off('close', done);
+      resolve();
+    };
+    res.once('drain', done);
+    res.once('close', done);
+  });
+}

@@ -1,0 +1,256 @@
+/** What others may try against the console: each is refused. */
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { formFields, startTestConsole, type TestConsole, Visitor } from '../support/console.ts';
+
+let console: TestConsole;
+
+beforeAll(async () => {
+  console = await startTestConsole({ accounts: { pro: { plan: 'pro' } } });
+});
+
+afterAll(() => console.stop());
+
+const port = (): number => Number(new URL(console.url).port);
+
+/** Sends bytes as they are, and gives what comes back until the connection closes. */
+function raw(text: string, then?: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let received = '';
+    const socket = connect(port(), '127.0.0.1', () => socket.write(text));
+    if (then !== undefined) socket.once('connect', () => setTimeout(() => socket.write(then), 50));
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1');
+    });
+    socket.on('close', () => resolve(received));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ECONNRESET' ? resolve(received) : reject(error),
+    );
+  });
+}
+
+const head = (path: string, headers: readonly string[] = []): string =>
+  `${[`GET ${path} HTTP/1.1`, `host: 127.0.0.1:${port()}`, 'connection: close', ...headers].join('\r\n')}\r\n\r\n`;
+
+const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
+
+describe('a form', () => {
+  it.each([
+    ['without its token', { csrf: '' }, {}],
+    ['with a token that somebody made up', { csrf: 'A'.repeat(43) }, {}],
+    ['that another site sent, as the browser says', {}, { 'sec-fetch-site': 'cross-site' }],
+    ['that another port of this host sent, as the browser says', {}, { 'sec-fetch-site': 'same-site' }],
+    ['that another site sent, by its origin', {}, { origin: 'http://evil.example' }],
+    ['of a page without an origin', {}, { origin: 'null' }],
+  ])('%s is refused', async (_what, fields, headers) => {
+    const operator = await console.signIn('operator');
+    const reply = await operator.submit('accounts', { name: 'forged', ...fields }, headers);
+    expect(reply.status).toBe(403);
+    expect((await operator.get('accounts')).text).not.toContain('forged');
+  });
+
+  it("with another session's token is refused", async () => {
+    const [one, other] = [await console.signIn('operator'), await console.signIn('operator')];
+    await other.get('accounts');
+    expect((await one.submit('accounts', { name: 'forged', csrf: other.csrf })).status).toBe(403);
+  });
+
+  it.each([
+    ['too large', 'x'.repeat(17_000), 'application/x-www-form-urlencoded', 413],
+    ['of another type', '{}', 'application/json', 415],
+    ['with files', 'x', 'multipart/form-data; boundary=x', 415],
+    ['with a field twice', 'name=a&name=b', 'application/x-www-form-urlencoded', 400],
+    ['with a NUL', 'name=%00', 'application/x-www-form-urlencoded', 400],
+    [
+      'with too many fields',
+      Array.from({ length: 70 }, (_, i) => `f${i}=1`).join('&'),
+      'application/x-www-form-urlencoded',
+      400,
+    ],
+  ])('%s is refused', async (_what, body, type, status) => {
+    const response = await fetch(new URL('sign-in', console.url), {
+      method: 'POST',
+      body,
+      headers: { 'content-type': type },
+    });
+    expect(response.status).toBe(status);
+  });
+
+  it('that is too large is refused before all of it came, also in chunks', async () => {
+    const answer = await new Promise<number>((resolve, reject) => {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', 'transfer-encoding': 'chunked' };
+      const sent = request(new URL('sign-in', console.url), { method: 'POST', headers }, (res) => {
+        resolve(res.statusCode ?? 0);
+        sent.destroy();
+      });
+      sent.on('error', reject);
+      sent.write('x'.repeat(20_000));
+    });
+    expect(answer).toBe(413);
+  });
+});
+
+describe('signing in', () => {
+  it('makes a session of its own, whatever cookie somebody set before', async () => {
+    const { link } = console.users.add('fixed', 'operator');
+    const visitor = console.visitor();
+    const planted = 'A'.repeat(43);
+    visitor.cookies.set('__Host-pagegate', planted);
+    const page = await visitor.get(`sign-in/link${new URL(link).search}`);
+    const reply = await visitor.submit('sign-in/link', formFields(page.text));
+    expect(reply.status).toBe(303);
+    expect(visitor.cookies.get('__Host-pagegate')).not.toBe(planted);
+    expect(reply.headers.getSetCookie().at(-1)).toMatch(
+      /^__Host-pagegate=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/,
+    );
+    const other = console.visitor();
+    other.cookies.set('__Host-pagegate', planted);
+    expect((await other.get('')).status).toBe(303);
+  });
+
+  it('by a link works once, and not because a program opened it', async () => {
+    const { link } = console.users.add('once', 'viewer');
+    const search = new URL(link).search;
+    for (let i = 0; i < 3; i++) expect((await console.visitor().get(`sign-in/link${search}`)).status).toBe(200);
+    const use = async (): Promise<[number, boolean]> => {
+      const visitor = console.visitor();
+      const page = await visitor.get(`sign-in/link${search}`);
+      return [(await visitor.submit('sign-in/link', formFields(page.text))).status, visitor.isSignedIn];
+    };
+    expect(await use()).toEqual([303, true]);
+    expect(await use()).toEqual([403, false]);
+  });
+
+  it('leads nowhere but into the console', async () => {
+    for (const next of [
+      '//evil.example',
+      'https://evil.example',
+      '/\\evil.example',
+      '/%0d%0aset-cookie:x',
+      'javascript:alert(1)',
+    ]) {
+      const { link } = console.users.reset('once');
+      const visitor = console.visitor();
+      const page = await visitor.get(`sign-in/link${new URL(link).search}`);
+      const reply = await visitor.submit('sign-in/link', { ...formFields(page.text), next });
+      const location = new URL(reply.headers.get('location') ?? '', console.url);
+      expect(location.origin, next).toBe(new URL(console.url).origin);
+    }
+  });
+
+  it('by guessing has to wait, also with the right password then, and is in the audit', async () => {
+    const { link } = console.users.add('guessed', 'operator');
+    const owner = console.visitor();
+    const page = await owner.get(`sign-in/link${new URL(link).search}`);
+    await owner.submit('sign-in/link', formFields(page.text));
+    const password = 'correct horse battery';
+    await owner.submit('you/password', { password, again: password });
+    const statuses: number[] = [];
+    const guesser = console.visitor();
+    for (let i = 0; i < 11; i++) {
+      statuses.push((await guesser.submit('sign-in', { name: 'guessed', password: `guess number ${i}` })).status);
+    }
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 403), 429]);
+    expect((await guesser.submit('sign-in', { name: 'guessed', password })).status).toBe(429);
+    expect(guesser.isSignedIn).toBe(false);
+    expect((await owner.get('audit')).text).toContain('console sign_in.refused');
+    // Whoever has a session, or a link, is not locked out by others.
+    expect((await owner.get('')).status).toBe(200);
+  });
+
+  it('tells nobody which users there are', async () => {
+    const known = await console.visitor().submit('sign-in', { name: 'fixed', password: 'a wrong password' });
+    const unknown = await console.visitor().submit('sign-in', { name: 'nobody', password: 'a wrong password' });
+    const without = (text: string): string => text.replaceAll(/value="[^"]*"/g, '');
+    expect([known.status, without(known.text)]).toEqual([unknown.status, without(unknown.text)]);
+  });
+
+  it('ends: the cookie of a session that was signed out opens nothing', async () => {
+    const viewer = await console.signIn('viewer');
+    const token = viewer.cookies.get('__Host-pagegate')!;
+    expect((await viewer.submit('sign-out')).status).toBe(303);
+    const thief = console.visitor();
+    thief.cookies.set('__Host-pagegate', token);
+    expect((await thief.get('')).status).toBe(303);
+  });
+
+  it('ends with the user, and an account’s with its key', async () => {
+    const viewer = await console.signIn('viewer');
+    const name = /signed in as <strong>([^<]+)/i.exec((await viewer.get('you')).text)![1]!;
+    console.users.remove(name);
+    expect((await viewer.get('')).status).toBe(303);
+    const account = await console.signInWithKey(console.server.keys['pro']!);
+    const operator = await console.signIn('operator');
+    expect((await account.get('account')).status).toBe(200);
+    expect((await operator.submit('accounts/pro/revoke-key', { key: '1' })).status).toBe(303);
+    expect((await account.get('account')).status).toBe(303);
+  });
+
+  it('with a key that opens nothing is refused', async () => {
+    for (const key of ['', 'x', `pg_${'A'.repeat(38)}`, console.server.keys['pro']!]) {
+      const visitor = await console.signInWithKey(key);
+      expect(visitor.isSignedIn).toBe(false);
+    }
+  });
+});
+
+describe('a request', () => {
+  it.each(['evil.example', '', '127.0.0.1.evil.example', 'localhost.evil.example:80'])(
+    'for the host "%s" is refused',
+    async (host) => {
+      const answer = await raw(`GET /sign-in HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      expect(statusOf(answer)).toBe(421);
+    },
+  );
+
+  it.each([
+    '/assets/../../../etc/passwd',
+    '/assets/%2e%2e%2f%2e%2e%2fpackage.json',
+    '/..%2f..%2f',
+    '/accounts/..%2fpro',
+    '//evil.example/%2e%2e',
+  ])('for %s finds nothing', async (path) => {
+    const operator = await console.signIn('operator');
+    const cookie = `cookie: __Host-pagegate=${operator.cookies.get('__Host-pagegate')}`;
+    expect(statusOf(await raw(head(path, [cookie])))).toBe(404);
+  });
+
+  it('in a frame is not shown, and may do nothing but what the console itself does', async () => {
+    const { headers } = await console.visitor().get('sign-in');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+        "frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    );
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+  });
+
+  it.each(['TRACE', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('with the method %s is refused', async (method) => {
+    const answer = await raw(head('/sign-in').replace('GET', method));
+    expect(statusOf(answer)).toBe(405);
+  });
+
+  it('that is too long is refused', async () => {
+    expect(statusOf(await raw(head(`/try?url=${'a'.repeat(13_000)}`)))).toBe(414);
+    expect(statusOf(await raw(head(`/try?url=${'a'.repeat(30_000)}`)))).toBe(431);
+  });
+
+  it('that comes too slowly is ended', async () => {
+    const slow = raw(`GET /sign-in HTTP/1.1\r\nhost: 127.0.0.1:${port()}\r\n`);
+    const body = raw(
+      `POST /sign-in HTTP/1.1\r\nhost: 127.0.0.1:${port()}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 9\r\n\r\n`,
+      'name=',
+    );
+    expect([408, 0]).toContain(statusOf(await slow));
+    expect([408, 0]).toContain(statusOf(await body));
+    expect((await console.visitor().get('sign-in')).status).toBe(200);
+  });
+});
+
+it('a visitor in these tests keeps cookies', async () => {
+  const visitor = new Visitor(console.url);
+  await visitor.get('sign-in');
+  expect([...visitor.cookies.keys()]).toEqual(['__Host-pagegate-form']);
+});

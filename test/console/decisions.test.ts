@@ -1,0 +1,163 @@
+/** The decision logs as the console reads them: from the end, over files and workers, whatever lies in them. */
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Decision, DecisionFilter } from '../../src/console/decisions/filter.ts';
+import { DecisionLogs, type Place } from '../../src/console/decisions/logs.ts';
+
+let dir: string;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pagegate-decisions-'));
+});
+
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const START = Date.parse('2026-01-01T00:00:00Z');
+const timeAt = (second: number): string => new Date(START + second * 1_000).toISOString();
+const idOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+
+const lineOf = (n: number, more: Partial<Decision> = {}): Decision => ({
+  time: timeAt(n),
+  id: idOf(n),
+  account: n % 10 === 0 ? 'rare' : 'pro',
+  method: 'GET',
+  scheme: 'https',
+  host: `host-${n % 7}.example.com`,
+  path: '/a',
+  domain: `host-${n % 7}.example.com`,
+  found: true,
+  verdict: n % 3 === 0 ? 'deny' : 'allow',
+  matched: { layer: 'rules', id: n % 100 === 0 ? 'seldom' : 'often', note: 'x'.repeat(200) },
+  data: '1.a',
+  latency_ms: 0.05,
+  ...more,
+});
+
+const write = (name: string, lines: readonly Decision[]): void =>
+  writeFileSync(join(dir, name), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+
+async function read(filter: DecisionFilter = {}, behind?: Place, count = Number.POSITIVE_INFINITY): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const line of new DecisionLogs(dir).read(filter, behind)) {
+    if (line === undefined) continue;
+    ids.push(line.id);
+    if (ids.length >= count) break;
+  }
+  return ids;
+}
+
+/** Three workers, each with a file that is written and two rotated ones; the lines take turns. */
+function writeMany(count: number): Decision[] {
+  const lines = Array.from({ length: count }, (_, n) => lineOf(n));
+  for (let worker = 0; worker < 3; worker++) {
+    const own = lines.filter((_, n) => n % 3 === worker);
+    const third = Math.ceil(own.length / 3);
+    write(`decisions-${worker}.20260101T000000000Z-aaaaaaaa.ndjson`, own.slice(0, third));
+    write(`decisions-${worker}.20260101T010000000Z-bbbbbbbb.ndjson`, own.slice(third, 2 * third));
+    write(`decisions-${worker}.ndjson`, own.slice(2 * third));
+  }
+  return lines.toReversed();
+}
+
+describe('decision logs', () => {
+  it('give every line of every file and worker, the latest first', async () => {
+    const lines = writeMany(5_000);
+    expect(await read()).toEqual(lines.map(({ id }) => id));
+  });
+
+  it.each([
+    ['verdict', { verdict: 'deny' }, (line: Decision) => line.verdict === 'deny'],
+    ['account', { account: 'rare' }, (line: Decision) => line.account === 'rare'],
+    ['rule', { rule: 'seldom' }, (line: Decision) => line.matched.id === 'seldom'],
+    ['domain', { domain: 'host-3.example.com' }, (line: Decision) => line.domain === 'host-3.example.com'],
+    ['a domain above', { domain: 'example.com' }, () => true],
+    ['no domain, but a part of its name', { domain: 'ost-3.example.com' }, () => false],
+    [
+      'several',
+      { verdict: 'deny', account: 'rare', rule: 'seldom' },
+      (line: Decision) => Number(line.id.slice(-12)) % 300 === 0,
+    ],
+    ['from', { from: timeAt(4_000) }, (line: Decision) => line.time >= timeAt(4_000)],
+    ['to', { to: timeAt(1_234) }, (line: Decision) => line.time <= timeAt(1_234)],
+    [
+      'both ends',
+      { from: timeAt(100), to: timeAt(110) },
+      (line: Decision) => line.time >= timeAt(100) && line.time <= timeAt(110),
+    ],
+    ['nothing', { account: 'nobody' }, () => false],
+  ])('are filtered by %s', async (_name, filter, isWanted) => {
+    const lines = writeMany(5_000);
+    expect(await read(filter)).toEqual(lines.filter(isWanted).map(({ id }) => id));
+  });
+
+  it('go on behind a place, page by page, without a gap or a line twice, also among lines of one moment', async () => {
+    const same = Array.from({ length: 300 }, (_, n) => lineOf(n, { time: timeAt(n < 20 ? n : n > 280 ? n : 50) }));
+    write(
+      'decisions-0.ndjson',
+      same.filter((_, n) => n % 2 === 0),
+    );
+    write(
+      'decisions-1.ndjson',
+      same.filter((_, n) => n % 2 === 1),
+    );
+    const all = await read();
+    const paged: string[] = [];
+    for (let behind: Place | undefined; ; ) {
+      const page = await read({}, behind, 7);
+      paged.push(...page);
+      const last = same.find(({ id }) => id === page.at(-1));
+      if (last === undefined) break;
+      behind = { time: last.time, id: last.id };
+    }
+    expect(all).toHaveLength(300);
+    expect(paged).toEqual(all);
+  });
+
+  it('pass over what is no line of theirs', async () => {
+    const good = [lineOf(1), lineOf(2), lineOf(3)].map((line) => JSON.stringify(line));
+    const bad = ['', 'no JSON', '[]', 'null', '{"time":"2026"}', '{"time":1,"id":2}', 'x'.repeat(600_000), '\0\0\0'];
+    writeFileSync(
+      join(dir, 'decisions-0.ndjson'),
+      [good[0], ...bad, good[1], ...bad.toReversed(), good[2]].map((one) => `${one}\n`).join(''),
+    );
+    appendFileSync(join(dir, 'decisions-0.ndjson'), JSON.stringify(lineOf(4)).slice(0, 50));
+    expect(await read()).toEqual([idOf(3), idOf(2), idOf(1)]);
+    expect(await read({ account: 'pro' })).toEqual([idOf(3), idOf(2), idOf(1)]);
+  });
+
+  it('read no link, no folder and no other file', async () => {
+    write('decisions-0.ndjson', [lineOf(1)]);
+    write('elsewhere', [lineOf(2)]);
+    symlinkSync(join(dir, 'elsewhere'), join(dir, 'decisions-1.ndjson'));
+    mkdirSync(join(dir, 'decisions-2.ndjson'));
+    write('decisions-x.ndjson', [lineOf(3)]);
+    write('other-0.ndjson', [lineOf(4)]);
+    expect(await read()).toEqual([idOf(1)]);
+  });
+
+  it('are empty where there is no folder', async () => {
+    rmSync(dir, { recursive: true });
+    expect(await read()).toEqual([]);
+  });
+
+  it('find lines of any length around the edges of what is read at a time', async () => {
+    const lines = Array.from({ length: 400 }, (_, n) => lineOf(n, { path: `/${'p'.repeat((n * 997) % 8_000)}` }));
+    write('decisions-0.ndjson', lines);
+    const ids = lines.toReversed().map(({ id }) => id);
+    expect(await read()).toEqual(ids);
+    expect(await read({ to: timeAt(200) })).toEqual(ids.slice(199));
+    expect(await read({ rule: 'seldom' })).toEqual([idOf(300), idOf(200), idOf(100), idOf(0)]);
+  });
+
+  it('are read by so many at a time, and no more', async () => {
+    write('decisions-0.ndjson', [lineOf(1)]);
+    const logs = new DecisionLogs(dir);
+    const readers = Array.from({ length: 8 }, () => logs.read({}));
+    for (const reader of readers) await reader.next();
+    await expect(logs.read({}).next()).rejects.toMatchObject({ code: 'console_busy' });
+    for (const reader of readers) await reader.return(undefined);
+    expect((await logs.read({}).next()).done).toBe(false);
+  });
+});

@@ -1,0 +1,144 @@
+/** Every route of the console, asked by everybody: nobody, viewer, operator, an account about itself and about another. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ROUTES } from '../../src/console/routes.ts';
+import type { Route } from '../../src/console/web/route.ts';
+import { readAudit } from '../../src/ledger/audit.ts';
+import { openLedger } from '../../src/ledger/open.ts';
+import { startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
+import { ENTRIES } from './entries.ts';
+
+const VISITORS = ['nobody', 'viewer', 'operator', 'account'] as const;
+type Who = (typeof VISITORS)[number];
+
+/** Parts of addresses: of the account that is signed in, and of another. */
+const OWN: Readonly<Record<string, string>> = { name: 'pro', action: 'suspend', generation: '1', id: '1' };
+const OTHER: Readonly<Record<string, string>> = { ...OWN, name: 'rival' };
+/** What a form needs to be taken seriously. */
+const FIELDS: Readonly<Record<string, string>> = {
+  name: 'newcomer',
+  key: '1',
+  overlap: '0',
+  password: 'a long password',
+  again: 'a long password',
+};
+
+let console: TestConsole;
+let visitors: Readonly<Record<Who, () => Promise<Visitor>>>;
+
+beforeAll(async () => {
+  console = await startTestConsole({
+    entries: ENTRIES,
+    accounts: { pro: { plan: 'pro' }, rival: { plan: 'business' } },
+    config: { decision_log: { enabled: true } },
+  });
+  visitors = {
+    nobody: async () => console.visitor(),
+    viewer: () => console.signIn('viewer'),
+    operator: () => console.signIn('operator'),
+    account: () => console.signInWithKey(console.server.keys['pro']!),
+  };
+});
+
+afterAll(() => console.stop());
+
+/** Everything that a change would change, but sign-ins. */
+async function state(): Promise<string> {
+  const { ledgerFile: file, ledgerKeyFile: keyFile } = console.server.paths;
+  const ledger = openLedger({ file, keyFile, actor: 'test' });
+  try {
+    const audit = await readAudit(ledger, undefined, 1_000);
+    return JSON.stringify([audit.length, console.users.list().map(({ hasPassword }) => hasPassword)]);
+  } finally {
+    await ledger.close();
+  }
+}
+
+const address = (path: string, params: Readonly<Record<string, string>>): string =>
+  path.slice(1).replace(/:(\w+)/g, (_, name: string) => params[name] ?? `no-${name}`);
+
+const isAllowed = ({ roles }: Route, who: Who): boolean =>
+  roles === 'anybody' || (who !== 'nobody' && roles.includes(who));
+
+const send = (visitor: Visitor, { method, path }: Route, params: Readonly<Record<string, string>>) =>
+  method === 'GET' ? visitor.get(address(path, params)) : visitor.submit(address(path, params), FIELDS);
+
+const rows = ROUTES.flatMap((route) => VISITORS.map((who) => [route.method, route.path, who, route] as const));
+
+it('covers routes of every kind', () => {
+  expect(new Set(ROUTES.map(({ method, path }) => `${method} ${path}`)).size).toBe(ROUTES.length);
+  expect(rows.length).toBeGreaterThan(80);
+});
+
+describe('who is not meant is refused, and nothing changes', () => {
+  const refused = rows.filter(([, , who, route]) => !isAllowed(route, who));
+
+  it.each(refused)('%s %s: %s', async (method, path, who, route) => {
+    const visitor = await visitors[who]();
+    for (const params of [OWN, OTHER]) {
+      const before = await state();
+      const reply = await send(visitor, route, params);
+      if (who === 'nobody' && method === 'GET') {
+        expect([reply.status, reply.headers.get('location')]).toEqual([303, expect.stringMatching(/^\/sign-in/)]);
+      } else if (who === 'account' && path === '/') {
+        expect([reply.status, reply.headers.get('location')]).toEqual([303, '/account']);
+      } else expect(reply.status).toBe(who === 'nobody' ? 401 : 403);
+      expect(reply.text).not.toMatch(/rival|2,000,000/);
+      expect(await state()).toBe(before);
+    }
+  });
+});
+
+describe('who is meant is answered', () => {
+  const answered = rows.filter(([method, , who, route]) => method === 'GET' && isAllowed(route, who));
+
+  it.each(answered)('%s %s: %s', async (_method, path, who, route) => {
+    const visitor = await visitors[who]();
+    const reply = await send(visitor, route, OWN);
+    expect([200, 303]).toContain(reply.status);
+    expect(reply.headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; .*require-trusted-types-for 'script'/,
+    );
+    expect(reply.headers.get('cache-control')).toBe('no-store');
+    // An account is told of itself alone.
+    if (who === 'account') expect(reply.text).not.toMatch(/rival|2,000,000/);
+    // Whoever may not change anything is offered no change, but to sign out and to end sessions.
+    if (who === 'viewer' && !/^\/(?:you|sign-in)/.test(path)) {
+      const forms = [...reply.text.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
+      expect(forms.filter((action) => action !== '/sign-out')).toEqual([]);
+    }
+  });
+});
+
+describe("an account's own addresses name nobody", () => {
+  it("cannot revoke, show or rotate another account's key, whatever the form says", async () => {
+    const visitor = await visitors.account();
+    const before = await visitor.get('account');
+    const ledger = openLedger({ file: console.server.paths.ledgerFile, keyFile: console.server.paths.ledgerKeyFile });
+    const { keys } = await ledger.view('rival');
+    const rivalKey = String(keys[0]!.id);
+    for (const action of ['revoke-key', 'show-key']) {
+      const reply = await visitor.submit(`account/${action}`, { key: rivalKey, name: 'rival', account: 'rival' });
+      expect(reply.status).toBe(303);
+      const page = await visitor.get('account');
+      expect(page.text).toContain('has no key');
+      expect(page.text).not.toContain('class="secret"');
+    }
+    expect((await ledger.view('rival')).keys).toEqual(keys);
+    await ledger.close();
+    expect(before.status).toBe(200);
+  });
+});
+
+it('leaves names that are not in the list of routes alone', async () => {
+  const operator = await visitors.operator();
+  for (const path of [
+    'nothing',
+    'accounts/',
+    'accounts/pro/nothing',
+    'accounts/nobody-of-this-name',
+    'generations/9/nothing',
+  ]) {
+    expect((await operator.get(path)).status, path).toBe(404);
+  }
+  expect((await operator.submit('audit')).status).toBe(405);
+});

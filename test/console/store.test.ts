@@ -1,0 +1,246 @@
+/** What the console keeps: users, links, sessions, time series. */
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readValues } from '../../src/console/pages/health.ts';
+import { quantile } from '../../src/console/pages/overview.ts';
+import { countsOf, Sampler } from '../../src/console/process/sampler.ts';
+import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/series.ts';
+import { IDLE_SECONDS, SESSION_SECONDS } from '../../src/console/store/sessions.ts';
+import { ConsoleStore } from '../../src/console/store/store.ts';
+import { LINK_SECONDS } from '../../src/console/store/users.ts';
+import { Limiter } from '../../src/console/web/limiter.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../src/server/observation.ts';
+
+const START = 1_767_225_600;
+let dir: string;
+let now: number;
+let store: ConsoleStore;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pagegate-console-'));
+  now = START;
+  store = new ConsoleStore(join(dir, 'console', 'console.sqlite'), () => now);
+});
+
+afterEach(() => {
+  store.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+describe('users', () => {
+  it('are refused where name or role is not one, or is taken', () => {
+    for (const name of ['', 'A', 'a b', '-a', 'a'.repeat(65), '<b>', 'a\n']) {
+      expect(() => store.users.add(name, 'viewer', 'me')).toThrow(/got "/i);
+    }
+    store.users.add('dana', 'viewer', 'me');
+    expect(() => store.users.add('dana', 'operator', 'me')).toThrow(/has this name/);
+    expect(store.users.list()).toMatchObject([{ name: 'dana', role: 'viewer', hasPassword: false }]);
+  });
+
+  it('have passwords of which only a hash is kept', async () => {
+    store.users.add('dana', 'operator', 'me');
+    await expect(store.users.setPassword('dana', 'too short', 'dana')).rejects.toMatchObject({ code: 'bad_password' });
+    await store.users.setPassword('dana', 'a password of dana', 'dana');
+    expect(await store.users.authenticate('dana', 'a password of dana')).toMatchObject({ name: 'dana' });
+    expect(await store.users.authenticate('dana', 'another password')).toBeUndefined();
+    expect(await store.users.authenticate('nobody', 'a password of dana')).toBeUndefined();
+    store.close();
+    expect(readFileSync(join(dir, 'console', 'console.sqlite')).includes('a password of dana')).toBe(false);
+    store = new ConsoleStore(join(dir, 'console', 'console.sqlite'), () => now);
+  });
+
+  it('without a password cannot sign in with an empty one', async () => {
+    store.users.add('dana', 'operator', 'me');
+    expect(await store.users.authenticate('dana', '')).toBeUndefined();
+  });
+
+  it('lose sessions, links and password with a reset, and all of it with their removal', async () => {
+    store.users.add('dana', 'operator', 'me');
+    const token = store.sessions.begin({ role: 'operator', name: 'dana', keyId: null, address: '' });
+    const link = store.users.createLink('dana', 'me');
+    store.users.reset('dana', 'me');
+    expect([store.sessions.find(token, true), store.users.useLink(link)]).toEqual([undefined, undefined]);
+    const later = store.users.createLink('dana', 'me');
+    store.users.remove('dana', 'me');
+    expect([store.users.useLink(later), store.users.find('dana')]).toEqual([undefined, undefined]);
+    expect(() => store.users.remove('dana', 'me')).toThrow(/No user/);
+    expect(store.users.events(10).map(({ action }) => action)).toEqual([
+      'user.remove',
+      'link.create',
+      'user.reset',
+      'link.create',
+      'user.add',
+    ]);
+  });
+
+  it('sign in with a link once, within its time', () => {
+    store.users.add('dana', 'operator', 'me');
+    const [used, late] = [store.users.createLink('dana', 'me'), store.users.createLink('dana', 'me')];
+    expect(store.users.useLink(used)?.name).toBe('dana');
+    expect(store.users.useLink(used)).toBeUndefined();
+    now += LINK_SECONDS;
+    expect(store.users.useLink(late)).toBeUndefined();
+  });
+
+  it('are in a file that nobody else may read', () => {
+    expect(statSync(join(dir, 'console', 'console.sqlite')).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe('sessions', () => {
+  const begin = (): string => store.sessions.begin({ role: 'viewer', name: 'v', keyId: null, address: '' });
+
+  it('end without use, and in any case; a page that renews itself is no use', () => {
+    const idle = begin();
+    now += IDLE_SECONDS - 1;
+    expect(store.sessions.find(idle, false)).toBeDefined();
+    now += 1;
+    expect(store.sessions.find(idle, true)).toBeUndefined();
+    const busy = begin();
+    const until = now + SESSION_SECONDS;
+    while (now + IDLE_SECONDS / 2 < until) {
+      now += IDLE_SECONDS / 2;
+      expect(store.sessions.find(busy, true)).toBeDefined();
+    }
+    now = until;
+    expect(store.sessions.find(busy, true)).toBeUndefined();
+  });
+
+  it('are so many of one name, and no more: the longest unused goes', () => {
+    const tokens = Array.from({ length: 25 }, () => {
+      now += 1;
+      return begin();
+    });
+    const left = tokens.filter((token) => store.sessions.find(token, false) !== undefined);
+    expect(left).toEqual(tokens.slice(-20));
+  });
+
+  it('of an account and of a user of the same name are apart', () => {
+    const user = begin();
+    const account = store.sessions.begin({ role: 'account', name: 'v', keyId: 1, address: '' });
+    const found = store.sessions.find(account, true)!;
+    store.sessions.endOthers(found);
+    expect(store.sessions.find(user, true)?.role).toBe('viewer');
+    store.users.add('v', 'viewer', 'me');
+    store.users.remove('v', 'me');
+    expect([store.sessions.find(user, true), store.sessions.find(account, true)?.role]).toEqual([undefined, 'account']);
+  });
+});
+
+const sample = (at: number, allow: number): Sample => ({
+  at,
+  requests: { 200: allow, 403: 1 },
+  verdicts: { allow },
+  latency: [allow, 1],
+});
+
+describe('time series', () => {
+  it('keep minutes for a day and hours for a quarter, and no more', () => {
+    const days = 95;
+    for (let at = START; at < START + days * 24 * HOUR; at += 10 * HOUR) {
+      store.series.add(Array.from({ length: 600 }, (_, i) => sample(at + i * MINUTE, 1)));
+    }
+    const minutes = store.series.since(MINUTE, 0);
+    const hours = store.series.since(HOUR, 0);
+    expect(minutes).toHaveLength(24 * 60);
+    expect(hours.length).toBeLessThanOrEqual(92 * 24 + 1);
+    expect(hours.length).toBeGreaterThan(91 * 24);
+    expect(hours.at(-2)).toEqual({
+      at: hours.at(-2)!.at,
+      requests: { 200: 60, 403: 60 },
+      verdicts: { allow: 60 },
+      latency: [60, 60],
+    });
+    expect(store.series.latest()).toBe(minutes.at(-1)!.at);
+  });
+
+  it('take no minute twice', () => {
+    store.series.add([sample(START, 5)]);
+    store.series.add([sample(START, 5), sample(START + MINUTE, 7)]);
+    expect(store.series.since(HOUR, 0)).toEqual([addUp(START, [sample(START, 5), sample(START + MINUTE, 7)])]);
+  });
+
+  it('come from what a server counted, and lose nothing when a worker ends', async () => {
+    let requests = 100;
+    const snapshot = () =>
+      Promise.resolve({
+        counters: {
+          'requests_total{status="200",code="ok"}': requests,
+          'verdicts_total{verdict="deny",layer="rules"}': requests / 2,
+        },
+        gauges: {},
+        histograms: { lookup_seconds: { counts: [requests], sumSeconds: 1 } },
+      });
+    expect(countsOf(await snapshot())).toEqual({ requests: { 200: 100 }, verdicts: { deny: 50 }, latency: [100] });
+    const sampler = new Sampler(snapshot, () => now);
+    await new Promise((resolve) => setImmediate(resolve));
+    requests = 160;
+    now += MINUTE;
+    await sampler.tick();
+    await sampler.tick();
+    requests = 150;
+    now += 5 * MINUTE;
+    await sampler.tick();
+    sampler.stop();
+    expect(sampler.samples).toEqual([
+      { at: START, requests: { 200: 60 }, verdicts: { deny: 30 }, latency: [60] },
+      { at: START + MINUTE, requests: {}, verdicts: {}, latency: [0] },
+    ]);
+  });
+});
+
+it('a quantile lies in the bucket that holds it', () => {
+  expect(quantile([], 0.5)).toBeNull();
+  expect(quantile([0, 0], 0.5)).toBeNull();
+  const counts = LATENCY_BOUNDS_SECONDS.map(() => 0);
+  counts[3] = 100;
+  expect(quantile(counts, 0.5)).toBeGreaterThan(LATENCY_BOUNDS_SECONDS[2]);
+  expect(quantile(counts, 0.5)).toBeLessThan(LATENCY_BOUNDS_SECONDS[3]);
+  expect(quantile(counts, 1)).toBe(LATENCY_BOUNDS_SECONDS[3]);
+  expect(quantile([...counts.map(() => 0), 5], 0.5)).toBe(LATENCY_BOUNDS_SECONDS.at(-1));
+});
+
+it('values of metrics are read from their text, of histograms only sum and count', () => {
+  const text = [
+    '# HELP pagegate_ready Whether.',
+    'pagegate_ready 1',
+    'pagegate_requests_total{status="200",code="ok"} 7',
+    'pagegate_lookup_seconds_bucket{le="1"} 3',
+    'pagegate_lookup_seconds_sum 0.5',
+    'pagegate_lookup_seconds_count 3',
+  ].join('\n');
+  expect([...readValues(text)]).toEqual([
+    ['ready', [['', '1']]],
+    ['requests_total', [['{status="200",code="ok"}', '7']]],
+    [
+      'lookup_seconds',
+      [
+        ['sum', '0.5'],
+        ['count', '3'],
+      ],
+    ],
+  ]);
+});
+
+it('a limiter counts tries within its window, and forgets the oldest names first', () => {
+  let ms = 0;
+  const limiter = new Limiter(2, () => ms);
+  limiter.note('a');
+  expect(limiter.wait('a')).toBe(0);
+  limiter.note('a');
+  expect(limiter.wait('a')).toBe(600);
+  ms = 599_999;
+  expect(limiter.wait('a')).toBe(1);
+  ms = 600_000;
+  expect(limiter.wait('a')).toBe(0);
+  limiter.note('a');
+  limiter.note('a');
+  limiter.forget('a');
+  expect(limiter.wait('a')).toBe(0);
+  limiter.note('first');
+  limiter.note('first');
+  for (let i = 0; i < 10_000; i++) limiter.note(`other ${i}`);
+  expect(limiter.wait('first')).toBe(0);
+});

@@ -1,0 +1,159 @@
+/** The shipped alert rules and the dashboard, read by Debian's Prometheus from a real server. */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { freePort } from '../../tools/free-port.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { createWorld, put, untilListening, type World } from './world.ts';
+
+const SHIPPED = new URL('../../tools/packaging/monitoring/', import.meta.url).pathname;
+const RULES = `${SHIPPED}alerts.yml`;
+const RULE_TESTS = new URL('monitoring/alerts.test.yml', import.meta.url).pathname;
+const promtool = (words: readonly string[], input = ''): string =>
+  execFileSync('promtool', words, { encoding: 'utf8', input, stdio: 'pipe' });
+
+interface Rule {
+  readonly name: string;
+  readonly state: 'inactive' | 'pending' | 'firing';
+  readonly health: string;
+  readonly lastError?: string;
+}
+
+let world: World;
+let pagegate: TestServer;
+let prometheus: string;
+let isStopped = false;
+
+const ENTRIES = [{ domain: 'example.com', page_types: { login: 'https://example.com/login' } }];
+
+/** Asks the API of Prometheus. */
+async function api<T>(path: string): Promise<T> {
+  const { status, data, error } = (await (await fetch(`${prometheus}/api/v1/${path}`)).json()) as {
+    readonly status: string;
+    readonly data: T;
+    readonly error?: string;
+  };
+  expect(error, path).toBeUndefined();
+  expect(status).toBe('success');
+  return data;
+}
+
+const allRules = async (): Promise<readonly Rule[]> =>
+  (await api<{ readonly groups: readonly { readonly rules: readonly Rule[] }[] }>('rules')).groups.flatMap(
+    ({ rules }) => rules,
+  );
+
+/** Names of the alerts that are on, be it for less than the time that they wait. */
+const alertsOn = async (): Promise<string[]> =>
+  (await allRules()).filter(({ state }) => state !== 'inactive').map(({ name }) => name);
+
+async function check(url: string, key = pagegate.keys['pro']): Promise<number> {
+  const path = `/api/check?url=${encodeURIComponent(url)}`;
+  const asked = request({ port: pagegate.port, path, headers: { 'x-api-key': key }, rejectUnauthorized: false });
+  asked.end();
+  const [response] = await once(asked, 'response');
+  response.resume();
+  return response.statusCode;
+}
+
+beforeAll(async () => {
+  world = await createWorld();
+  const files = { certificate_file: `${world.folder}/cert.pem`, key_file: `${world.folder}/key.pem` };
+  // So short that it is a reason for alerts.
+  const { certificate, key } = createCertificate('pagegate.test', 0.5);
+  putPem(files.certificate_file, certificate);
+  putPem(files.key_file, key);
+  pagegate = await startTestServer({ config: { tls: files, server: { poll_seconds: 1 } } });
+  const { host } = new URL(pagegate.adminUrl);
+  const config = [
+    'global: { scrape_interval: 1s, evaluation_interval: 1s }',
+    `rule_files: ['${RULES}']`,
+    'scrape_configs:',
+    `  - { job_name: pagegate, static_configs: [{ targets: ['${host}'] }] }`,
+  ];
+  const file = put(world, 'prometheus.yml', `${config.join('\n')}\n`);
+  promtool(['check', 'config', '--lint-fatal', file]);
+  const port = await freePort();
+  prometheus = `http://127.0.0.1:${port}`;
+  const place = `--web.listen-address=127.0.0.1:${port}`;
+  world.start('prometheus', [
+    `--config.file=${file}`,
+    `--storage.tsdb.path=${world.folder}/tsdb`,
+    place,
+    '--log.level=error',
+  ]);
+  await untilListening(port, 60);
+});
+afterAll(async () => {
+  if (!isStopped) await pagegate?.stop();
+  await world?.close();
+});
+
+test('promtool finds nothing to say about the rules', () => {
+  expect(promtool(['check', 'rules', '--lint-fatal', RULES])).toContain('SUCCESS');
+});
+
+test('each rule is set off by what it is for, and none by a server where all is well', () => {
+  const names = [...readFileSync(RULES, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  const tested = readFileSync(RULE_TESTS, 'utf8');
+  expect(names.filter((name) => !tested.includes(`alertname="${name}"}', value: 1`))).toEqual([]);
+  expect(promtool(['test', 'rules', RULE_TESTS])).toContain('SUCCESS');
+});
+
+describe('with a live server', () => {
+  test('a server without an index is told of', async () => {
+    expect(await check('https://example.com/')).toBe(503);
+    const expected = ['PagegateNotReady', 'PagegateServerErrors', 'PagegateCertificateExpires'];
+    await expect
+      .poll(alertsOn, { timeout: 60_000 })
+      .toEqual(expect.arrayContaining([...expected, 'PagegateCertificateExpired']));
+    pagegate.publish(1, ENTRIES);
+    await expect.poll(alertsOn, { timeout: 60_000 }).not.toContain('PagegateNotReady');
+  });
+
+  test('promtool finds nothing to say about the metrics', async () => {
+    const metrics = await (await fetch(`${pagegate.adminUrl}/metrics`)).text();
+    expect(metrics).toContain('pagegate_certificate_expiry_seconds ');
+    promtool(['check', 'metrics'], metrics);
+  });
+
+  test('every query of the dashboard has an answer', async () => {
+    const until = Date.now() + 5_000;
+    // A rate needs two scrapes, and counts of a few seconds.
+    while (Date.now() < until) {
+      expect(await check('https://example.com/news')).toBe(200);
+      expect(await check('https://example.com/login')).toBe(200);
+      expect(await check('https://example.com/', 'pg_wrong')).toBe(401);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const text = readFileSync(`${SHIPPED}grafana-dashboard.json`, 'utf8');
+    const { panels } = JSON.parse(text) as { panels: { targets?: { expr: string }[] }[] };
+    const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    expect(queries.length).toBeGreaterThan(25);
+    for (const query of queries) {
+      const asked = query.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '30s');
+      const { result } = await api<{ result: { value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(asked)}`,
+      );
+      expect(result.length, asked).toBeGreaterThan(0);
+      // Nobody waits on an idle server, so there are no quantiles of it.
+      if (!asked.includes('wait_seconds')) expect(Number(result[0]!.value[1]), asked).not.toBeNaN();
+    }
+  });
+
+  test('every rule can be evaluated on what the server says', async () => {
+    for (const { name, health, lastError } of await allRules()) {
+      expect({ name, health, lastError: lastError ?? '' }).toEqual({ name, health: 'ok', lastError: '' });
+    }
+  });
+
+  test('a server that is gone is told of', async () => {
+    expect(await alertsOn()).not.toContain('PagegateDown');
+    await pagegate.stop();
+    isStopped = true;
+    await expect.poll(alertsOn, { timeout: 60_000 }).toContain('PagegateDown');
+  });
+});

@@ -1,0 +1,69 @@
+/** Every line of docs/getting-started.md, run as a person would run it. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../tools/free-port.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const page = readFileSync(join(ROOT, 'docs/getting-started.md'), 'utf8');
+
+const home = mkdtempSync(join(tmpdir(), 'pagegate-getting-started-'));
+const folder = join(home, 'pagegate-try');
+let server: ChildProcess | undefined;
+let environment: NodeJS.ProcessEnv = {};
+
+/** The shell lines of the page, step by step; what the serve step needs besides is a port that is free. */
+function stepsOf(port: number): string[] {
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text);
+  return blocks.map((text) => text.replaceAll('8080', String(port)));
+}
+
+/** Runs steps in one shell, from the checkout or from the folder that the page makes. */
+function run(steps: readonly string[], cwd: string): string {
+  const result = spawnSync('bash', ['-euo', 'pipefail', '-c', steps.join('\n')], {
+    cwd,
+    env: environment,
+    encoding: 'utf8',
+  });
+  expect(result.stderr + result.stdout, steps.join('\n')).toSatisfy(() => result.status === 0);
+  return result.stdout;
+}
+
+beforeAll(async () => {
+  environment = {
+    HOME: home,
+    PATH: `${join(ROOT, 'src')}:${process.env['PATH']}`,
+    PAGEGATE_ADMIN_PORT: String(await freePort()),
+  };
+});
+
+afterAll(async () => {
+  if (server !== undefined && server.exitCode === null) {
+    const ended = new Promise((resolve) => server?.once('exit', resolve));
+    server.kill('SIGTERM');
+    await ended;
+  }
+  rmSync(home, { recursive: true, force: true });
+});
+
+describe('docs/getting-started.md', () => {
+  it('leads from a list of domains to a served index, a judged request and new data', async () => {
+    const steps = stepsOf(await freePort());
+    const serve = steps.findIndex((text) => text.trim() === 'pagegate serve');
+    expect(serve).toBeGreaterThan(5);
+    const before = run(steps.slice(0, serve), ROOT);
+    expect(before).toContain('deny  page_type_db/login');
+
+    environment = { ...environment, PAGEGATE_CONFIG: join(folder, 'pagegate.json') };
+    server = spawn('bash', ['-c', 'exec pagegate serve'], { cwd: folder, env: environment, stdio: 'ignore' });
+    await expect.poll(() => spawnSync('pagegate', ['status'], { env: environment }).status).toBe(0);
+
+    const asked = run(steps.slice(serve + 1), folder);
+    expect(asked).toContain('"verdict":"deny"');
+    expect(asked).toContain('may be read');
+    expect(asked).toContain('refused');
+    expect(asked).toContain('example.org: found');
+  });
+});

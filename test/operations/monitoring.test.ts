@@ -1,0 +1,93 @@
+/** The shipped dashboard and alert rules against the table of metrics; Prometheus itself reads them in test/integrations. */
+import { describe, expect, test } from 'vitest';
+import { METRICS } from '../../src/server/metric-table.ts';
+import { textOf } from '../tidy/tree.ts';
+
+const ALERTS = textOf('tools/packaging/monitoring/alerts.yml');
+const DASHBOARD = JSON.parse(textOf('tools/packaging/monitoring/grafana-dashboard.json')) as Dashboard;
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly description?: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets?: readonly { readonly expr: string }[];
+}
+interface Dashboard {
+  readonly panels: readonly Panel[];
+}
+
+/** Without their prefix, and without what a histogram adds to its name. */
+const metricsIn = (text: string): Set<string> =>
+  new Set([...text.matchAll(/\bpagegate_(\w+)/g)].map(([, name = '']) => name.replace(/_bucket$/, '')));
+
+const expressions = DASHBOARD.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+const rules = [...ALERTS.matchAll(/- alert: (\w+)\n {8}expr: (.*)\n/g)].map(([, name = '', expr = '']) => ({
+  name,
+  expr,
+}));
+
+describe('the alert rules', () => {
+  test('name metrics that there are, with values that labels have', () => {
+    expect(rules.length).toBe(ALERTS.split('- alert:').length - 1);
+    const known = new Set(Object.keys(METRICS));
+    for (const { name, expr } of rules) {
+      expect(
+        [...metricsIn(expr)].filter((metric) => !known.has(metric)),
+        name,
+      ).toEqual([]);
+      for (const [, metric = '', labels = ''] of expr.matchAll(/pagegate_(\w+)\{([^}]*)\}/g)) {
+        const has = Object.keys(METRICS[metric as keyof typeof METRICS].labels);
+        expect(has, name).toEqual(expect.arrayContaining([...labels.matchAll(/(\w+)[=!]/g)].map(([, label]) => label)));
+      }
+    }
+  });
+
+  test('cover every metric that is a reason to worry', () => {
+    const worrying = Object.entries(METRICS).filter(([, { worry }]) => worry !== '');
+    const covered = metricsIn(rules.map(({ expr }) => expr).join('\n'));
+    // How many connections are many is a setting; those that were refused because of it are counted.
+    covered.add('connections');
+    expect(worrying.map(([name]) => name).filter((name) => !covered.has(name))).toEqual([]);
+  });
+
+  test('each say how bad it is, what it is and what to do, and are in the documents', () => {
+    const page = textOf('docs/operations.md');
+    for (const text of ALERTS.split('- alert: ').slice(1)) {
+      const name = text.split('\n')[0]!;
+      expect(text, name).toMatch(/labels: \{ severity: (?:page|ticket) \}/);
+      expect(text, name).toMatch(/summary: ./);
+      expect(text, name).toMatch(/description: ./);
+      expect(page, 'docs/operations.md').toContain(`\`${name}\``);
+    }
+  });
+});
+
+describe('the dashboard', () => {
+  test('shows every metric, and none that there is not', () => {
+    expect([...metricsIn(expressions.join('\n'))].sort()).toEqual(Object.keys(METRICS).sort());
+  });
+
+  test('has panels that can be told apart, explain themselves and do not overlap', () => {
+    const ids = DASHBOARD.panels.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const taken = new Set<string>();
+    for (const { title, description, targets, gridPos } of DASHBOARD.panels) {
+      if (targets !== undefined) expect(description, title).toMatch(/\.$/);
+      expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
+      for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+        for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+          expect(taken.has(`${x} ${y}`), title).toBe(false);
+          taken.add(`${x} ${y}`);
+        }
+      }
+    }
+  });
+
+  test('looks at the chosen servers only', () => {
+    for (const expr of expressions) {
+      const selectors = [...expr.matchAll(/pagegate_\w+(\{[^}]*\})?/g)].map(([, selector = '']) => selector);
+      for (const selector of selectors) expect(selector, expr).toContain('instance=~"$instance"');
+    }
+  });
+});

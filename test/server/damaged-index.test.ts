@@ -1,0 +1,132 @@
+/** An index that is written to, cut or damaged while it is served: no wrong answer, and health says it. */
+import { chmodSync, closeSync, openSync, readFileSync, statSync, truncateSync, utimesSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type IndexScan, openScan } from '../../src/index/scan.ts';
+import { type EntryInput, writeIndex } from '../support/index-file.ts';
+import { type Answer, read, startTestServer, type TestServer } from '../support/server.ts';
+
+const COUNT = 400;
+const entriesOf = (language: string): EntryInput[] =>
+  Array.from({ length: COUNT }, (_, i) => ({ domain: `name${i}.com`, language, open_page_rank: (i % 100) / 10 }));
+
+let server: TestServer;
+const served = (): string => join(server.paths.indexDir, 'generations/1/index.pgx');
+const start = async (workers?: number): Promise<void> => {
+  server = await startTestServer({
+    entries: entriesOf('de'),
+    config: { server: { poll_seconds: 0.2 } },
+    ...(workers === undefined ? {} : { workers }),
+  });
+  chmodSync(served(), 0o644);
+  // A change of the mode is looked at, too.
+  await server.server.reload();
+  expect((await ready()).status).toBe(200);
+};
+afterEach(() => server.stop());
+
+const ready = async (): Promise<Answer> => read(await fetch(`${server.adminUrl}/readyz`));
+const answer = (i: number): Promise<Answer> => server.check(`?domain=name${i}.com`);
+function sections(): IndexScan['sections'] {
+  const scan = openScan(served());
+  scan.close();
+  return scan.sections;
+}
+/** Writes into the served file as it lies there. */
+function overwrite(bytes: Uint8Array, offset = 0): void {
+  const descriptor = openSync(served(), 'r+');
+  writeSync(descriptor, bytes, 0, bytes.length, offset);
+  closeSync(descriptor);
+}
+/** The bytes of an index with the same records in another language, as large as the served one. */
+function otherIndex(): Buffer {
+  const path = join(server.paths.indexDir, 'other.pgx');
+  writeIndex(path, entriesOf('fr'), { generation: 2, dataset: 'test', revision: 7 });
+  return readFileSync(path);
+}
+const events = (event: string): Record<string, unknown>[] =>
+  server.log.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['event'] === event);
+
+describe('an index that is overwritten in place', () => {
+  it('by half of another one is served no more, and health says why', async () => {
+    await start();
+    const other = otherIndex();
+    const { payload } = sections();
+    overwrite(other.subarray(0, payload.offset + payload.size / 2));
+    // Until it is noticed there is no answer that mixes both.
+    for (let i = 0; i < COUNT; i += 1) {
+      const { status, body } = await answer(i);
+      if (status === 200) expect([body.found, body.language]).toEqual([true, 'de']);
+      else expect(status).toBe(503);
+    }
+    await expect.poll(async () => (await ready()).status).toBe(503);
+    expect((await ready()).text).toMatch(
+      /worker 0 serves no index: .*index\.pgx: (its header|its size|it was written)/,
+    );
+    expect(await answer(0)).toMatchObject({ status: 503, body: { error: 'no_index' } });
+    expect(events('index_dropped')).toHaveLength(1);
+    expect(events('index_dropped')[0]).toMatchObject({ level: 'error', code: 'index_changed' });
+    // The next generation is served as ever.
+    server.publish(2, entriesOf('it'));
+    await expect.poll(async () => (await answer(0)).body.language).toBe('it');
+    expect((await ready()).status).toBe(200);
+  });
+
+  it('by one byte, its times set back, is refused at the damaged record', async () => {
+    await start();
+    const { atime, mtime } = statSync(served());
+    overwrite(Buffer.from([0xff, 0xff, 0xff]), statSync(served()).size / 2);
+    utimesSync(served(), atime, mtime);
+    for (let i = 0; i < COUNT; i += 1) {
+      const { status, body } = await answer(i);
+      if (status === 200) expect([body.found, body.language]).toEqual([true, 'de']);
+    }
+  });
+
+  it('by a whole one is served as that one', async () => {
+    await start(2);
+    overwrite(otherIndex());
+    truncateSync(served(), otherIndexSize());
+    await expect.poll(async () => (await answer(0)).body.language, { timeout: 10_000 }).toBe('fr');
+    await expect.poll(async () => (await ready()).status).toBe(200);
+  });
+});
+
+const otherIndexSize = (): number => statSync(join(server.paths.indexDir, 'other.pgx')).size;
+
+describe('an index that is cut', () => {
+  it('is named in health, whether or not a lookup met the end first', async () => {
+    await start(2);
+    truncateSync(served(), 4096);
+    // Reading beyond the end ends a worker; its replacement says 503.
+    await Promise.allSettled(Array.from({ length: 20 }, (_, i) => answer(i)));
+    await expect
+      .poll(async () => (await ready()).text, { timeout: 20_000 })
+      .toMatch(/serves no index: .*(its size was \d+ bytes and is 4096|written to while it was served)/);
+    await expect.poll(() => server.server.pids.length, { timeout: 20_000 }).toBe(2);
+    expect(await answer(0)).toMatchObject({ status: 503, body: { error: 'no_index' } });
+    server.publish(2, entriesOf('it'));
+    await expect.poll(async () => (await answer(0)).body.language, { timeout: 10_000 }).toBe('it');
+    await expect.poll(async () => (await ready()).status).toBe(200);
+  });
+});
+
+describe('an index with zeros in its records', () => {
+  it('makes the server not ready at the first lookup that meets them, and fills no log', async () => {
+    await start();
+    const { payload } = sections();
+    const { atime, mtime } = statSync(served());
+    overwrite(new Uint8Array(payload.size), payload.offset);
+    // As where the disk did it.
+    utimesSync(served(), atime, mtime);
+    for (let i = 0; i < COUNT; i += 1)
+      expect(await answer(i)).toMatchObject({ status: 503, body: { error: 'record_corrupt' } });
+    const { status, text } = await ready();
+    expect(status).toBe(503);
+    expect(text).toMatch(/worker 0: .* The record at payload offset \d+/);
+    expect(events('request_failed').length).toBeLessThan(60);
+    server.publish(2, entriesOf('it'));
+    await expect.poll(async () => (await answer(0)).body.language).toBe('it');
+    expect((await ready()).status).toBe(200);
+  });
+});

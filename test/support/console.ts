@@ -1,0 +1,122 @@
+/** A console beside a real server, and a visitor that keeps cookies as a browser does. */
+import { readdirSync } from 'node:fs';
+import { ConsoleProcess, WarningLog } from '../../src/console/start.ts';
+import { ConsoleUsers, type UserRole } from '../../src/console/users.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+
+export interface TestConsole {
+  readonly server: TestServer;
+  /** With the base path, ending with a slash. */
+  readonly url: string;
+  readonly process: ConsoleProcess;
+  readonly users: ConsoleUsers;
+  /** A visitor who is not signed in. */
+  visitor(): Visitor;
+  /** Adds a user of this role, and signs it in by a link. */
+  signIn(role: UserRole): Promise<Visitor>;
+  /** Signs in with an account's API key. */
+  signInWithKey(key: string): Promise<Visitor>;
+  stop(): Promise<void>;
+}
+
+export async function startTestConsole(options: TestServerOptions = {}): Promise<TestConsole> {
+  const config = { ...options.config, console: { enabled: true, port: 0, ...options.config?.['console'] } };
+  const server = await startTestServer({ ...options, config });
+  const { log, warnings } = new WarningLog(() => {});
+  const process = new ConsoleProcess({ config: server.config, server: server.server, log, warnings });
+  const url = await process.listening;
+  const users = new ConsoleUsers(server.config, 'test');
+  let added = 0;
+  const visitor = (): Visitor => new Visitor(url);
+  return {
+    server,
+    url,
+    process,
+    users,
+    visitor,
+    signIn: async (role) => {
+      added += 1;
+      const { link } = users.add(`${role}-${added}`, role);
+      const signed = visitor();
+      const page = await signed.get(`sign-in/link${new URL(link).search}`);
+      await signed.submit('sign-in/link', formFields(page.text));
+      return signed;
+    },
+    signInWithKey: async (key) => {
+      const signed = visitor();
+      await signed.get('sign-in');
+      await signed.submit('sign-in/key', { key });
+      return signed;
+    },
+    stop: async () => {
+      users.close();
+      await process.stop();
+      await server.stop();
+    },
+  };
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Somebody with a browser's cookies, who follows no redirect by itself. */
+export class Visitor {
+  readonly url: string;
+  readonly cookies = new Map<string, string>();
+  /** What the latest page wanted back with its forms. */
+  csrf = '';
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  async get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+    return this.#fetch(path, { headers });
+  }
+
+  /** Sends a form, with the token of the latest page unless the fields have another. */
+  async submit(
+    path: string,
+    fields: Readonly<Record<string, string>> = {},
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Reply> {
+    if (this.csrf === '') await this.get(this.isSignedIn ? 'you' : 'sign-in');
+    const body = new URLSearchParams({ csrf: this.csrf, ...fields });
+    return this.#fetch(path, { method: 'POST', body, headers });
+  }
+
+  get isSignedIn(): boolean {
+    return this.cookies.has('__Host-pagegate');
+  }
+
+  async #fetch(path: string, init: RequestInit): Promise<Reply> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { ...(init.headers as Record<string, string>), ...(cookie === '' ? {} : { cookie }) };
+    const response = await fetch(new URL(path, this.url), { ...init, headers, redirect: 'manual' });
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';', 1);
+      const at = pair.indexOf('=');
+      if (/Max-Age=0/.test(line)) this.cookies.delete(pair.slice(0, at));
+      else this.cookies.set(pair.slice(0, at), pair.slice(at + 1));
+      this.csrf = '';
+    }
+    const text = await response.text();
+    this.csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? this.csrf;
+    return { status: response.status, headers: response.headers, text };
+  }
+}
+
+/** The hidden fields of a page's forms, by name. */
+export function formFields(text: string): Record<string, string> {
+  return Object.fromEntries(
+    [...text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)].map(([, name, value]) => [
+      name!,
+      value!,
+    ]),
+  );
+}
+
+export const filesIn = (dir: string): string[] => readdirSync(dir);

@@ -1,0 +1,125 @@
+/** Rules of the code that no linter checks: what is exported, private, thrown and documented. */
+import { describe, expect, it } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
+import { exportsOf, unusedExports, usesOf } from './exports.ts';
+import { sourcesUnder, textOf } from './tree.ts';
+
+const sources = sourcesUnder('src').filter((path) => !path.startsWith('src/policy/'));
+const written = ['src', 'tools', 'bench']
+  .flatMap((folder) => sourcesUnder(folder))
+  .filter((path) => !path.startsWith('src/policy/'));
+
+/** Faces of packages, for programs that are not in this tree, and files that are loaded by their name. */
+const LOADED_ELSEWHERE = /^(?:src\/guard\/exports\.ts|tools\/integrations\/[\w-]+\/exports\.ts|bench\/workloads\/.+)$/;
+
+describe('exports', () => {
+  it('are read in every form', () => {
+    const text = [
+      'export function a() {}',
+      'export async function* b() {}',
+      'export const c = 1;',
+      'export abstract class D {}',
+      'export type E = 1;',
+      "export { f, g as h, type I } from './i.ts';",
+      'const k = 1;',
+    ].join('\n');
+    expect(exportsOf(text)).toEqual(['a', 'b', 'c', 'D', 'E', 'f', 'h', 'I']);
+  });
+
+  it('are known to be used in every form', () => {
+    const text = [
+      "import { a, type B as C } from './x.ts';",
+      "import type { D } from '../y/z.ts';",
+      "export { e as f } from './x.ts';",
+      "const { g, h: i } = await import('./x.ts');",
+      "const j = (await import('./x.ts')).k;",
+      "import('./x.ts').then(({ l }) => l());",
+      "import * as m from './w.ts';",
+    ].join('\n');
+    const names = usesOf('src/a/b.ts', text).map(({ file, name }) => `${file} ${name}`);
+    expect(names.sort()).toEqual(
+      [
+        ...['a', 'B', 'e', 'g', 'h', 'k', 'l'].map((name) => `src/a/x.ts ${name}`),
+        'src/y/z.ts D',
+        'src/a/w.ts *',
+      ].sort(),
+    );
+  });
+
+  /** Types may be named for those who read a signature; a value that nobody takes is dead. */
+  it('of values are each used by another file', () => {
+    const unused = unusedExports(['src', 'tools', 'bench'], ['src', 'tools', 'bench', 'test']).filter(
+      ({ file, name }) =>
+        !LOADED_ELSEWHERE.test(file) && !new RegExp(`^export (?:type|interface) ${name}\\b`, 'm').test(textOf(file)),
+    );
+    expect(unused.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
+  });
+});
+
+describe('members', () => {
+  it('that are private are so at run time: #name', () => {
+    const found = written.flatMap((path) =>
+      textOf(path)
+        .split('\n')
+        .flatMap((line, i) =>
+          /^\s+(?:private|protected|public) (?!constructor\()/.test(line) ? [`${path}:${i + 1}`] : [],
+        ),
+    );
+    expect(found).toEqual([]);
+  });
+});
+
+/** The comment that ends right before a line, its stars and line ends taken out. */
+function commentBefore(lines: readonly string[], at: number): string {
+  let end = at - 1;
+  if (!lines[end]?.trim().endsWith('*/')) return '';
+  const text: string[] = [];
+  while (end >= 0) {
+    text.unshift(lines[end] ?? '');
+    if (lines[end]?.includes('/**')) break;
+    end -= 1;
+  }
+  return text.join(' ').replaceAll(/\s*\*?\s+\*?\s*/g, ' ');
+}
+
+describe('docstrings', () => {
+  it('say what is thrown in one style: @throws PagegateError code', () => {
+    const found: string[] = [];
+    for (const path of sources) {
+      for (const [comment] of textOf(path).matchAll(/\/\*\*[\s\S]*?\*\//g)) {
+        const flat = comment.replaceAll(/\s*\n\s*\*\s?/g, ' ');
+        if (/(?:^|[.;:*] )[Tt]hrows `?\w/.test(flat.replaceAll('@throws', '')))
+          found.push(`${path}: ${flat.slice(0, 120)}`);
+        for (const [, rest = ''] of flat.matchAll(/@throws ([^@]*)/g)) {
+          if (
+            !/^(?:PagegateError |[A-Z][a-z]\w*[A-Z]\w* |RefusedError|ImpossibleRecord|the |what |whatever |as |Error )/.test(
+              rest,
+            )
+          ) {
+            found.push(`${path}: @throws ${rest.slice(0, 80)}`);
+          }
+          const code = /^PagegateError ([a-z]+(?:_[a-z]+)+)\b/.exec(rest)?.[1];
+          if (code !== undefined && !(code in ERRORS)) found.push(`${path}: @throws an unknown code ${code}`);
+        }
+      }
+    }
+    expect(found).toEqual([]);
+  });
+
+  it('are before every exported class, and on the face of a module before its constructor, where that takes something', () => {
+    const found: string[] = [];
+    for (const path of sources) {
+      const lines = textOf(path).split('\n');
+      for (const [i, line] of lines.entries()) {
+        const name = /^export (?:abstract )?class (\w+)/.exec(line)?.[1];
+        if (name === undefined) continue;
+        if (commentBefore(lines, i) === '') found.push(`${path}: ${name}`);
+        const end = lines.indexOf('}', i);
+        const made = lines.findIndex((l, j) => j > i && j < end && /^ {2}constructor\((?!\))/.test(l));
+        const isOnFace = path.split('/').length === 3;
+        if (isOnFace && made > 0 && commentBefore(lines, made) === '') found.push(`${path}: constructor of ${name}`);
+      }
+    }
+    expect(found).toEqual([]);
+  });
+});

@@ -1,0 +1,30 @@
+/** How the documents read: short sentences. */
+import { describe, expect, it } from 'vitest';
+import { ninetiethPercentile, sentencesOf, wordsOf } from './prose.ts';
+import { filesUnder, textOf } from './tree.ts';
+
+/** Words that nine of ten sentences of a document have at most, and those that its longest has at most. */
+const P90_MAX_WORDS = 30;
+const MAX_WORDS = 45;
+
+const documents = filesUnder('').filter(
+  (path) =>
+    path.endsWith('.md') && !path.startsWith('data/') && !path.startsWith('test/') && path !== 'docs/verdict.md',
+);
+
+describe('sentences', () => {
+  it('are found in paragraphs and lists, not in code, tables and headings', () => {
+    const text =
+      '# A heading.\n\nOne `a.b c` two.\nThree four! Five: six\n\n| a. b. c | d |\n\n```\ncode. more.\n```\n- item. [seven](x.md)\n- eight\n';
+    expect(sentencesOf(text)).toEqual(['One _a_b_c_ two.', 'Three four!', 'Five:', 'six', 'item.', '[seven]', 'eight']);
+    expect(sentencesOf(text).map(wordsOf)).toEqual([3, 2, 1, 1, 1, 1, 1]);
+    expect(ninetiethPercentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 40])).toBe(9);
+  });
+
+  it.each(documents)('of %s are short', (path) => {
+    const sentences = sentencesOf(textOf(path));
+    const long = sentences.filter((sentence) => wordsOf(sentence) > MAX_WORDS);
+    expect(long).toEqual([]);
+    expect(ninetiethPercentile(sentences.map(wordsOf))).toBeLessThanOrEqual(P90_MAX_WORDS);
+  });
+});
