@@ -39,6 +39,10 @@ const PROGRAM = table({
     exit: EXIT.unexpected,
     message: 'An unexpected failure; this is a defect in pagegate, please report it.',
   },
+  no_working_directory: {
+    exit: EXIT.environment,
+    message: 'The directory that the command was started in has been removed; change to another one and repeat.',
+  },
   usage: { exit: EXIT.usage, message: 'The command line is not understood; see --help.' },
   interrupted: {
     exit: EXIT.interrupted,

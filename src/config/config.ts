@@ -31,6 +31,7 @@ export interface Config {
     readonly max_connections: number;
     readonly max_unanswered_per_address: number;
     readonly idle_seconds: number;
+    readonly keep_alive_seconds: number;
     readonly poll_seconds: number;
     readonly drain_seconds: number;
   };

@@ -1,6 +1,7 @@
 /** Certificate and private key of the listener: read once, checked, and handed to the transport from memory. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
+import { isIP } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -74,7 +75,7 @@ export function certificateWarnings(
   if (own === undefined) return [];
   const found = timeWarnings('the certificate', own, nowMs);
   for (const other of others) found.push(...timeWarnings(`the chain's certificate "${nameOf(other)}"`, other, nowMs));
-  const uncovered = names.filter((name) => (own.checkHost(name) ?? own.checkIP(name)) === undefined);
+  const uncovered = names.filter((name) => (isIP(name) === 0 ? own.checkHost(name) : own.checkIP(name)) === undefined);
   if (own.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
   else if (uncovered.length > 0)
     found.push(`the certificate is for ${own.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);

@@ -277,7 +277,7 @@ export const LOG_EVENTS = table({
       seconds: 'in how many seconds; 0 for the first',
     },
     action:
-      'unknown_key, missing_key: give the client its key. not_activated: activate the account. quota_exhausted: a larger plan. rate_limited: slow the client down, or put a gateway into burst.exempt.',
+      'Give the client its key (unknown_key, missing_key), activate the account (not_activated), take a larger plan (quota_exhausted), or put a gateway into burst.exempt (rate_limited).',
   },
   decision_log_failed: {
     level: 'error',

@@ -46,10 +46,11 @@ it('a meter that cannot map the counters of the next ledger writer charges in th
   try {
     const { meter, key, reserver } = await folder.metered(1_000);
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(999);
+    const { countersFile } = folder;
     const identity = identityFile(folder.file);
     renameSync(identity, `${identity}.away`);
     mkdirSync(identity);
-    rmSync(folder.countersFile, { force: true });
+    rmSync(countersFile, { force: true });
     reserver.reconnectAll();
     await sleep(300);
     expect(meter.health()).toMatchObject({ ready: true });

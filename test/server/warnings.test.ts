@@ -199,7 +199,7 @@ describe('the decision log', () => {
         await server!.check('?domain=example.com');
         return (await readyz(server!)).warnings;
       })
-      .toEqual([expect.stringMatching(reason)]);
+      .toContainEqual(expect.stringMatching(reason));
     expect((await server!.check('?domain=example.com')).status).toBe(200);
     const [line] = logged(server!, 'decision_log_failed');
     expect(line).toMatchObject({ level: 'error', code: 'decision_log_failed' });

@@ -81,6 +81,7 @@ export class Worker {
       exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
       onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
     });
+    for (const reason of ['all', 'address'] as const) this.#metrics.counter('connections_refused_total', { reason });
     this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#refusals = new RefusalLog({ log, networks: config.log.client_networks });
@@ -126,8 +127,15 @@ export class Worker {
     this.#knownGood = {};
     const handle = this.#handler.handle.bind(this.#handler);
     const { tls } = this.#config;
-    const { idle_seconds: idleSeconds } = this.#config.server;
-    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections, idleSeconds });
+    const { idle_seconds: idleSeconds, keep_alive_seconds: keepAliveSeconds } = this.#config.server;
+    this.#listener = new Listener({
+      handle,
+      tls,
+      certificate: value,
+      connections: this.#connections,
+      idleSeconds,
+      keepAliveSeconds,
+    });
     await this.#listener.listen(this.#config.server.host, port);
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#onKnownGood({ part: 'certificate', certificate: value });

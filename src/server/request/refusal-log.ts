@@ -16,6 +16,8 @@ interface Kind {
   readonly network: string | undefined;
   /** Since the last line about it. */
   count: number;
+  /** Whether there was a line about it. */
+  isTold: boolean;
 }
 
 export interface RefusalLogOptions {
@@ -39,19 +41,16 @@ export class RefusalLog {
   note(code: ErrorCode, account: string | undefined, client: Address): void {
     const network = this.#options.networks ? networkOf(client) : undefined;
     const kind = this.#kindOf(code, account, network);
-    if (kind !== undefined) {
-      kind.count += 1;
-      return;
-    }
-    this.#options.log('requests_refused', { code, account, network, count: 1, seconds: 0 });
+    if (kind.isTold) kind.count += 1;
+    else this.#write(kind, 1, 0);
+    kind.isTold = true;
   }
 
   /** Writes what was counted, and forgets what did not happen again. */
   tell(): void {
     for (const [key, kind] of this.#kinds) {
-      const { code, account, network, count } = kind;
-      if (count === 0) this.#kinds.delete(key);
-      else this.#options.log('requests_refused', { code, account, network, count, seconds: WINDOW_SECONDS });
+      if (kind.count === 0) this.#kinds.delete(key);
+      else this.#write(kind, kind.count, WINDOW_SECONDS);
       kind.count = 0;
     }
   }
@@ -61,17 +60,19 @@ export class RefusalLog {
     this.tell();
   }
 
-  /** Undefined for the first of a kind. */
-  #kindOf(code: ErrorCode, account: string | undefined, network: string | undefined): Kind | undefined {
-    const isFull = this.#kinds.size >= KINDS_MAX;
+  #write({ code, account, network }: Kind, count: number, seconds: number): void {
+    this.#options.log('requests_refused', { code, account, network, count, seconds });
+  }
+
+  #kindOf(code: ErrorCode, account: string | undefined, network: string | undefined): Kind {
     const key = `${code} ${account ?? ''} ${network ?? ''}`;
-    const known = this.#kinds.get(key) ?? (isFull ? this.#kinds.get(`${code} `) : undefined);
+    const known = this.#kinds.get(key);
     if (known !== undefined) return known;
-    const kind = isFull
-      ? { code, account: undefined, network: undefined, count: 0 }
-      : { code, account, network, count: 0 };
-    this.#kinds.set(isFull ? `${code} ` : key, kind);
-    return undefined;
+    if (this.#kinds.size >= KINDS_MAX && (account ?? network) !== undefined)
+      return this.#kindOf(code, undefined, undefined);
+    const kind: Kind = { code, account, network, count: 0, isTold: false };
+    this.#kinds.set(key, kind);
+    return kind;
   }
 }
 
