@@ -1,6 +1,6 @@
 /** The same rules as a list of regular expressions over `new URL`, as one would write them in an afternoon: what the policy is measured against. */
+import { phrasesOf } from '../src/policy/documents.ts';
 import type { Policy } from '../src/policy/policy.ts';
-import { phrasesOf } from '../src/policy/tokens.ts';
 
 interface NaiveRule {
   readonly id: string;

@@ -95,11 +95,11 @@ const INDEXES = table({
   index_older_version: {
     exit: EXIT.refused,
     message:
-      'The index has a format that this program no longer reads; build it again from its drop, as with pagegate refresh --rebuild.',
+      'The index has a format that this program no longer reads; build it again from its drop, for example with pagegate refresh --rebuild.',
   },
   index_corrupt: {
     exit: EXIT.corrupt,
-    message: 'The index is damaged; replace it by a fresh copy or rebuild it.',
+    message: 'The index is damaged; replace it with a fresh copy or rebuild it.',
   },
   index_changed: {
     exit: EXIT.corrupt,
@@ -233,7 +233,7 @@ const DROPS = table({
   drop_signature_invalid: {
     exit: EXIT.refused,
     message:
-      'No trusted key signed this manifest: it was changed on its way, or comes from somebody else; fetch it again.',
+      'No trusted key signed this manifest: it was changed in transit, or comes from somebody else; fetch it again.',
   },
   no_trusted_keys: {
     exit: EXIT.environment,
@@ -260,7 +260,7 @@ const DROPS = table({
   drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is not there; fetch it again.' },
   drop_part_size: {
     exit: EXIT.bad_input,
-    message: 'A part has another size than the manifest says; it arrived incomplete, fetch it again.',
+    message: 'The size of a part is not the one in the manifest; it arrived incomplete, fetch it again.',
   },
   drop_part_checksum: {
     exit: EXIT.bad_input,
@@ -292,17 +292,17 @@ const DROPS = table({
   },
   drop_other_dataset: {
     exit: EXIT.refused,
-    message: 'The drop is of another dataset than what is served; change it only on purpose, with --other-dataset.',
+    message:
+      'The drop belongs to a different dataset from the one that is served; change it only on purpose, with --other-dataset.',
   },
   drop_vocabulary: {
     exit: EXIT.refused,
-    message: 'The drop is for another page-type vocabulary than this program has; upgrade the program first.',
+    message: 'The drop needs a page-type vocabulary that this program does not have; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'An index is built from a full drop only; ask the vendor for one.' },
   drop_part_records: {
     exit: EXIT.bad_input,
-    message:
-      'A part has another number of lines than the manifest says; the drop is not what its maker meant, fetch it again.',
+    message: 'A part does not have as many lines as the manifest says; fetch the drop again, or ask the vendor.',
   },
 });
 
@@ -359,11 +359,11 @@ const CONFIGURATION = table({
   },
   tls_unusable: {
     exit: EXIT.environment,
-    message: 'The certificate or its key cannot be used; what was served before goes on.',
+    message: 'The certificate or its key cannot be used; the one in use stays.',
   },
   index_refused: {
     exit: EXIT.refused,
-    message: 'The index is not activated; what was served before goes on being served.',
+    message: 'The index is not activated; the one in use stays.',
   },
   decision_log_failed: {
     exit: EXIT.environment,
@@ -410,7 +410,7 @@ const ACCOUNTS = table({
   key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
   key_not_readable: {
     exit: EXIT.refused,
-    message: 'The API key goes on authenticating but cannot be shown: its encryption key is not here; rotate the key.',
+    message: 'The API key still works but cannot be shown: its encryption key is not here; rotate the key.',
   },
   ledger_clock: {
     exit: EXIT.environment,
@@ -419,7 +419,7 @@ const ACCOUNTS = table({
   },
   ledger_in_use: {
     exit: EXIT.busy,
-    message: 'Another server keeps this ledger; stop it first, or give this one a state_dir of its own.',
+    message: 'Another server uses this ledger; stop it first, or give this one a state_dir of its own.',
   },
   ledger_on_network: {
     exit: EXIT.refused,
@@ -486,7 +486,7 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, as with pagegate prune, or let pagegate build take another place (--temp).',
+      'There is not enough free space for the build; free some, for example with pagegate prune, or name another folder (--temp).',
   },
   build_path: {
     exit: EXIT.bad_input,

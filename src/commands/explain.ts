@@ -6,7 +6,8 @@ import type { Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import type { Index } from '../index/read.ts';
 import type { ExplainStep, Explanation } from '../policy/explain.ts';
-import type { Evidence } from '../policy/types.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Evidence, PageEvidence } from '../policy/types.ts';
 import { configFrom } from './shared/config-options.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { printable, printJson, printLine } from './shared/output.ts';
@@ -15,6 +16,8 @@ interface ExplainFlags extends IndexFlags {
   readonly method: string;
   readonly policy?: string;
   readonly profile?: string;
+  readonly found?: true;
+  readonly pageType?: readonly string[];
   readonly json?: true;
 }
 
@@ -24,8 +27,18 @@ export function registerExplain(program: Command): void {
     .option('--method <method>', 'the HTTP method that the agent intends', 'GET')
     .option('--policy <file>', 'your own policy file (else the configured one)')
     .option('--profile <name>', 'strict, default or open (else the configured one)')
+    .option('--found', 'take the domain for classified, without an index')
+    .option(
+      '--page-type <type=URL>',
+      'take a page for verified, without an index (repeatable; says --found)',
+      (text: string, before: readonly string[] = []) => [...before, text],
+    )
     .option('--json', 'print the explanation as JSON')
-    .addHelpText('after', '\nExample:\n  $ pagegate explain https://github.com/login --method POST')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ pagegate explain https://github.com/login --method POST' +
+        '\n  $ pagegate explain https://example.org/enter/2 --page-type login=https://example.org/enter',
+    )
     .action(explainCommand);
 }
 
@@ -42,17 +55,45 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const file = flags.policy ?? config.policy.file ?? undefined;
   const profile = flags.profile ?? config.policy.profile ?? undefined;
   const policy = loadPolicy({ file, profile, once: true });
-  const index = await openIndexIfAny(flags);
+  const stated = await statedBy(flags, policy);
+  const index = stated === undefined ? await openIndexIfAny(flags) : undefined;
   try {
-    const evidence = await evidenceFor(index, target, config.index.subdomains);
+    const evidence = stated ?? (await evidenceFor(index, target, config.index.subdomains));
     const method = flags.method.toUpperCase();
     const explanation = explain(policy, { url: target.url, method }, evidence);
-    const report = { input, method, target, evidence, index: index?.info.path ?? null, explanation };
+    const isStated = stated !== undefined;
+    const report = { input, method, target, evidence, isStated, index: index?.info.path ?? null, explanation };
     if (flags.json) printJson(toJson(report, policy.revision));
     else print(report);
   } finally {
     index?.close();
   }
+}
+
+/** The evidence that the options state; undefined where they state none. @throws PagegateError usage */
+async function statedBy({ found, pageType = [], index }: ExplainFlags, policy: Policy): Promise<Evidence | undefined> {
+  if (found === undefined && pageType.length === 0) return undefined;
+  if (index !== undefined)
+    throw new PagegateError('usage', '--found and --page-type stand for an index: name one or the other.');
+  const { statedEvidence } = await import('../policy/cases.ts');
+  const { parseUrl } = await import('../domain/canonical-url.ts');
+  const types = new Set(policy.document.pageTypes.map(({ type }) => type));
+  const pages = pageType.map((text): PageEvidence => {
+    const equals = text.indexOf('=');
+    const page = { type: text.slice(0, Math.max(equals, 0)), url: text.slice(equals + 1) };
+    if (!types.has(page.type))
+      throw new PagegateError(
+        'usage',
+        `--page-type ${text}: expected <type>=<URL>, the type one of: ${[...types].join(', ')}.`,
+      );
+    if (parseUrl(page.url) === undefined)
+      throw new PagegateError(
+        'usage',
+        `--page-type ${text}: ${JSON.stringify(page.url)} is not a URL with its scheme.`,
+      );
+    return page;
+  });
+  return statedEvidence({ found: true, pages });
 }
 
 function isMissing(path: string): boolean {
@@ -87,12 +128,14 @@ interface Report {
   readonly method: string;
   readonly target: Target;
   readonly evidence: Evidence;
+  /** Whether the evidence is what the options state. */
+  readonly isStated: boolean;
   readonly index: string | null;
   readonly explanation: Explanation;
 }
 
 function toJson(
-  { input, method, target, evidence, index, explanation }: Report,
+  { input, method, target, evidence, isStated, index, explanation }: Report,
   revision: string,
 ): Record<string, unknown> {
   const { url } = target;
@@ -114,6 +157,7 @@ function toJson(
     },
     record: {
       index,
+      stated: isStated,
       found: evidence.found,
       parent_found: evidence.parentFound,
       page_urls: [...evidence.pages()],
@@ -126,11 +170,11 @@ function toJson(
   };
 }
 
-function print({ input, method, target, evidence, index, explanation }: Report): void {
+function print({ input, method, target, evidence, isStated, index, explanation }: Report): void {
   printLine(`${method} ${printable(input)}${target.bare ? '  (no scheme: read as https://)' : ''}`);
   printLine(`  canonical  ${describeUrl(target.url)}`);
   printLine(`  domain     ${target.key}`);
-  printLine(`  record     ${describeRecord(evidence, index)}`);
+  printLine(`  record     ${describeRecord(evidence, isStated, index)}`);
   printLine();
   for (const [at, step] of explanation.steps.entries()) printStep(at + 1, step);
   const { verdict, layer, id, note } = explanation.verdict;
@@ -142,12 +186,12 @@ function describeUrl(url: CanonicalUrl): string {
   return `${url.href}${decoded}`;
 }
 
-function describeRecord(evidence: Evidence, index: string | null): string {
-  if (index === null) return 'no index is served yet: judged as a domain that nobody has classified';
+function describeRecord(evidence: Evidence, isStated: boolean, index: string | null): string {
+  if (index === null && !isStated) return 'no index is served yet: judged as a domain that nobody has classified';
   const pages = [...evidence.pages()].length;
   const categories = evidence.filteringCategories().join(', ');
   const found = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
-  return `${found}, ${pages} verified pages${categories === '' ? '' : `, ${categories}`}`;
+  return `${isStated ? 'as stated: ' : ''}${found}, ${pages} verified pages${categories === '' ? '' : `, ${categories}`}`;
 }
 
 function printStep(number: number, step: ExplainStep): void {

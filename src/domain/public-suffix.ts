@@ -1,5 +1,5 @@
 /** The Public Suffix List, asked about canonical hosts: who owns the name, where a walk to the parents ends. */
-import { getDomain, getPublicSuffix } from 'tldts';
+import { getDomain, getPublicSuffix, parse } from 'tldts';
 
 // Hosts arrive canonical, so the library need not look for a host inside a URL or check it again.
 const CANONICAL = { extractHostname: false, mixedInputs: false, validateHostname: false, detectIp: false } as const;
@@ -18,6 +18,12 @@ export function registrableDomain(host: string): string | undefined {
 /** Whether a canonical host is a public suffix: of the ICANN section, or, with `private`, of either section. */
 export function isPublicSuffix(host: string, options: { readonly private: boolean }): boolean {
   return getPublicSuffix(host, options.private ? WITH_PRIVATE : ICANN_ONLY) === host;
+}
+
+/** Whether the end of a canonical host is on the list, and no mere last label that nobody registered. */
+export function hasKnownSuffix(host: string): boolean {
+  const { isIcann, isPrivate } = parse(host, WITH_PRIVATE);
+  return isIcann === true || isPrivate === true;
 }
 
 /**

@@ -3,7 +3,7 @@ import { parseUrl } from '../domain/canonical-url.ts';
 import { parseTarget } from '../domain/target.ts';
 import { evaluate } from './evaluate.ts';
 import type { Policy } from './policy.ts';
-import type { Evidence, Layer, Verdict, VerdictName } from './types.ts';
+import type { Evidence, Layer, PageEvidence, Verdict, VerdictName } from './types.ts';
 
 export interface PolicyCase {
   readonly name?: string;
@@ -28,15 +28,28 @@ export interface CaseResult {
   readonly passed: boolean;
 }
 
-/** The evidence that a case describes; its pages are spelled as a build would have stored them. */
-function caseEvidence(item: PolicyCase): Evidence {
-  const pages = Object.entries(item.page_types ?? {}).map(([type, url]) => ({ type, url: parseUrl(url)?.href ?? url }));
+/** What somebody says is known about a domain, in place of an index. */
+export interface Stated {
+  readonly found?: boolean | undefined;
+  readonly parentFound?: boolean | undefined;
+  readonly pages?: readonly PageEvidence[] | undefined;
+  readonly filteringCategories?: readonly string[] | undefined;
+}
+
+/** Evidence as it is stated; its pages are spelled as a build would have stored them. */
+export function statedEvidence({ found, parentFound, pages = [], filteringCategories = [] }: Stated): Evidence {
+  const stored = pages.map(({ type, url }) => ({ type, url: parseUrl(url)?.href ?? url }));
   return {
-    found: item.found ?? false,
-    parentFound: item.parent_found ?? false,
-    pages: () => pages,
-    filteringCategories: () => item.filtering_categories ?? [],
+    found: found ?? false,
+    parentFound: parentFound ?? false,
+    pages: () => stored,
+    filteringCategories: () => filteringCategories,
   };
+}
+
+function caseEvidence({ found, parent_found, page_types = {}, filtering_categories }: PolicyCase): Evidence {
+  const pages = Object.entries(page_types).map(([type, url]) => ({ type, url }));
+  return statedEvidence({ found, parentFound: parent_found, pages, filteringCategories: filtering_categories });
 }
 
 /** The verdict of a case under a policy; undefined where its value is refused. */

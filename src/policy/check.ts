@@ -1,11 +1,15 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
-import { filteringTaxonomy } from '../record/taxonomy.ts';
-import { contains, parseAddress, parseRange, type Range } from './addresses.ts';
-import type { HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
-import { type HostReach, readAllowedHost, readPolicyHost } from './hosts.ts';
-import { isBelow, withoutLastSlash } from './pages.ts';
+
+import { parseUrl } from '../domain/canonical-url.ts';
+import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
+import { containsRange, type Range, readRange } from './guards/addresses.ts';
+import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-cover.ts';
+import { guardVerdict } from './layers/guards.ts';
 import type { Policy } from './policy.ts';
-import { isRead } from './types.ts';
+import { NO_EVIDENCE, type Verdict } from './types.ts';
+import { type HostReach, readAllowedHost } from './url/host-map.ts';
+import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { Subject } from './url/subject.ts';
 
 export interface PolicyFinding {
   readonly id: string;
@@ -19,114 +23,77 @@ export function checkPolicy(policy: Policy): PolicyFinding[] {
   const { document } = policy;
   return [
     ...shadowedHosts(document.hosts),
-    ...shadowedAllows(document),
+    ...idleAllows(policy),
     ...shadowedTokens(policy),
     ...idleRules(document),
     ...idleExceptions(document),
   ];
 }
 
-interface PlacedHost {
-  readonly id: string;
-  readonly host: string;
-  readonly reach: HostReach;
-  readonly denies: (method: string) => boolean;
-  readonly verdicts: string;
-}
-
-function placed(entries: readonly HostEntry[]): PlacedHost[] {
-  return entries.flatMap((entry) => {
-    const read = readPolicyHost(entry.host);
-    if (read === undefined) return [];
-    const reads = entry.reads ?? entry.verdict;
-    const writes = entry.writes ?? entry.verdict;
-    const denies = (method: string): boolean => (isRead(method) ? reads : writes) === 'deny';
-    return [{ id: entry.id, ...read, denies, verdicts: `${reads} ${writes}` }];
-  });
-}
-
-/** Whether everything that `inner` reaches is reached by `outer`. */
-function covers(outer: Pick<PlacedHost, 'host' | 'reach'>, inner: Pick<PlacedHost, 'host' | 'reach'>): boolean {
-  if (outer.reach === 'exact') return inner.reach === 'exact' && inner.host === outer.host;
-  if (inner.host === outer.host) return outer.reach === 'suffix' || inner.reach === 'below';
-  return inner.host.endsWith(`.${outer.host}`);
-}
-
 /** Host entries that change nothing: a wider entry already says the same. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
-  const hosts = placed(entries);
-  const wide = hosts.filter((entry) => entry.reach !== 'exact');
+  const hosts = placedHosts(entries);
+  const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
+  const wide = hosts.filter(({ reach, entry }) => reach !== 'exact' && !entry.paths && !entry.not_in);
   return hosts.flatMap((inner) => {
-    const outer = wide.find((entry) => entry !== inner && covers(entry, inner) && entry.verdicts === inner.verdicts);
+    const outer = wide.find(
+      (other) => other !== inner && covers(other, inner) && says(other.entry) === says(inner.entry),
+    );
     if (outer === undefined) return [];
-    return [
-      {
-        id: inner.id,
-        by: outer.id,
-        message: `the host entry "${inner.id}" changes nothing: "${outer.id}" covers it with the same verdict`,
-      },
-    ];
+    const [id, by] = [inner.entry.id, outer.entry.id];
+    return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
   });
 }
 
-/** Allow entries that no request gets to: their host or their method is denied before. */
-function shadowedAllows(document: PolicyDocument): PolicyFinding[] {
-  const hosts = placed(document.hosts);
-  const seen: { id: string; host: string; reach: HostReach; path: string; methods: ReadonlySet<string> }[] = [];
+/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are none. */
+function idleAllows(policy: Policy): PolicyFinding[] {
+  const { document } = policy;
+  const hosts = placedHosts(document.hosts.filter(({ paths, not_in }) => !paths && !not_in));
+  const seen: { entry: AllowEntry; host: string; reach: HostReach }[] = [];
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
+    const { id, path, methods } = entry;
+    const never = (why: string, by?: string): void => {
+      const message = `the allow entry "${id}" is never reached: ${why}`;
+      findings.push(by === undefined ? { id, message } : { id, by, message });
+    };
     const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
-    const methods = new Set(entry.methods.map((method) => method.toUpperCase()));
-    const denying = hosts.find((host) => covers(host, read) && [...methods].every((method) => host.denies(method)));
-    if (denying !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: denying.id,
-        message: `the allow entry "${entry.id}" is never reached: the host entry "${denying.id}" denies before it`,
-      });
-    }
-    const guard = guardAgainst(document, read.host);
-    if (guard !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: guard.id,
-        message: `the allow entry "${entry.id}" is never reached: the guard rule "${guard.id}" denies before it`,
-      });
-    }
-    const twin = seen.find(
-      (other) =>
-        covers(other, read) &&
-        isBelow(entry.path, withoutLastSlash(other.path)) &&
-        [...methods].every((m) => other.methods.has(m)),
+    const denying = hosts.find(
+      (host) => covers(host, read) && methods.every((method) => denies(host.entry, kindOf(method.toUpperCase()))),
     );
-    if (twin !== undefined) {
-      findings.push({
-        id: entry.id,
-        by: twin.id,
-        message: `the allow entry "${entry.id}" changes nothing: "${twin.id}" allows more`,
-      });
+    if (denying !== undefined) never(`the host entry "${denying.entry.id}" denies before it`, denying.entry.id);
+    const host = read.reach === 'below' ? `a.${read.host}` : read.host;
+    const guard = denyingGuard(policy, host, 'GET');
+    if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
+    if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
+    for (const method of methods) {
+      const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
+      if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
     }
-    seen.push({ id: entry.id, ...read, path: entry.path, methods });
+    const twin = seen.find((other) => covers(other, read) && allowsMore(other.entry, entry));
+    if (twin !== undefined) {
+      const message = `the allow entry "${id}" changes nothing: "${twin.entry.id}" allows more`;
+      findings.push({ id, by: twin.entry.id, message });
+    }
+    seen.push({ entry, host: read.host, reach: read.reach });
   }
   return findings;
 }
 
-/** The guard rule that denies a host by its name or address, exceptions considered. */
-function guardAgainst(document: PolicyDocument, host: string): RuleEntry | undefined {
-  const address = parseAddress(host);
-  const exceptions = document.addressExceptions.map((exception) => parseRange(exception.cidr));
-  return document.rules.find((rule) => {
-    if (rule.kind !== 'guard' || rule.verdict !== 'deny') return false;
-    if (rule.check === 'host_name') {
-      if (address !== undefined) return false;
-      const isSingle = rule.single_label === true && !host.includes('.');
-      return isSingle || (rule.suffixes ?? []).some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
-    }
-    if (rule.check !== 'address' || address === undefined) return false;
-    if (rule.excusable === true && exceptions.some((range) => contains(range, address))) return false;
-    return (rule.ranges ?? []).map(parseRange).some((range) => contains(range, address));
-  });
+/** Whether one allow entry has the path and the methods of another. */
+function allowsMore(outer: AllowEntry, inner: AllowEntry): boolean {
+  const methods = new Set(outer.methods.map((method) => method.toUpperCase()));
+  const hasMethods = inner.methods.every((method) => methods.has(method.toUpperCase()));
+  return hasMethods && isBelow(inner.path, withoutLastSlash(outer.path));
+}
+
+/** The guard rule that denies a method everywhere on a host. */
+function denyingGuard(policy: Policy, host: string, method: string): Verdict | undefined {
+  const url = parseUrl(`https://${host}/`);
+  if (url === undefined) return undefined;
+  const said = guardVerdict(policy, new Subject({ url, method }, NO_EVIDENCE, policy.tokens));
+  return said?.verdict === 'deny' ? said : undefined;
 }
 
 /** Tokens of a flagging rule that a denying rule asks for in the same way, so that the flag is never given. */
@@ -137,10 +104,9 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
     if (rule.kind !== 'pattern' || rule.verdict !== 'deny') continue;
     for (const condition of rule.when ?? []) {
       const isPlain = condition.at === undefined || condition.at === 'any';
-      const isExcused = [condition.not_reading, condition.not_documentation, condition.not_topic].includes(true);
-      if (condition.segment === undefined || !isPlain || condition.also !== undefined || isExcused) continue;
+      if (condition.segment === undefined || !isPlain || condition.also !== undefined || condition.not_in) continue;
       const list = tokens.ordinal(condition.segment);
-      if (list !== undefined && !anywhere.has(list)) anywhere.set(list, rule.id);
+      if (!anywhere.has(list)) anywhere.set(list, rule.id);
     }
   }
   const findings: PolicyFinding[] = [];
@@ -170,7 +136,7 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
 
 /** Rules that cannot match as they are written, and categories that nobody is in. */
 function idleRules(document: PolicyDocument): PolicyFinding[] {
-  const known = new Set(filteringTaxonomy.flatMap((category) => [category.id, category.name]));
+  const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
   return document.rules.flatMap((rule) => {
     if (rule.check !== 'category') return [];
     const categories = rule.categories ?? [];
@@ -193,23 +159,18 @@ function idleExceptions(document: PolicyDocument): PolicyFinding[] {
   const ranges = (isExcusable: boolean): Range[] =>
     document.rules
       .filter((rule) => rule.check === 'address' && (rule.excusable === true) === isExcusable)
-      .flatMap((rule) => (rule.ranges ?? []).map(parseRange));
+      .flatMap((rule) => (rule.ranges ?? []).map(readRange));
   const excusable = ranges(true);
   const fixed = ranges(false);
   return document.addressExceptions.flatMap(({ cidr }) => {
-    const range = parseRange(cidr);
-    const base = { family: range.family, words: range.words };
-    if (fixed.some((other) => contains(other, base))) {
-      return [
-        {
-          id: cidr,
-          message: `the address exception ${cidr} has no effect: its addresses are denied by a rule that excuses nothing`,
-        },
-      ];
-    }
-    if (!excusable.some((other) => contains(other, base))) {
-      return [{ id: cidr, message: `the address exception ${cidr} has no effect: no guard rule denies its addresses` }];
-    }
+    const range = readRange(cidr);
+    const nothing = (why: string): PolicyFinding[] => [
+      { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
+    ];
+    if (fixed.some((other) => containsRange(other, range)))
+      return nothing('its addresses are denied by a rule that excuses nothing');
+    if (!excusable.some((other) => containsRange(other, range) || containsRange(range, other)))
+      return nothing('no guard rule denies its addresses');
     return [];
   });
 }

@@ -1,11 +1,17 @@
 /** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
+import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from './types.ts';
+import type { ContextName } from './url/contexts.ts';
 
 export interface HostEntry {
   readonly id: string;
   readonly group?: string;
-  /** `example.com` matches the host and everything below it, `=example.com` the host alone. */
+  /** `example.com` matches the host and everything below it, `=example.com` the host alone, `*.example.com` what is below it. */
   readonly host: string;
+  /** Only below one of these paths, in lower case; nearer entries for the same host may have others. */
+  readonly paths?: readonly string[];
+  /** Reads do not count where host and path announce one of these, or what is more so (`/legal/…`). */
+  readonly not_in?: readonly ContextName[];
   /** One verdict for every method … */
   readonly verdict?: 'deny' | 'flag';
   /** … or one for reads and one for writes. */
@@ -22,24 +28,27 @@ export interface SecretToken {
   readonly min_dots?: number;
 }
 
+export type SecretForm = 'telegram' | 'discord' | 'card' | 'iban';
+
 /** One way in which a pattern rule can match; every field that is given must hold. */
 export interface Condition {
   /** Token list that a whole path segment is in. */
   readonly segment?: string;
-  /** `before_id`: right before the last segment, where that is a number or a key. */
-  readonly at?: 'any' | 'first' | 'last' | 'before_id';
+  /**
+   * `before_id`: right before the last segment, where that is a number or a key; `after_id`: the last segment, right behind one; `part`:
+   * the first or the last word of a program's name that ends the path; `only`: the one segment of the path.
+   */
+  readonly at?: 'any' | 'first' | 'last' | 'before_id' | 'after_id' | 'part' | 'only';
   /** Token list that another segment is in as well. */
   readonly also?: string;
-  /** The rule does not hold below a segment (or on a host) that announces reading matter. */
-  readonly not_reading?: boolean;
-  /** As `not_reading`, but reading matter that is also a working part of a site (`/products/…`, `/support/…`) does not excuse. */
-  readonly not_documentation?: boolean;
-  /** The rule does not hold below a segment under which every word is a topic (`/reference/…`, `/man1/…`). Only where `at` is not given. */
-  readonly not_topic?: boolean;
-  /** The rule also holds for titles (`/wiki/…`) and files of a source tree (`/blob/main/…`), which say nothing about the page's purpose. */
-  readonly even_quoted?: boolean;
+  /** Contexts in which the condition does not count, beside titles and source files. */
+  readonly not_in?: readonly ContextName[];
+  /** Of titles (`/wiki/…`) and source files (`/blob/main/…`), which say nothing about a page's purpose, those in which it does. */
+  readonly even_in?: readonly ContextName[];
   /** Token list that the host's first label is in, below the registrable domain. */
   readonly host_label?: string;
+  /** Only on the root, or its index file. */
+  readonly root?: boolean;
   /** Token list that the last segment is in, extension included. */
   readonly file?: string;
   /** Token list that the extension of the last segment is in. */
@@ -70,14 +79,24 @@ export interface RuleEntry {
   readonly excusable?: boolean;
   readonly single_label?: boolean;
   readonly suffixes?: readonly string[];
+  /** Whether names count whose last label is on no list of public suffixes, where the host is not classified. */
+  readonly unlisted?: boolean;
+  /** Suffixes that are on the list and used for names of inside networks: as if they were on none. */
+  readonly inside_suffixes?: readonly string[];
   readonly schemes?: readonly string[];
   readonly tokens?: readonly SecretToken[];
+  /** Credentials that are known by their form or a check digit. */
+  readonly forms?: readonly SecretForm[];
+  /** Groups of host entries whose names are worth imitating. */
+  readonly groups?: readonly string[];
+  readonly relays?: string;
   readonly threats?: boolean;
   readonly categories?: readonly string[];
   readonly max_length?: number;
   readonly max_urls?: number;
   readonly max_query_length?: number;
   readonly max_run?: number;
+  readonly max_sum?: number;
   readonly min_run?: number;
   readonly min_run_digits?: number;
   readonly max_subdomain_length?: number;
@@ -97,6 +116,14 @@ export interface TokenList {
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
 }
 
+/** Every phrase of a list: those that are written out, and the compounds. */
+export function* phrasesOf(list: TokenList): IterableIterator<string> {
+  for (const phrases of Object.values(list.phrases)) yield* phrases;
+  for (const { first, then } of list.compounds ?? []) {
+    for (const start of first) for (const end of then) yield `${start} ${end}`;
+  }
+}
+
 export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';
 
 export interface DefaultEntry {
@@ -113,6 +140,19 @@ export interface Profile {
   readonly note: string;
 }
 
+/**
+ * What stands where on some hosts, by templates of paths: `*` is any segment, `@` a name that no rule asks for, `{}` at the end the
+ * segment that is meant, `**` all that follow.
+ */
+export interface PlaceEntry {
+  /** As in {@link HostEntry}. */
+  readonly hosts: readonly string[];
+  readonly documentation?: readonly string[];
+  readonly topic?: readonly string[];
+  readonly title?: readonly string[];
+  readonly source?: readonly string[];
+}
+
 /** A place that the licensee allows by name, the only way a write is ever allowed. */
 export interface AllowEntry {
   readonly id: string;
@@ -122,6 +162,24 @@ export interface AllowEntry {
   readonly path: string;
   readonly methods: readonly string[];
   readonly note?: string;
+}
+
+/** A host that the licensee excuses from one guard rule. */
+export interface ExcuseEntry {
+  readonly rule: string;
+  /** `api.example.com` is that host, `*.example.com` every host below. */
+  readonly host: string;
+  /** Only on this port. */
+  readonly port?: number;
+  readonly note?: string;
+}
+
+/** What looks like what: Unicode's confusable characters, and those that identifiers may have. */
+export interface LookalikeData {
+  /** ASCII characters → the characters that look like them, one after the other. */
+  readonly confusables: Readonly<Record<string, string>>;
+  /** Code points that identifiers may have, as ranges `first[-last]` in hexadecimal, parted by blanks. */
+  readonly allowed: string;
 }
 
 export interface AddressException {
@@ -139,14 +197,19 @@ export interface LicenseeDocument {
     readonly hosts?: readonly HostEntry[];
     readonly rules?: readonly RuleEntry[];
     readonly tokens?: Readonly<Record<string, TokenList>>;
+    readonly places?: readonly PlaceEntry[];
   };
   readonly override?: {
     readonly hosts?: Readonly<Record<string, Partial<HostEntry>>>;
+    /** Verdicts for all hosts of a group. */
+    readonly groups?: Readonly<Record<string, Pick<HostEntry, 'verdict' | 'reads' | 'writes'>>>;
     readonly rules?: Readonly<Record<string, Partial<RuleEntry>>>;
     readonly page_types?: Readonly<Record<string, Partial<PageTypeEntry>>>;
   };
+  /** Ids of hosts and rules, and `group:NAME` for all hosts of a group. */
   readonly disable?: readonly string[];
   readonly allow?: readonly AllowEntry[];
+  readonly excuse?: readonly ExcuseEntry[];
   readonly address_exceptions?: readonly AddressException[];
 }
 
@@ -154,10 +217,17 @@ export interface LicenseeDocument {
 export interface ShippedPolicy {
   readonly hosts: readonly HostEntry[];
   readonly rules: readonly RuleEntry[];
+  /** In vocabulary order. */
   readonly pageTypes: readonly PageTypeEntry[];
+  /** The web-filtering taxonomy, as far as rules ask for it. */
+  readonly categories: readonly Pick<FilteringCategory, 'id' | 'name' | 'threat'>[];
+  /** Token list of the query parameters that say nothing about which page it is. */
   readonly ignoredQueryNames: string;
-  readonly tellingLists: readonly string[];
+  /** Token lists whose words say what a page is for. */
+  readonly identifyingLists: readonly string[];
   readonly tokens: Readonly<Record<string, TokenList>>;
+  readonly places: readonly PlaceEntry[];
+  readonly lookalikes: LookalikeData;
   readonly defaults: readonly DefaultEntry[];
   readonly profiles: readonly Profile[];
 }
@@ -166,6 +236,7 @@ export interface ShippedPolicy {
 export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
   readonly profile: Profile;
   readonly allow: readonly AllowEntry[];
+  readonly excuses: readonly ExcuseEntry[];
   readonly addressExceptions: readonly AddressException[];
   /** Things that are legal and that a person should know. */
   readonly warnings: readonly string[];

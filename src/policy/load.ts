@@ -1,16 +1,19 @@
 /** The policy's files: read, checked against their schemas, the licensee's own worked in, compiled. The one place with I/O. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
+import { filteringTaxonomy } from '../record/taxonomy.ts';
+import { pageTypes } from '../record/vocabulary.ts';
 import type {
   DefaultEntry,
   HostEntry,
   LicenseeDocument,
-  PageTypeEntry,
+  LookalikeData,
+  PlaceEntry,
   Profile,
   RuleEntry,
   ShippedPolicy,
@@ -23,9 +26,10 @@ import { compilePolicy, type Policy } from './policy.ts';
 const FILE_MAX_BYTES = LIMITS.policyBytes.value;
 
 const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
+const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url);
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
 
-export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'page-types' | 'defaults' | 'licensee' | 'cases';
+export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'places' | 'defaults' | 'licensee' | 'cases';
 
 export interface PolicyOptions {
   /** The licensee's own file. */
@@ -37,30 +41,62 @@ export interface PolicyOptions {
 }
 
 /**
- * Loads and compiles the policy as shipped with the licensee's file worked in. Throws policy_missing or policy_invalid, which must
- * stop the start, or leave a running server with the policy that it has.
+ * Loads and compiles the policy as shipped with the licensee's file worked in. What it throws must stop the start, or leave a running
+ * server with the policy that it has.
+ *
+ * @throws PagegateError policy_missing, policy_invalid
  */
 export function loadPolicy({ file, once, profile }: PolicyOptions = {}): Policy {
   const licensee = file === undefined ? undefined : readDocument<LicenseeDocument>(file, 'licensee', once);
   return compilePolicy(mergeLicensee(readShipped(), licensee, profile));
 }
 
+type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;
+
+/** Hosts as they ship: by group, each with where it was taken from. */
+interface HostGroup extends Pick<HostEntry, 'verdict' | 'reads' | 'writes' | 'not_in' | 'note'> {
+  readonly id: string;
+  readonly sources: readonly { readonly source: string; readonly hosts: readonly HostText[] }[];
+}
+
+interface RulesFile {
+  readonly ignored_query_names: string;
+  readonly identifying_lists: readonly string[];
+  readonly rules: readonly RuleEntry[];
+}
+
 function readShipped(): ShippedPolicy {
   const read = <T>(name: PolicySchema): T => readDocument<T>(new URL(`${name}.json`, SHIPPED_DIR), name);
-  const pages = read<{ ignored_query_names: string; telling_lists: string[]; page_types: PageTypeEntry[] }>(
-    'page-types',
-  );
-  const defaults = read<{ decisions: DefaultEntry[]; profiles: Profile[] }>('defaults');
+  const { rules, ignored_query_names, identifying_lists } = read<RulesFile>('rules');
+  const { decisions, profiles } = read<{ decisions: DefaultEntry[]; profiles: Profile[] }>('defaults');
   return {
-    hosts: read<{ hosts: HostEntry[] }>('hosts').hosts,
-    rules: read<{ rules: RuleEntry[] }>('rules').rules,
+    hosts: read<{ groups: HostGroup[] }>('hosts').groups.flatMap(hostsOf),
+    rules,
     tokens: read<{ lists: Record<string, TokenList> }>('tokens').lists,
-    pageTypes: pages.page_types,
-    ignoredQueryNames: pages.ignored_query_names,
-    tellingLists: pages.telling_lists,
-    defaults: defaults.decisions,
-    profiles: defaults.profiles,
+    places: read<{ places: PlaceEntry[] }>('places').places,
+    lookalikes: readLookalikes(),
+    pageTypes: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),
+    categories: filteringTaxonomy.map(({ id, name, threat }) => ({ id, name, threat })),
+    ignoredQueryNames: ignored_query_names,
+    identifyingLists: identifying_lists,
+    defaults: decisions,
+    profiles,
   };
+}
+
+/** The entries of a group; the id of each is its host, and the first of its paths. */
+function hostsOf({ id: group, sources, ...common }: HostGroup): HostEntry[] {
+  return sources
+    .flatMap(({ hosts }) => hosts)
+    .map((text) => {
+      const own = typeof text === 'string' ? { host: text } : text;
+      return { id: own.host.replace(/^(?:=|\*\.)/, '') + (own.paths?.[0] ?? ''), group, ...common, ...own };
+    });
+}
+
+function readLookalikes(): LookalikeData {
+  const { confusables, allowed } = JSON.parse(readFileSync(LOOKALIKES, 'utf8')) as LookalikeData;
+  return { confusables, allowed };
 }
 
 /**
@@ -77,26 +113,30 @@ export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin 
   return value as T;
 }
 
-const validators = new Map<PolicySchema, ReturnType<Validator['compile']>>();
+let validator: Validator | undefined;
 
-/** Checks a value against one of the policy's schemas. Throws policy_invalid with the first complaints. */
+/** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first complaints */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
-  let validate = validators.get(schema);
-  if (validate === undefined) {
-    const validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
-    validate = validator.compile(JSON.parse(readFileSync(new URL(`policy-${schema}.schema.json`, SCHEMA_DIR), 'utf8')));
-    validators.set(schema, validate);
+  if (validator === undefined) {
+    validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
+    validator.addSchema(readSchema('parts'));
   }
+  const id = `urn:pagegate:schema:policy-${schema}`;
+  const validate = validator.getSchema(id) ?? validator.compile(readSchema(schema));
   if (validate(value)) return;
   const complaints = (validate.errors ?? []).slice(0, 5).map((error) => complaint(error, value));
   throw new PagegateError('policy_invalid', `${name}: ${complaints.join('; ')}`, { file: name });
 }
 
+function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
+  return JSON.parse(readFileSync(new URL(`policy-${name}.schema.json`, SCHEMA_DIR), 'utf8'));
+}
+
 function complaint(error: ErrorObject, value: unknown): string {
   const where = error.instancePath === '' ? 'the document' : error.instancePath;
   const parameters = Object.values(error.params as Record<string, unknown>).filter((p) => typeof p === 'string');
-  const extra =
-    error.keyword === 'additionalProperties' || error.keyword === 'enum' ? ` (${describe(error, parameters)})` : '';
+  const isExplained = ['additionalProperties', 'unevaluatedProperties', 'enum'].includes(error.keyword);
+  const extra = isExplained ? ` (${describe(error, parameters)})` : '';
   return `${where}${idAt(value, error.instancePath)} ${error.message ?? 'is not valid'}${extra}`;
 }
 

@@ -1,5 +1,4 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
-import { PagegateError } from '../errors.ts';
 import type {
   HostEntry,
   LicenseeDocument,
@@ -9,45 +8,43 @@ import type {
   RuleEntry,
   ShippedPolicy,
 } from './documents.ts';
+import { invalid } from './layers/layer.ts';
+import { licenseeWarnings } from './warnings.ts';
 
-function invalid(what: string, id: string): PagegateError {
-  return new PagegateError('policy_invalid', what, { id });
-}
-
-/** Adds, overrides by id, disables. Throws policy_invalid where the licensee's file names something that does not exist. */
+/** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
 export function mergeLicensee(
   shipped: ShippedPolicy,
   licensee: LicenseeDocument | undefined,
   profileName: string | undefined,
 ): PolicyDocument {
   const own = licensee ?? { format: 'pagegate-policy/1' };
-  const warnings: string[] = [];
   const profile = chooseProfile(shipped.profiles, own, profileName);
-  const hosts = override([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.hosts, 'host');
-  const rules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
+  const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
+  const allHosts = override(grouped, own.override?.hosts, 'host');
+  const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
   const disabled = new Set(own.disable ?? []);
-  assertKnown(disabled, [...hosts, ...rules]);
-  for (const rule of rules) {
-    if (disabled.has(rule.id) && rule.kind === 'guard') {
-      warnings.push(`The guard rule "${rule.id}" is disabled: nothing else catches what it is there for.`);
-    }
-  }
+  assertKnown(disabled, allHosts, allRules);
   for (const name of Object.keys(own.add?.tokens ?? {})) {
     if (Object.hasOwn(shipped.tokens, name))
-      throw invalid(`The token list "${name}" ships; choose another name.`, name);
+      throw invalid(name, `The token list "${name}" ships; choose another name.`);
   }
-  return {
-    hosts: hosts.filter((entry) => !disabled.has(entry.id)),
-    rules: rules.filter((entry) => !disabled.has(entry.id)),
+  const { profiles: _profiles, ...kept } = shipped;
+  const hosts = allHosts.filter(({ id, group }) => !disabled.has(id) && !disabled.has(`group:${group}`));
+  const merged = {
+    ...kept,
+    hosts,
+    rules: allRules.filter((entry) => !disabled.has(entry.id)),
     pageTypes: overridePageTypes(shipped.pageTypes, own),
-    ignoredQueryNames: shipped.ignoredQueryNames,
-    tellingLists: shipped.tellingLists,
     tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
-    defaults: shipped.defaults,
+    places: [...shipped.places, ...(own.add?.places ?? [])],
     profile,
     allow: own.allow ?? [],
+    excuses: own.excuse ?? [],
     addressExceptions: own.address_exceptions ?? [],
-    warnings,
+  };
+  return {
+    ...merged,
+    warnings: licenseeWarnings(shipped, { ...merged, disabledRules: allRules.filter(({ id }) => disabled.has(id)) }),
   };
 }
 
@@ -56,7 +53,7 @@ function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name
   const profile = profiles.find((candidate) => candidate.name === wanted);
   if (profile === undefined) {
     const known = profiles.map((candidate) => candidate.name).join(', ');
-    throw invalid(`There is no profile "${wanted}"; there are ${known}.`, wanted);
+    throw invalid(wanted, `There is no profile "${wanted}"; there are ${known}.`);
   }
   // A profile that was asked for by name stands above the file's own settings.
   if (name !== undefined) return profile;
@@ -69,36 +66,46 @@ function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name
 
 function override<T extends HostEntry | RuleEntry>(
   entries: readonly T[],
-  changes: Readonly<Record<string, Partial<T>>> | undefined,
+  changes: Readonly<Record<string, Partial<T>>> = {},
   what: string,
 ): T[] {
-  const left = new Set(Object.keys(changes ?? {}));
+  const left = new Set(Object.keys(changes));
   const merged = entries.map((entry) => {
-    const change = changes !== undefined && Object.hasOwn(changes, entry.id) ? changes[entry.id] : undefined;
-    left.delete(entry.id);
-    return change === undefined ? entry : withVerdict({ ...entry, ...change }, change);
+    const isChanged = left.delete(entry.id);
+    return isChanged ? withChange(entry, changes[entry.id]!) : entry;
   });
-  for (const id of left) throw invalid(`"override" names the ${what} "${id}", which does not exist.`, id);
+  for (const id of left) throw invalid(id, `"override" names the ${what} "${id}", which does not exist.`);
   return merged;
 }
 
 /** A new verdict for every method replaces those for reads and writes that the entry had. */
-function withVerdict<T extends HostEntry | RuleEntry>(entry: T, change: Partial<T>): T {
-  const host = change as Partial<HostEntry>;
-  if (host.verdict === undefined || (!('reads' in entry) && !('writes' in entry))) return entry;
-  const { reads: _reads, writes: _writes, ...copy } = entry as unknown as HostEntry;
-  const kept = {
-    ...copy,
-    ...(host.reads === undefined ? {} : { reads: host.reads }),
-    ...(host.writes === undefined ? {} : { writes: host.writes }),
-  };
-  return kept as unknown as T;
+function withChange<T extends HostEntry | RuleEntry>(entry: T, change: Partial<T>): T {
+  const merged: Record<string, unknown> = { ...entry, ...change };
+  const isOne = 'verdict' in change;
+  for (const name of ['reads', 'writes']) if (isOne && !(name in change)) delete merged[name];
+  return merged as unknown as T;
 }
 
-function assertKnown(disabled: ReadonlySet<string>, entries: readonly { readonly id: string }[]): void {
-  const known = new Set(entries.map((entry) => entry.id));
+/** Gives all hosts of a group other verdicts. */
+function overrideGroups(
+  hosts: readonly HostEntry[],
+  changes: NonNullable<LicenseeDocument['override']>['groups'] = {},
+): HostEntry[] {
+  for (const name of Object.keys(changes)) {
+    if (!hosts.some(({ group }) => group === name))
+      throw invalid(name, `"override" names the group "${name}", which does not exist.`);
+  }
+  return hosts.map((entry) => {
+    const change = Object.hasOwn(changes, entry.group ?? '') ? changes[entry.group ?? ''] : undefined;
+    return change === undefined ? entry : withChange(entry, change);
+  });
+}
+
+function assertKnown(disabled: ReadonlySet<string>, hosts: readonly HostEntry[], rules: readonly RuleEntry[]): void {
+  const known = new Set([...hosts, ...rules].map((entry) => entry.id));
+  for (const { group } of hosts) known.add(`group:${group}`);
   for (const id of disabled) {
-    if (!known.has(id)) throw invalid(`"disable" names "${id}", which does not exist.`, id);
+    if (!known.has(id)) throw invalid(id, `"disable" names "${id}", which does not exist.`);
   }
 }
 
@@ -106,7 +113,7 @@ function overridePageTypes(types: readonly PageTypeEntry[], own: LicenseeDocumen
   const changes = own.override?.page_types ?? {};
   for (const name of Object.keys(changes)) {
     if (!types.some((type) => type.type === name))
-      throw invalid(`"override" names the page type "${name}", which does not exist.`, name);
+      throw invalid(name, `"override" names the page type "${name}", which does not exist.`);
   }
   return types.map((type) => ({ ...type, ...(Object.hasOwn(changes, type.type) ? changes[type.type] : {}) }));
 }

@@ -1,5 +1,5 @@
-/** Credentials in a URL, by the prefixes that their issuers gave them. Linear in the text's length. */
-import type { SecretToken } from './documents.ts';
+/** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
+import type { SecretForm, SecretToken } from './documents.ts';
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const UPPER = LOWER.toUpperCase();
@@ -7,11 +7,13 @@ const DIGITS = '0123456789';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
+  hexadecimal: `${DIGITS}abcdef`,
   upper_digit: UPPER + DIGITS,
   alphanumeric: LOWER + UPPER + DIGITS,
   word: `${LOWER + UPPER + DIGITS}_`,
   word_dash: `${LOWER + UPPER + DIGITS}_-`,
   word_dash_dot: `${LOWER + UPPER + DIGITS}_-.`,
+  base64: `${LOWER + UPPER + DIGITS}+/`,
   jwt: `${LOWER + UPPER + DIGITS}_-.`,
   any: '',
 };
@@ -26,6 +28,25 @@ interface Prefix {
 
 const IS_ALNUM = tableOf(LOWER + UPPER + DIGITS);
 
+/** Fewer digits than these make no secret that is known by its form. */
+const FORM_MIN_DIGITS = 8;
+
+/** Issuers' first digits and lengths: Visa, Mastercard, American Express, Discover. */
+const CARD =
+  /(?<![\p{L}\p{N}._-])(?:4[0-9]{3}|5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720|6011|65[0-9]{2})(?:([ +-]?)[0-9]{4})(?:\1[0-9]{4}){2}(?![_-]*[\p{L}\p{N}])/gu;
+const AMEX = /(?<![\p{L}\p{N}._-])3[47][0-9]{2}([ +-]?)[0-9]{6}\1[0-9]{5}(?![_-]*[\p{L}\p{N}])/gu;
+/** A country, two check digits, and an account. */
+const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}[0-9]{2}(?:[ +]?[A-Z0-9]{4}){2,7}(?:[ +]?[A-Z0-9]{1,3})?(?![\p{L}\p{N}])/giu;
+const TELEGRAM = /(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/;
+const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])/;
+
+const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
+  telegram: (text) => TELEGRAM.test(text),
+  discord: (text) => DISCORD.test(text),
+  card: (text) => [CARD, AMEX].some((form) => [...text.matchAll(form)].some(([number]) => passesLuhn(number))),
+  iban: (text) => [...text.matchAll(IBAN)].some(([number]) => passesIban(number)),
+};
+
 function tableOf(characters: string): Uint8Array {
   const table = new Uint8Array(128);
   for (const character of characters) table[character.charCodeAt(0)] = 1;
@@ -34,55 +55,59 @@ function tableOf(characters: string): Uint8Array {
 
 export class SecretScanner {
   /** For each ASCII code: 2 = a prefix starts with it and it is a letter or digit, 1 = letter or digit, 3 = a prefix starts with it, 0 = neither. */
-  private readonly kinds = new Uint8Array(128);
-  private readonly byFirst: (readonly Prefix[] | undefined)[] = new Array(128).fill(undefined);
-  private readonly alphabets: Uint8Array[] = [];
-  private readonly minLength: number;
+  readonly #kinds = new Uint8Array(128);
+  readonly #byFirst: (readonly Prefix[] | undefined)[] = new Array(128).fill(undefined);
+  readonly #alphabets: Uint8Array[] = [];
+  readonly #forms: readonly SecretForm[];
+  readonly #minLength: number;
 
-  constructor(tokens: readonly SecretToken[]) {
+  constructor(tokens: readonly SecretToken[], forms: readonly SecretForm[] = []) {
     let shortest = Number.POSITIVE_INFINITY;
     const ordinals = new Map<string, number>();
     for (const token of tokens) {
       const alphabet =
-        ordinals.get(token.alphabet) ?? this.alphabets.push(tableOf(ALPHABETS[token.alphabet] ?? '')) - 1;
+        ordinals.get(token.alphabet) ?? this.#alphabets.push(tableOf(ALPHABETS[token.alphabet] ?? '')) - 1;
       ordinals.set(token.alphabet, alphabet);
       for (const text of token.prefixes) {
         const first = text.charCodeAt(0);
         const prefix = { text, alphabet, minLength: token.min_length, minDots: token.min_dots ?? 0, name: token.name };
-        this.byFirst[first] = [...(this.byFirst[first] ?? []), prefix];
+        this.#byFirst[first] = [...(this.#byFirst[first] ?? []), prefix];
         shortest = Math.min(shortest, text.length + token.min_length);
       }
     }
     for (let code = 0; code < 128; code++) {
-      const starts = this.byFirst[code] !== undefined;
-      this.kinds[code] = IS_ALNUM[code] === 1 ? (starts ? 2 : 1) : starts ? 3 : 0;
+      const starts = this.#byFirst[code] !== undefined;
+      this.#kinds[code] = IS_ALNUM[code] === 1 ? (starts ? 2 : 1) : starts ? 3 : 0;
     }
-    this.minLength = shortest;
+    this.#forms = forms;
+    this.#minLength = shortest;
   }
 
   /** What kind of credential the text holds; undefined for none. */
   find(text: string): string | undefined {
-    if (text.length < this.minLength) return undefined;
+    if (text.length < this.#minLength) return undefined;
     // Where the run of an alphabet that was measured last ends: a run is measured once, however many prefixes start in it.
     let runEnds: Int32Array | undefined;
     let inWord = false;
+    let digits = 0;
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
-      const kind = code < 128 ? this.kinds[code]! : 0;
+      if (code <= 0x39 && code >= 0x30) digits++;
+      const kind = code < 128 ? this.#kinds[code]! : 0;
       if (kind >= 2 && !inWord) {
-        runEnds ??= new Int32Array(this.alphabets.length);
-        for (const prefix of this.byFirst[code]!) if (this.matches(prefix, text, at, runEnds)) return prefix.name;
+        runEnds ??= new Int32Array(this.#alphabets.length);
+        for (const prefix of this.#byFirst[code]!) if (this.#matches(prefix, text, at, runEnds)) return prefix.name;
       }
       inWord = kind === 1 || kind === 2;
     }
-    return undefined;
+    return digits < FORM_MIN_DIGITS ? undefined : this.#forms.find((form) => FORMS[form](text));
   }
 
-  private matches(prefix: Prefix, text: string, at: number, runEnds: Int32Array): boolean {
+  #matches(prefix: Prefix, text: string, at: number, runEnds: Int32Array): boolean {
     if (!text.startsWith(prefix.text, at)) return false;
     const start = at + prefix.text.length;
     if (prefix.minLength === 0) return true;
-    const table = this.alphabets[prefix.alphabet]!;
+    const table = this.#alphabets[prefix.alphabet]!;
     let end = runEnds[prefix.alphabet]!;
     if (end < start) {
       end = start;
@@ -94,4 +119,41 @@ export class SecretScanner {
     const dot = text.indexOf('.', start);
     return dot > 0 && dot < end - 4;
   }
+}
+
+/** The check digit of payment cards. */
+function passesLuhn(text: string): boolean {
+  const digits = text.replace(/[^0-9]/g, '');
+  let sum = 0;
+  for (let at = 0; at < digits.length; at++) {
+    const digit = digits.charCodeAt(digits.length - 1 - at) - 0x30;
+    const doubled = at % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  // A number of one digit alone passes, and is none.
+  return sum % 10 === 0 && !/^(.)\1*$/.test(digits);
+}
+
+/** Lengths of account numbers by country, as ISO 13616 has them. */
+const IBAN_LENGTHS = new Map(
+  (
+    'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 EG29 ES24 FI18 FO18 FR27 GB22 ' +
+    'GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 ' +
+    'MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SC31 SE24 SI19 SK24 SM27 ST25 SV28 TL23 TN24 TR26 UA29 ' +
+    'VA22 VG24 XK20'
+  )
+    .split(' ')
+    .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
+);
+
+/** The check digits of an international bank account number (ISO 7064, 97-10). */
+function passesIban(text: string): boolean {
+  const account = text.replace(/[^A-Za-z0-9]/g, '').toUpperCase();
+  if (account.length !== IBAN_LENGTHS.get(account.slice(0, 2))) return false;
+  let rest = 0;
+  for (const character of account.slice(4) + account.slice(0, 4)) {
+    const value = Number.parseInt(character, 36);
+    rest = (rest * (value > 9 ? 100 : 10) + value) % 97;
+  }
+  return rest === 1;
 }

@@ -50,18 +50,3 @@ export const NO_EVIDENCE: Evidence = {
   pages: () => [],
   filteringCategories: () => [],
 };
-
-/** GET and HEAD read; OPTIONS reads too, but is flagged by a rule of its own; everything else writes. */
-export function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-}
-
-/**
- * A host without its leading `www.` labels, for comparing hosts with each other; `www.com` keeps its own. Unlike a key it needs no
- * public suffix list: both sides of every comparison go through it.
- */
-export function comparableHost(host: string): string {
-  let bare = host;
-  while (bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
-  return bare;
-}

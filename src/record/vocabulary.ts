@@ -1,6 +1,6 @@
 /**
- * The page-type vocabulary: 28 names, the first 20 the core. The data file is the only source; its order is the order of `page_types`
- * in every answer, and its verdict class is what the policy's page-type layer starts from.
+ * The page-type vocabulary, its core first. The data file is the only source; its order is the order of `page_types` in every answer, and
+ * its verdicts and notes are what the policy's page-type layer starts from.
  */
 import { readFileSync } from 'node:fs';
 
@@ -14,6 +14,8 @@ export interface PageType {
   /** Other names a drop may use for it. Case is ignored, and `-` and space mean `_`. */
   readonly aliases: readonly string[];
   readonly meaning: string;
+  /** What an answer says where this type decides. */
+  readonly note: string;
 }
 
 interface VocabularyFile {

@@ -15,7 +15,7 @@ describe('pagegate policy', () => {
   it('finds nothing wrong with what ships, and every shipped case as expected', () => {
     expect(run('policy', 'check')).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^valid: 6\d hosts, 2\d guard rules/),
+      out: expect.stringMatching(/^valid: 1,?\d{3} hosts, 2\d guard rules/),
     });
     const { code, out } = run('policy', 'test', cases);
     expect([code, out.trim()]).toEqual([0, expect.stringMatching(/^(\d+) of \1 cases as expected$/)]);
@@ -66,6 +66,33 @@ describe('pagegate explain', () => {
       matched: { id: 'obfuscated_address' },
     });
     expect(report.steps).toHaveLength(6);
+  });
+
+  it('judges by what is stated, without an index', () => {
+    const stated = (...words: string[]): unknown => JSON.parse(run('explain', ...words, '--json').out);
+    expect(stated('https://example.org/', '--found')).toMatchObject({
+      verdict: 'allow',
+      record: { index: null, stated: true, found: true, page_urls: [] },
+    });
+    const page = ['--page-type', 'login=HTTPS://Example.org/Enter', '--page-type', 'help=https://example.org/'];
+    expect(stated('https://example.org/enter/2', ...page)).toMatchObject({
+      verdict: 'deny',
+      matched: { layer: 'page_type_db', id: 'login' },
+      record: { found: true, page_urls: [{ type: 'login', url: 'https://example.org/Enter' }, { type: 'help' }] },
+    });
+    expect(run('explain', 'https://example.org/', ...page).out).toContain('as stated: found, 2 verified pages');
+  });
+
+  it.each([
+    [['--page-type', 'entry=https://example.org/'], 'the type one of: login,'],
+    [['--page-type', 'login'], 'expected <type>=<URL>'],
+    [['--page-type', 'login=/enter'], 'is not a URL with its scheme'],
+    [['--found', '--index', '/tmp/none.pgx'], 'name one or the other'],
+  ])('does not take %j', (words, expected) => {
+    expect(run('explain', 'https://example.org/', ...words)).toMatchObject({
+      code: 2,
+      error: expect.stringContaining(expected),
+    });
   });
 
   it('refuses what the endpoint would refuse', () => {

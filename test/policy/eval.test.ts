@@ -2,18 +2,17 @@
 import { describe, expect, it } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
-import { readLabelled } from '../../tools/eval/labelled.ts';
-import { COUNT_MIN, GOAL_TYPES, PURPOSE_TYPES, READING_TYPES, score, unmetGoals } from '../../tools/eval/score.ts';
+import { readRows, SETS, type SetName } from '../../tools/eval/rows.ts';
+import { COUNT_MIN, judge as judgeRows, LEAST_DENIED, unmetGoals } from '../../tools/eval/score.ts';
 import { evidence, judge, shipped } from './support.ts';
 
-const data = new URL('../data/labelled-urls.tsv.gz', import.meta.url).pathname;
-const labelled = readLabelled(data, new Set([...PURPOSE_TYPES, ...READING_TYPES]));
+const labelled = readRows('labelled');
 
 describe('labelled real pages', () => {
   it('are enough to tell', () => {
     expect(labelled.rows.length).toBeGreaterThan(10_000);
-    for (const type of GOAL_TYPES)
-      expect(labelled.rows.filter((row) => row.type === type).length).toBeGreaterThanOrEqual(COUNT_MIN);
+    for (const type of Object.keys(LEAST_DENIED.labelled ?? {}))
+      expect(labelled.rows.filter((row) => row.category === type).length).toBeGreaterThanOrEqual(COUNT_MIN);
   });
 
   it('keep a site in one half', () => {
@@ -24,9 +23,30 @@ describe('labelled real pages', () => {
     }
     expect(new Set(halves.values())).toEqual(new Set(['develop', 'report']));
   });
+});
 
-  it('are judged as the goals ask for', () => {
-    expect(unmetGoals(score(shipped, labelled.rows))).toEqual([]);
+describe('our own pages', () => {
+  it('are at least 1,500, each with a category and a language, about half of them put away', () => {
+    const { rows, unparsable, duplicates } = readRows('own');
+    expect(rows.length).toBeGreaterThanOrEqual(1500);
+    expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
+    expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
+    const share = rows.filter(({ half }) => half === 'report').length / rows.length;
+    expect(share).toBeGreaterThan(0.4);
+    expect(share).toBeLessThan(0.6);
+    expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(12);
+  });
+
+  it('hold at least 200 that agents read who write code, and what the same hosts must not be asked for', () => {
+    const { rows } = readRows('code');
+    expect(rows.filter(({ expect: wanted }) => wanted === 'allow').length).toBeGreaterThanOrEqual(200);
+    expect(rows.filter(({ expect: wanted }) => wanted === 'deny').length).toBeGreaterThanOrEqual(50);
+  });
+});
+
+describe.each(Object.keys(SETS) as SetName[])('the set %s', (set) => {
+  it('is judged as its goals ask for', () => {
+    expect(unmetGoals(set, judgeRows(shipped, readRows(set).rows))).toEqual([]);
   });
 });
 
@@ -67,7 +87,7 @@ describe('verified pages of types to deny', () => {
     const { url } = row.target;
     // What a build would take: http or https on the default port, no fragment that tells the page.
     return (
-      TYPES[row.type] !== undefined &&
+      TYPES[row.category] !== undefined &&
       /^https?$/.test(url.scheme) &&
       [80, 443].includes(url.port) &&
       url.fragment === ''
@@ -79,10 +99,10 @@ describe('verified pages of types to deny', () => {
   });
 
   it.each(Object.entries(SPELLINGS))('are denied %s', (_name, spell) => {
-    const missed = pages.filter(({ type, target }) => {
+    const missed = pages.filter(({ category, target }) => {
       const spelled = parseTarget(spell(new URL(target.url.href)));
       if ('problem' in spelled) return true;
-      const known = evidence({ pages: { [TYPES[type]!]: target.url.href } });
+      const known = evidence({ pages: { [TYPES[category]!]: target.url.href } });
       return evaluate(shipped, { url: spelled.url, method: 'GET' }, known).verdict !== 'deny';
     });
     expect(missed.map((row) => row.url)).toEqual([]);

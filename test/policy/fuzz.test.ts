@@ -1,8 +1,10 @@
 /** A short run of the fuzzer; `make fuzz` is the long one, and measures. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { fuzzAdditions } from '../../tools/fuzz/softer.ts';
 import { longValues } from '../../tools/fuzz/urls.ts';
 import { fuzzVerdicts, verdictOf } from '../../tools/fuzz/verdict.ts';
+import { hostileForms } from '../evasion/forms.ts';
 import { shipped } from './support.ts';
 
 describe('the fuzzer', () => {
@@ -12,6 +14,18 @@ describe('the fuzzer', () => {
     expect(report.judged).toBeGreaterThan(3000);
     expect(report.pairs).toBeGreaterThan(1500);
     expect(report.harder).toBeLessThan(report.pairs / 2);
+  });
+
+  it('finds nothing that anyone can add to a denial or a flag to make an allow of it', () => {
+    const acts = ['hard-acts', 'own-urls', 'code-urls'].flatMap((name) => {
+      const rows = readFileSync(new URL(`../data/eval/${name}.tsv`, import.meta.url), 'utf8')
+        .trimEnd()
+        .split('\n');
+      return rows.slice(1).map((row) => row.split('\t').at(-1)!);
+    });
+    const { tried, failures } = fuzzAdditions(shipped, 3, 8000, [...acts, ...hostileForms(shipped.document).all]);
+    expect(failures).toEqual([]);
+    for (const [kind, count] of Object.entries(tried)) expect([kind, count > 2000]).toEqual([kind, true]);
   });
 
   it('judges the longest hostile values', () => {
@@ -28,7 +42,9 @@ const BOUNDED = new Set<string>([]);
 describe('linear time', () => {
   const files = ['domain', 'policy'].flatMap((module) => {
     const dir = new URL(`../../src/${module}/`, import.meta.url);
-    return readdirSync(dir).map((name) => [`${module}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
+    return (readdirSync(dir, { recursive: true }) as string[])
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => [`${module}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
   });
 
   /** Bodies of the regular expressions of a source text: after what cannot end a value, up to the next slash of its own. */

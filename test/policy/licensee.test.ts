@@ -46,9 +46,13 @@ describe("the licensee's file", () => {
 
   it('overrides only what it names', () => {
     const reads = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'GET', policy);
+    // Below an allow entry nothing but the host's own entry decides about a write.
     const writes = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'POST', policy);
     const changed = (change: Record<string, string>): Policy =>
-      licenseePolicy({ override: { hosts: { 'pastebin.com': change } } });
+      licenseePolicy({
+        override: { hosts: { 'pastebin.com': change } },
+        allow: [{ id: 'all', host: 'pastebin.com', path: '/', methods: ['POST'] }],
+      });
     const both = (policy: Policy): string[] => [reads(policy), writes(policy)].map((text) => text.split(' ')[0]!);
     expect(both(changed({ note: NOTE }))).toEqual(['flag', 'deny']);
     // A verdict for every method replaces those for reads and for writes, unless they are given with it.
@@ -78,10 +82,11 @@ describe("the licensee's file", () => {
     });
     const url = (start: string, length: number): string => start.padEnd(length, 'a');
     const rule = (value: string): string => judge(value, {}, 'GET', limits);
+    const unknown = (value: string): string => judge(value, { found: false }, 'GET', limits);
     expect(rule(url('https://example.org/', 200))).toBe('allow default/classified_read');
     expect(rule(url('https://example.org/', 201))).toBe('deny rules/too_long');
-    expect(rule('https://1234abcdefghijklmnop.org/')).toBe('deny rules/dns_tunnel');
-    expect(rule('https://longlonglonglong.x.org/')).toBe('deny rules/dns_tunnel');
+    expect(unknown('https://1234abcdefghijklmnop.org/')).toBe('deny rules/dns_tunnel');
+    expect(unknown('https://longlonglonglong.x.org/')).toBe('deny rules/dns_tunnel');
     expect(rule('https://example.org/?a=of+http://b.org,http://b.org')).toBe('allow default/classified_read');
     expect(rule('https://example.org/?a=of+http://b.org,http://b.org,http://b.org')).toBe('deny rules/nested_internal');
     expect(rule(`https://example.org/?q=${'some.'.repeat(20)}`)).toBe('flag rules/bulk_query');
@@ -99,11 +104,12 @@ describe("the licensee's file", () => {
       },
     });
     const rule = (value: string): string => judge(value, {}, 'GET', policy);
-    expect(rule(`https://12345${'abcdefghi'.repeat(3)}.evil.org/`)).toBe('flag rules/names');
-    expect(rule(`https://1234${'abcdefghi'.repeat(4)}.evil.org/`)).toBe('allow default/classified_read');
-    expect(rule(`https://12345${'abcdefgh'.repeat(3)}.evil.org/`)).toBe('allow default/classified_read');
-    expect(rule(`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`)).toBe('flag rules/names');
-    expect(rule(`https://${'abcdefghij.'.repeat(11)}evil.org/`)).toBe('allow default/classified_read');
+    const unknown = (value: string): string => judge(value, { found: false }, 'GET', policy);
+    expect(unknown(`https://12345${'abcdefghi'.repeat(3)}.evil.org/`)).toBe('flag rules/names');
+    expect(unknown(`https://1234${'abcdefghi'.repeat(4)}.evil.org/`)).toBe('flag default/unclassified_read');
+    expect(unknown(`https://12345${'abcdefgh'.repeat(3)}.evil.org/`)).toBe('flag default/unclassified_read');
+    expect(unknown(`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`)).toBe('flag rules/names');
+    expect(unknown(`https://${'abcdefghij.'.repeat(11)}evil.org/`)).toBe('flag default/unclassified_read');
     expect(rule(`https://example.org/?q=${'words.'.repeat(170)}12`)).toBe('allow default/classified_read');
     expect(rule(`https://example.org/?q=${'words.'.repeat(170)}123`)).toBe('flag rules/bulk');
     expect(rule(`https://example.org/?q=${'a1'.repeat(80)}`)).toBe('allow default/classified_read');
@@ -115,7 +121,11 @@ describe("the licensee's file", () => {
     expect(judge('https://webhook.site/', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org/basket', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org:8080/', {}, 'GET', policy)).toBe('allow default/classified_read');
-    expect(policy.warnings).toEqual([expect.stringContaining('"port"')]);
+    expect(policy.warnings).toEqual([
+      expect.stringContaining('"port"'),
+      'The reads of webhook.site are no longer denied, as they are by what ships.',
+      'The writes of webhook.site are no longer denied, as they are by what ships.',
+    ]);
   });
 
   it('chooses the profile, which the one who starts the program stands above', () => {
@@ -396,9 +406,23 @@ describe('policy check', () => {
       ['category_flag by undefined'],
     ],
     [
+      'an allow entry whose path has a sign that means nothing there',
+      { allow: [{ id: 'a', host: 'x.org', path: '/v1/*', methods: ['POST'] }] },
+      ['a by undefined'],
+    ],
+    [
+      'an allow entry with a method that is none',
+      { allow: [{ id: 'a', host: 'x.org', path: '/v1/', methods: ['PSOT', 'POST'] }] },
+      ['a by method'],
+    ],
+    [
       'a flag that a deny stands in front of',
-      { add: { rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'login' }], note: NOTE }] } },
-      ['soft by login'],
+      {
+        add: {
+          rules: [{ id: 'soft', kind: 'pattern', verdict: 'flag', when: [{ segment: 'secret_file' }], note: NOTE }],
+        },
+      },
+      ['soft by secret_file'],
     ],
   ])('finds %s', (_what, document, expected) => {
     expect(found(document)).toEqual(expected);
@@ -416,6 +440,14 @@ describe('policy check', () => {
     [
       'an allow entry for the one other method that reads',
       { allow: [{ id: 'a', host: 'pastebin.com', path: '/', methods: ['OPTIONS'] }] },
+    ],
+    ['a wildcard on a public suffix', { allow: [{ id: 'a', host: '*.com', path: '/', methods: ['GET', 'POST'] }] }],
+    [
+      'an allow entry on a host that is excused from the guard',
+      {
+        excuse: [{ rule: 'special_name', host: 'wiki.internal' }],
+        allow: [{ id: 'a', host: 'wiki.internal', path: '/', methods: ['POST'] }],
+      },
     ],
     [
       'an allow entry on an address that is excused',

@@ -1,8 +1,11 @@
 /** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import { matchPage, Place } from '../../src/policy/pages.ts';
-import { comparableHost } from '../../src/policy/types.ts';
+import { Place } from '../../src/policy/layers/page-place.ts';
+import { NO_EVIDENCE } from '../../src/policy/types.ts';
+import { comparableHost } from '../../src/policy/url/host-map.ts';
+import { foldedPaths } from '../../src/policy/url/paths.ts';
+import { Subject } from '../../src/policy/url/subject.ts';
 import { Random } from '../../tools/random.ts';
 import { shipped } from './support.ts';
 
@@ -51,10 +54,11 @@ describe('the cheap look at a page', () => {
       if (own === undefined || page === undefined) continue;
       const host = comparableHost(own.host);
       const type = random.pick(['login', 'pricing', 'docs', 'download']);
-      const match = matchPage(shipped.pages, { url: own, method: 'GET' }, host, { type, url: page.href });
+      const subject = new Subject({ url: own, method: 'GET' }, NO_EVIDENCE, shipped.tokens);
+      const match = shipped.pages.matchPage(subject, { type, url: page.href });
       // As it lies among other texts, which are no part of it.
       const text = `/x"${page.href}"/a`;
-      const place = new Place(host, own.decodedPath);
+      const place = new Place(host, foldedPaths(own.decodedPath, own.queryMark));
       const may = place.mayBeOn(text, 3, text.length - 3);
       expect([own.href, page.href, may || match === undefined]).toEqual([own.href, page.href, true]);
       expect(place.mayBeOn(page.href, 0, page.href.length)).toBe(may);
@@ -72,14 +76,14 @@ describe('the cheap look at a page', () => {
       const own = parseUrl(randomPage(random));
       if (own === undefined) continue;
       const host = comparableHost(own.host);
-      const among = new Place(host, own.decodedPath);
+      const among = new Place(host, foldedPaths(own.decodedPath, own.queryMark));
       const text = urls.map((url) => `"${url}"`).join(',');
       for (let look = 0; look < 16; look++) {
         const at = random.below(urls.length);
         const start = urls.slice(0, at).reduce((sum, url) => sum + url.length + 3, 1);
         const url = urls[at]!;
         expect(text.slice(start, start + url.length)).toBe(url);
-        const alone = new Place(host, own.decodedPath).mayBeOn(url, 0, url.length);
+        const alone = new Place(host, foldedPaths(own.decodedPath, own.queryMark)).mayBeOn(url, 0, url.length);
         expect(among.mayBeOn(text, start, start + url.length)).toBe(alone);
       }
     }

@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   drop: ['record', 'json', 'platform'],
   index: ['bytes', 'record', 'platform'],
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
-  policy: ['domain', 'record', 'json', 'platform'],
+  policy: ['domain', 'record', 'network', 'json', 'platform'],
   ledger: ['json', 'platform'],
   license: ['json', 'platform'],
   register: ['json', 'platform'],

@@ -1,73 +1,97 @@
-/** `make eval`: what share of labelled real pages the shipped rules judge as their label asks for. */
+/** `make eval`: what share of real pages the shipped rules judge as they should, by category, language and rule. */
 import { writeFileSync } from 'node:fs';
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
-import { readLabelled } from './labelled.ts';
-import {
-  COUNT_MIN,
-  GOAL_TYPES,
-  PURPOSE_TYPES,
-  READING_TYPES,
-  type Score,
-  score,
-  type TypeScore,
-  unmetGoals,
-} from './score.ts';
+import { type Rows, readRows, SETS, type SetName } from './rows.ts';
+import { type Count, countBy, GROUPS, type Judged, judge, misses, unmetGoals } from './score.ts';
 
 const HALVES = ['report', 'develop', 'both'];
-const USAGE =
-  'Usage: node tools/eval/eval.ts [--data FILE] [--half report|develop|both] [--type TYPE] [--misses N] [--json FILE]';
+const USAGE = `Usage: node tools/eval/eval.ts [--set ${Object.keys(SETS).join('|')}|all] [--half report|develop|both] [--data FILE]
+       [--by category|language|rule|all] [--category NAME] [--misses N] [--unsure N] [--json FILE]
+
+--data FILE judges a table of the same columns in place of the set: one that must not be passed on.
+--unsure N lists pages on which only the context of a word decides.`;
 
 const { values } = await readOptions(USAGE, {
-  data: new URL('../../test/data/labelled-urls.tsv.gz', import.meta.url).pathname,
+  set: 'all',
+  data: '',
   half: 'report',
+  by: 'category',
+  category: '',
   misses: '10',
-  type: '',
+  unsure: '0',
   json: '',
 });
-const misses = wholeNumber(values, 'misses', 0);
+const missesMax = wholeNumber(values, 'misses', 0);
+const unsureMax = wholeNumber(values, 'unsure', 0);
 if (!HALVES.includes(values.half)) refuse(`--half must be one of ${HALVES.join(', ')}.`);
-const types: readonly string[] = values.type === '' ? [...PURPOSE_TYPES, ...READING_TYPES] : [values.type];
+if (values.set !== 'all' && !(values.set in SETS)) refuse(`--set must be one of ${Object.keys(SETS).join(', ')}, all.`);
+if (values.by !== 'all' && !(values.by in GROUPS))
+  refuse(`--by must be one of ${Object.keys(GROUPS).join(', ')}, all.`);
+if (values.data !== '' && values.set === 'all') refuse('--data needs --set.');
+const groups = values.by === 'all' ? Object.keys(GROUPS) : [values.by];
 const share = (part: number, whole: number): string => (whole === 0 ? '–' : `${((part / whole) * 100).toFixed(1)} %`);
 
-function tableRow(row: TypeScore): (string | number)[] {
-  const { count } = row;
-  return [row.type, count, row.denied, share(row.denied, count), row.flagged, share(row.flagged, count), row.allowed];
+function tableRow({ name, expect, count, denied, flagged }: Count): (string | number)[] {
+  const kind = expect === 'deny' ? 'act' : 'reading';
+  const title = name === '*' ? `all ${kind === 'act' ? 'acts' : 'reading pages'}` : `${kind} ${name}`;
+  return [title, count, denied, share(denied, count), flagged, share(flagged, count), count - denied - flagged];
 }
 
-function printScore(result: Score): void {
-  printTable([
-    ['type', 'pages', 'denied', '', 'flagged', '', 'allowed'],
-    ...result.types.map(tableRow),
-    tableRow(result.reading),
-  ]);
-  for (const type of types) {
-    const wrong = result.misses.filter(({ row }) => row.type === type);
-    // Denied reading pages are worse than flagged ones; among equals the order is the data's.
-    wrong.sort((a, b) => (a.verdict.verdict === 'deny' ? 0 : 1) - (b.verdict.verdict === 'deny' ? 0 : 1));
-    if (wrong.length === 0 || misses === 0) continue;
-    printLine(`\n${type}: ${wrong.length} judged otherwise${wrong.length > misses ? `, the first ${misses}` : ''}`);
-    for (const { row, verdict } of wrong.slice(0, misses)) {
-      printLine(`  ${verdict.verdict.padEnd(5)} ${verdict.id.padEnd(16)} ${row.url.slice(0, 160)}`);
-    }
+function printPages(title: string, pages: readonly Judged[], max: number): void {
+  if (max === 0 || pages.length === 0) return;
+  printLine(`\n${title}: ${pages.length}${pages.length > max ? `, the first ${max}` : ''}`);
+  for (const { row, verdict } of pages.slice(0, max)) {
+    const what = `${row.expect === 'deny' ? 'act' : 'reading'} ${row.category}`;
+    printLine(`  ${verdict.verdict.padEnd(5)} ${verdict.id.padEnd(18)} ${what.padEnd(24)} ${row.url.slice(0, 160)}`);
   }
 }
 
-const labelled = readLabelled(values.data, new Set([...PURPOSE_TYPES, ...READING_TYPES]));
-const rows = labelled.rows.filter((row) => values.half === 'both' || row.half === values.half);
-const result = score(loadPolicy(), rows);
-const unmet = unmetGoals(result);
-if (values.json !== '') {
-  const report = { half: values.half, pages: rows.length, types: result.types, reading: result.reading, unmet };
-  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+function printSet(set: SetName, { unparsable, duplicates, corrected }: Rows, judged: readonly Judged[]): void {
+  const left = `left out: ${duplicates} said twice, ${unparsable} no URL; ${corrected} labels corrected`;
+  printLine(`\n${set}: ${judged.length.toLocaleString('en-US')} pages, half: ${values.half} (${left})\n`);
+  for (const by of groups) {
+    printTable([[by, 'pages', 'denied', '', 'flagged', '', 'allowed'], ...countBy(judged, GROUPS[by]!).map(tableRow)]);
+  }
+  const wrong = misses(judged);
+  printPages(
+    'acts that are not denied',
+    wrong.filter(({ row }) => row.expect === 'deny'),
+    missesMax,
+  );
+  printPages(
+    'reading pages that are not allowed',
+    wrong.filter(({ row }) => row.expect === 'allow'),
+    missesMax,
+  );
+  printPages(
+    'least sure',
+    judged.filter(({ isUnsure }) => isUnsure),
+    unsureMax,
+  );
 }
-printLine(
-  `${rows.length.toLocaleString('en-US')} pages, half: ${values.half} (left out: ${labelled.duplicates} said twice, ${labelled.unparsable} no URL)\n`,
-);
-printScore(result);
-const few = result.types.filter(({ type, count }) => GOAL_TYPES.includes(type) && count < COUNT_MIN);
-for (const { type, count } of few)
-  printLine(`\n${type}: ${count} pages are too few to hold the goal against; see --half both, or --data.`);
+
+const policy = loadPolicy();
+const unmet: string[] = [];
+const report: Record<string, unknown> = { half: values.half };
+for (const set of values.set === 'all' ? (Object.keys(SETS) as SetName[]) : [values.set as SetName]) {
+  const rows = readRows(set, values.data === '' ? undefined : values.data);
+  const wanted = rows.rows.filter(
+    (row) =>
+      (values.half === 'both' || row.half === values.half) &&
+      (values.category === '' || row.category === values.category),
+  );
+  const judged = judge(policy, wanted);
+  const missed = unmetGoals(set, judged);
+  unmet.push(...missed);
+  report[set] = {
+    pages: judged.length,
+    unmet: missed,
+    ...Object.fromEntries(groups.map((by) => [by, countBy(judged, GROUPS[by]!)])),
+  };
+  printSet(set, rows, judged);
+}
+if (values.json !== '') writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 printLine(unmet.length === 0 ? '\nEvery goal is met.' : `\nNot met: ${unmet.join('; ')}.`);
 process.exitCode = unmet.length === 0 ? 0 : 4;

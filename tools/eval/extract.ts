@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { PURPOSE_TYPES, READING_TYPES } from './score.ts';
+import { LABELLED_TYPES } from './rows.ts';
 
 /** Sources under MIT, ISC, Apache-2.0, CC0, the Unlicense or CC BY; `test/data/NOTICE.md` names each. */
 const REDISTRIBUTABLE = new Set(
@@ -17,12 +17,11 @@ const REDISTRIBUTABLE = new Set(
 
 const [from, to] = process.argv.slice(2);
 if (from === undefined || to === undefined) throw new Error('Usage: extract.ts <page-urls.tsv.gz> <out.tsv.gz>');
-const types = new Set([...PURPOSE_TYPES, ...READING_TYPES]);
 const rows = gunzipSync(readFileSync(from)).toString('utf8').trimEnd().split('\n').slice(1);
 const kept = new Set<string>();
 for (const row of rows) {
   const [source = '', type = '', evidence = '', , , url = ''] = row.split('\t');
-  if (REDISTRIBUTABLE.has(source) && types.has(type)) kept.add([source, type, evidence, url].join('\t'));
+  if (REDISTRIBUTABLE.has(source) && LABELLED_TYPES.includes(type)) kept.add([source, type, evidence, url].join('\t'));
 }
 const text = ['source\ttype\tevidence\turl', ...[...kept].sort(), ''].join('\n');
 writeFileSync(to, gzipSync(text, { level: 9 }));

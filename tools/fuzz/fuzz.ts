@@ -2,6 +2,7 @@
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, wholeNumber } from '../options.ts';
+import { fuzzAdditions } from './softer.ts';
 import { longValues } from './urls.ts';
 import { fuzzVerdicts, verdictOf } from './verdict.ts';
 
@@ -32,18 +33,22 @@ function cost(value: string): number {
 
 let failed = false;
 const end = Date.now() + seconds * 1000;
-let [seed, judged, pairs, harder] = [firstSeed, 0, 0, 0];
+let [seed, judged, pairs, harder, added] = [firstSeed, 0, 0, 0, 0];
 do {
   const report = fuzzVerdicts(policy, seed++, 20_000);
   judged += report.judged;
   pairs += report.pairs;
   harder += report.harder;
-  for (const failure of report.failures) printLine(`FAILED (seed ${seed - 1}): ${failure}`);
-  failed ||= report.failures.length > 0;
+  const additions = fuzzAdditions(policy, seed - 1, 10_000);
+  for (const tried of Object.values(additions.tried)) added += tried;
+  const failures = [...report.failures, ...additions.failures];
+  for (const failure of failures) printLine(`FAILED (seed ${seed - 1}): ${failure}`);
+  failed ||= failures.length > 0;
 } while (Date.now() < end && !failed);
 printLine(
   `${judged.toLocaleString('en-US')} values judged, ${pairs.toLocaleString('en-US')} pairs of spellings compared, ` +
-    `${harder.toLocaleString('en-US')} judged harder for their spelling, last seed ${seed - 1}`,
+    `${harder.toLocaleString('en-US')} judged harder for their spelling; ${added.toLocaleString('en-US')} additions to denials and flags tried; ` +
+    `last seed ${seed - 1}`,
 );
 
 const rows: (string | number)[][] = [['long value', 'µs at 500', 'µs at 4,000', 'growth', 'µs at 8,000']];

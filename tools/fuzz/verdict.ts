@@ -64,7 +64,10 @@ export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzR
       const again = verdictOf(policy, other, method);
       if (again === verdict) continue;
       if (isHarder(verdict, again)) harder++;
-      else failures.push(`${JSON.stringify(base)} gets ${text(verdict)}, ${JSON.stringify(other)} gets ${text(again)}`);
+      else
+        failures.push(
+          `${JSON.stringify(base)} gets ${textOf(verdict)}, ${JSON.stringify(other)} gets ${textOf(again)}`,
+        );
     } catch (error) {
       failures.push(`${JSON.stringify(base)} with ${method}: ${error instanceof Error ? error.stack : String(error)}`);
     }
@@ -72,7 +75,7 @@ export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzR
   return { values: count, judged, pairs, harder, failures };
 }
 
-function text(verdict: Verdict | undefined): string {
+export function textOf(verdict: Verdict | undefined): string {
   return verdict === undefined ? 'refused' : `${verdict.verdict} ${verdict.layer}/${verdict.id}`;
 }
 

@@ -6,8 +6,8 @@ const EXTENSION_MAX_LENGTH = 10;
 const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
   (
     'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
-    'doc docx odt xls xlsx ods ppt pptx csv tsv xml rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
-    'yml yaml diff patch gz tgz zip'
+    'doc docx odt xls xlsx ods ppt pptx csv tsv rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
+    'yml yaml diff patch gz tgz zip example sample template dist'
   ).split(' '),
 );
 
@@ -28,10 +28,16 @@ export function hasTail(path: string, stop: number, end: number): boolean {
   return semicolon < 0 || semicolon > EXTENSION_MAX_LENGTH;
 }
 
-/** The dot, unless what stands from there to `stop` is no extension, or one that makes a file of another kind. */
+/** The dot, unless what stands from there to `stop` is no extension (a number is none), or one that makes a file of another kind. */
 function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
-  return isStatic(path, dot, stop) ? stop : dot;
+  let at = dot + 1;
+  while (at < stop && isDigit(path.charCodeAt(at))) at++;
+  return at === stop || isStatic(path, dot, stop) ? stop : dot;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
 }
 
 function isStatic(text: string, dot: number, end: number): boolean {
@@ -101,4 +107,59 @@ export function beginsQuery(text: string, at: number, end: number): boolean {
 /** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
 export function isCutMark(code: number): boolean {
   return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
+}
+
+/** As many words make a sentence, rather than the name of a page. */
+const SENTENCE_MIN_WORDS = 5;
+
+/**
+ * Where the last segment of a path begins that is a sentence, as the titles of articles are (`how-to-change-your-password`); -1 where there
+ * is none.
+ */
+export function lastSentence(path: string): number {
+  for (let end = path.length; end > 0; ) {
+    const slash = path.lastIndexOf('/', end - 1);
+    let signs = 0;
+    for (let at = slash + 1; at < end; at++) if (isWordSign(path.charCodeAt(at))) signs++;
+    if (signs >= SENTENCE_MIN_WORDS - 1 && isSentence(path.slice(slash + 1, end))) return slash + 1;
+    end = slash;
+  }
+  return -1;
+}
+
+/** What stands between words: hyphen, underscore, blank. */
+function isWordSign(code: number): boolean {
+  return code === 0x2d || code === 0x5f || code === 0x20;
+}
+
+function isSentence(segment: string): boolean {
+  const words = segment.split(/[-_ ]+/);
+  return (
+    words.filter(Boolean).length >= SENTENCE_MIN_WORDS &&
+    words.filter((word) => /^\p{L}{2,}$/u.test(word)).length >= SENTENCE_MIN_WORDS - 1
+  );
+}
+
+/** A text without the signs at its end: up to its last letter or digit. */
+export function withoutSigns(text: string): string {
+  let end = text.length;
+  while (end > 0 && !isLetterOrDigit(text.charCodeAt(end - 1))) end--;
+  return end === text.length ? text : text.slice(0, end);
+}
+
+const LETTER_OR_DIGIT = /[\p{L}\p{N}\p{M}\p{Cs}]/u;
+
+function isLetterOrDigit(code: number): boolean {
+  const lower = code | 0x20;
+  if (code <= 0x7f) return (code >= 0x30 && code <= 0x39) || (lower >= 0x61 && lower <= 0x7a);
+  return LETTER_OR_DIGIT.test(String.fromCharCode(code));
+}
+
+/** A path without the slash at its end, and without segments there that are nothing but signs: links in running text collect those. */
+export function withoutEmptyEnd(path: string): string {
+  let cut = path.length;
+  for (let at = path.length; at > 0 && !isLetterOrDigit(path.charCodeAt(at - 1)); at--) {
+    if (path.charCodeAt(at - 1) === 0x2f) cut = at - 1;
+  }
+  return cut === path.length ? path : path.slice(0, cut);
 }

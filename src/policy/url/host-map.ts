@@ -1,56 +1,69 @@
 /** Hosts by exact name or by suffix: the longest name that matches wins, the exact one before the suffix. */
-import { keyFromHost } from '../domain/normalize.ts';
-import { comparableHost } from './types.ts';
+import { keyFromHost } from '../../domain/normalize.ts';
+
+/**
+ * A host without its leading `www.` labels, for comparing hosts with each other; `www.com` keeps its own. Unlike a key it needs no
+ * public suffix list: both sides of every comparison go through it.
+ */
+export function comparableHost(host: string): string {
+  let bare = host;
+  while (bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
+  return bare;
+}
 
 /** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
 export type HostReach = 'exact' | 'suffix' | 'below';
 
+const NONE: readonly never[] = Object.freeze([]);
+
 type Reaches<T> = { [reach in HostReach]?: T };
 
 export class HostMap<T> {
-  private readonly map = new Map<string, Reaches<T>>();
+  readonly #map = new Map<string, Reaches<T>>();
   /** For each mark of a host that was added 1: most hosts that are asked for have another one, and need no copy and no hash. */
-  private readonly marks = new Uint8Array(4096);
+  readonly #marks = new Uint8Array(4096);
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
-    const entries = this.map.get(host) ?? {};
+    const entries = this.#map.get(host) ?? {};
     const before = entries[reach];
     entries[reach] = value;
-    this.map.set(host, entries);
-    this.marks[markOf(host, 0)] = 1;
+    this.#map.set(host, entries);
+    this.#marks[markOf(host, 0)] = 1;
     return before;
   }
 
   /** The entries of the host that `text` is from `start` on. */
-  private at(text: string, start: number): Reaches<T> | undefined {
-    return this.marks[markOf(text, start)] === 0 ? undefined : this.map.get(text.slice(start));
+  #at(text: string, start: number): Reaches<T> | undefined {
+    return this.#marks[markOf(text, start)] === 0 ? undefined : this.#map.get(text.slice(start));
   }
 
-  /** The entry for a host in canonical form. */
+  /** The nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
-    if (this.map.size === 0) return undefined;
-    const own = this.at(host, 0);
-    if (own?.exact !== undefined || own?.suffix !== undefined) return own.exact ?? own.suffix;
-    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.at(host, dot + 1);
-      if (parent?.below !== undefined || parent?.suffix !== undefined) return parent.below ?? parent.suffix;
-    }
-    return undefined;
+    return this.all(host)[0];
   }
 
   /** Every entry for a host, the nearest first. */
-  *all(host: string): IterableIterator<T> {
-    const own = this.at(host, 0);
-    for (const entry of [own?.exact, own?.suffix]) if (entry !== undefined) yield entry;
+  all(host: string): readonly T[] {
+    let found: T[] | undefined;
+    const add = (...entries: (T | undefined)[]): void => {
+      for (const entry of entries) {
+        if (entry === undefined) continue;
+        found ??= [];
+        found.push(entry);
+      }
+    };
+    const own = this.#at(host, 0);
+    if (own !== undefined) add(own.exact, own.suffix);
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.at(host, dot + 1);
-      for (const entry of [parent?.below, parent?.suffix]) if (entry !== undefined) yield entry;
+      const parent = this.#at(host, dot + 1);
+      if (parent !== undefined) add(parent.below, parent.suffix);
     }
+    return found ?? NONE;
   }
 
   get isEmpty(): boolean {
-    return this.map.size === 0;
+    return this.#map.size === 0;
   }
 }
 

@@ -3,7 +3,8 @@
  * accents and separators, so that `Sign-In`, `sign_in` and `signIn` are one token, and `login-tips` is another than `login`. The
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
-import type { TokenList } from './documents.ts';
+import { PagegateError } from '../../errors.ts';
+import { phrasesOf, type TokenList } from '../documents.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
@@ -30,80 +31,74 @@ function squeeze(text: string): string {
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
   readonly names: readonly string[];
-  private readonly ordinals = new Map<string, number>();
-  private readonly byToken = new Map<string, number[]>();
-  private readonly slots: Int32Array;
-  private readonly tokens: string[] = [];
-  private readonly listsOf: (readonly number[])[] = [];
+  readonly #ordinals = new Map<string, number>();
+  readonly #byToken = new Map<string, number[]>();
+  readonly #slots: Int32Array;
+  readonly #tokens: string[] = [];
+  readonly #listsOf: (readonly number[])[] = [];
 
   constructor(lists: Readonly<Record<string, TokenList>>) {
     this.names = Object.keys(lists);
     for (const [ordinal, name] of this.names.entries()) {
-      this.ordinals.set(name, ordinal);
-      for (const phrase of phrasesOf(lists[name]!)) add(this.byToken, squeeze(phrase), ordinal);
+      this.#ordinals.set(name, ordinal);
+      for (const phrase of phrasesOf(lists[name]!)) add(this.#byToken, squeeze(phrase), ordinal);
     }
     let size = 1024;
-    while (size < this.byToken.size * 4) size *= 2;
-    this.slots = new Int32Array(size).fill(-1);
-    for (const [token, ordinals] of this.byToken) this.insert(token, ordinals);
+    while (size < this.#byToken.size * 4) size *= 2;
+    this.#slots = new Int32Array(size).fill(-1);
+    for (const [token, ordinals] of this.#byToken) this.#insert(token, ordinals);
   }
 
-  private insert(token: string, ordinals: readonly number[]): void {
+  #insert(token: string, ordinals: readonly number[]): void {
     let hash = HASH_SEED;
     for (let at = 0; at < token.length; at++) hash = Math.imul(hash ^ token.charCodeAt(at), HASH_PRIME);
-    let slot = mix(hash) & (this.slots.length - 1);
-    while (this.slots[slot] !== -1) slot = (slot + 1) & (this.slots.length - 1);
-    this.slots[slot] = this.tokens.length;
-    this.tokens.push(token);
-    this.listsOf.push(ordinals);
+    let slot = mix(hash) & (this.#slots.length - 1);
+    while (this.#slots[slot] !== -1) slot = (slot + 1) & (this.#slots.length - 1);
+    this.#slots[slot] = this.#tokens.length;
+    this.#tokens.push(token);
+    this.#listsOf.push(ordinals);
   }
 
-  /** Ordinal of a list; undefined when there is none of that name. */
-  ordinal(name: string): number | undefined {
-    return this.ordinals.get(name);
+  /** Ordinal of a list. @throws PagegateError policy_invalid */
+  ordinal(name: string): number {
+    const ordinal = this.#ordinals.get(name);
+    if (ordinal !== undefined) return ordinal;
+    throw new PagegateError('policy_invalid', `There is no token list "${name}".`, { got: name });
   }
 
   /** Lists that hold the token between `start` and `end`. */
   find(text: string, start: number, end: number): readonly number[] {
     if (end - start > TOKEN_MAX_LENGTH || end <= start) return NONE;
     const first = text.charCodeAt(start);
-    if (first === 0x2e || first === 0x5f) return this.findLed(text.slice(start, end));
+    if (first === 0x2e || first === 0x5f) return this.#findLed(text.slice(start, end));
     let hash = HASH_SEED;
     for (let at = start; at < end; at++) {
       const code = text.charCodeAt(at);
-      if (code > 127) return this.byToken.get(squeeze(text.slice(start, end))) ?? NONE;
+      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NONE;
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
-    for (let slot = mix(hash) & (this.slots.length - 1); ; slot = (slot + 1) & (this.slots.length - 1)) {
-      const entry = this.slots[slot]!;
+    for (let slot = mix(hash) & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
+      const entry = this.#slots[slot]!;
       if (entry === -1) return NONE;
-      if (isToken(this.tokens[entry]!, text, start, end)) return this.listsOf[entry]!;
+      if (isToken(this.#tokens[entry]!, text, start, end)) return this.#listsOf[entry]!;
     }
   }
 
   /** A token with a leading dot or underscore: as it stands, up to its next dot, or without the lead. */
-  private findLed(text: string): readonly number[] {
+  #findLed(text: string): readonly number[] {
     const dot = text.indexOf('.', 1);
     return (
-      this.byToken.get(squeeze(text)) ??
-      (dot > 0 ? this.byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
-      this.byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
+      this.#byToken.get(squeeze(text)) ??
+      (dot > 0 ? this.#byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
+      this.#byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
       NONE
     );
   }
 
   /** Every list with its tokens, for reports. */
   *entries(): IterableIterator<{ token: string; lists: readonly number[] }> {
-    for (const [at, token] of this.tokens.entries()) yield { token, lists: this.listsOf[at]! };
-  }
-}
-
-/** Every phrase of a list: those that are written out, and the compounds. */
-export function* phrasesOf(list: TokenList): IterableIterator<string> {
-  for (const phrases of Object.values(list.phrases)) yield* phrases;
-  for (const { first, then } of list.compounds ?? []) {
-    for (const start of first) for (const end of then) yield `${start} ${end}`;
+    for (const [at, token] of this.#tokens.entries()) yield { token, lists: this.#listsOf[at]! };
   }
 }
 

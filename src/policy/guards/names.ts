@@ -1,5 +1,6 @@
 /** What a host name itself gives away: local names, look-alikes, data carried in labels. */
 import { domainToASCII, domainToUnicode } from 'node:url';
+import { type HostAddress, readAddress } from './addresses.ts';
 
 /** Whether a host is a single label or ends in one of the suffixes. `suffixes` is by last label. */
 export function isSpecialName(
@@ -42,49 +43,20 @@ export function isInvalidIdn(host: string): boolean {
   });
 }
 
-const SCRIPTS = [
-  ['Latin', /\p{Script=Latin}/u],
-  ['Cyrillic', /\p{Script=Cyrillic}/u],
-  ['Greek', /\p{Script=Greek}/u],
-  ['Armenian', /\p{Script=Armenian}/u],
-  ['Georgian', /\p{Script=Georgian}/u],
-  ['Hebrew', /\p{Script=Hebrew}/u],
-  ['Arabic', /\p{Script=Arabic}/u],
-  ['Han', /\p{Script=Han}/u],
-  ['Hiragana', /\p{Script=Hiragana}/u],
-  ['Katakana', /\p{Script=Katakana}/u],
-  ['Hangul', /\p{Script=Hangul}/u],
-  ['Bopomofo', /\p{Script=Bopomofo}/u],
-  ['Thai', /\p{Script=Thai}/u],
-  ['Devanagari', /\p{Script=Devanagari}/u],
-  ['Cherokee', /\p{Script=Cherokee}/u],
-] as const;
+/** Four numbers between dots or hyphens, apart from other letters and digits; of five, the first four and the last four. */
+const SPELLED = /(?<![a-z0-9])(?=([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})(?![a-z0-9]))/g;
+/** Such a name has no more of them. */
+const SPELLED_MAX = 16;
 
-/** Scripts that are written together. */
-const TOGETHER: readonly (readonly string[])[] = [
-  ['Latin', 'Han', 'Hiragana', 'Katakana'],
-  ['Latin', 'Han', 'Hangul'],
-  ['Latin', 'Han', 'Bopomofo'],
-];
-
-/** Letters of other scripts that look like Latin ones. */
-const LOOKS_LATIN = /^[аеорсхуіјѕһԁԛԝӏԍьвмнктгпɑοανρτυωικεζηχγ0-9-]+$/u;
-
-/** Latin letters of phonetic writing that look like plain ones: no language has a word with them. */
-const LOOKS_PLAIN = /[\u0251\u0261\u026a\u0274\u0280\u028f\u0299\u029c\u029f\u1d00-\u1d22]/;
-
-/** Whether a label mixes scripts that are not written together, or looks Latin and is not, or plain and is not. */
-export function isConfusableIdn(host: string): boolean {
-  if (!host.includes('xn--')) return false;
-  const topIsLatin = !host.startsWith('xn--', host.lastIndexOf('.') + 1);
-  return host.split('.').some((label) => {
-    if (!label.startsWith('xn--')) return false;
-    const text = domainToUnicode(label);
-    const scripts = SCRIPTS.filter(([, pattern]) => pattern.test(text)).map(([name]) => name);
-    if (LOOKS_PLAIN.test(text)) return true;
-    if (scripts.length > 1) return !TOGETHER.some((set) => scripts.every((script) => set.includes(script)));
-    return topIsLatin && LOOKS_LATIN.test(text);
-  });
+/** The IPv4 addresses that the labels of a name spell (`10-0-0-1.example.org`). */
+export function spelledAddresses(host: string): HostAddress[] {
+  const found: HostAddress[] = [];
+  for (const [, ...numbers] of host.matchAll(SPELLED)) {
+    const address = readAddress(numbers.map(Number).join('.'));
+    if (address !== undefined) found.push(address);
+    if (found.length === SPELLED_MAX) break;
+  }
+  return found;
 }
 
 export interface TunnelLimits {

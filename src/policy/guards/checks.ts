@@ -1,0 +1,161 @@
+/** The checks that a guard rule can name, each made into one function of a request. */
+import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
+import { hasKnownSuffix } from '../../domain/public-suffix.ts';
+import type { PolicyDocument, RuleEntry } from '../documents.ts';
+import { SecretScanner } from '../secrets.ts';
+import type { Subject } from '../url/subject.ts';
+import type { TokenIndex } from '../url/tokens.ts';
+import { contains, isIsatap, type Range, readRange } from './addresses.ts';
+import { LookalikeNames } from './lookalikes.ts';
+import { bySuffix, isInvalidIdn, isSpecialName, isTunnelName, spelledAddresses } from './names.ts';
+import { hasNestedInternal } from './targets.ts';
+import { LENGTH_MAX } from './traits.ts';
+
+export type GuardCheck = (subject: Subject) => boolean;
+
+export interface GuardContext {
+  readonly tokens: TokenIndex;
+  readonly categories: PolicyDocument['categories'];
+  readonly lookalikes: PolicyDocument['lookalikes'];
+  readonly hosts: PolicyDocument['hosts'];
+  /** The networks that the licensee excuses. */
+  readonly exceptions: readonly Range[];
+  /** Whether a URL inside a URL leads to an internal place. */
+  readonly isInternal: (url: CanonicalUrl, isBare: boolean) => boolean;
+}
+
+type Factory = (rule: RuleEntry, context: GuardContext) => GuardCheck;
+
+/** The checks that a guard rule can name. */
+export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
+  scheme: (rule) => {
+    const allowed = new Set(rule.allowed ?? []);
+    return ({ url }) => !allowed.has(url.scheme);
+  },
+  userinfo: () => (request) => request.url.hasUserinfo,
+  spelling: (rule) => {
+    const bits = (rule.spelling ?? []).reduce((mask, name) => mask | (SPELLING[name as keyof typeof SPELLING] ?? 0), 0);
+    return ({ url }) => (url.spelling & bits) !== 0;
+  },
+  length: (rule) => {
+    const limit = rule.max_length ?? LENGTH_MAX;
+    return ({ url }) => url.href.length > limit;
+  },
+  method: (rule) => {
+    const allowed = new Set<string | number>(rule.allowed ?? []);
+    return ({ method }) => !allowed.has(method);
+  },
+  method_is: (rule) => {
+    const methods = new Set(rule.methods ?? []);
+    return ({ method }) => methods.has(method);
+  },
+  parameter: (rule, context) => {
+    const names = context.tokens.ordinal(rule.names ?? '');
+    return (subject) => hasParameter(subject, names);
+  },
+  address: (rule, context) => {
+    const ranges = (rule.ranges ?? []).map(readRange);
+    const { isatap = false, excusable = false } = rule;
+    return ({ address }) => {
+      if (address === undefined) return false;
+      if (excusable && context.exceptions.some((range) => contains(range, address))) return false;
+      return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address));
+    };
+  },
+  host_name: (rule) => {
+    const suffixes = bySuffix(rule.suffixes ?? []);
+    const inside = bySuffix(rule.inside_suffixes ?? []);
+    const { single_label: singleLabel = false, unlisted = false } = rule;
+    const isPlain = memoByLastLabel(
+      (label) => !suffixes.has(label) && (!unlisted || (!inside.has(label) && hasKnownSuffix(`a.${label}`))),
+    );
+    // A top-level domain may be newer than the list: what is classified exists.
+    const isUnlisted = ({ host, evidence }: Subject): boolean =>
+      (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.found && !evidence.parentFound;
+    return (subject) => {
+      if (subject.url.hostKind !== 'domain' || isPlain(subject.host)) return false;
+      return isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject));
+    };
+  },
+  spelled_address: (rule) => {
+    const ranges = (rule.ranges ?? []).map(readRange);
+    return ({ host, url, evidence }) => {
+      // Three dots or hyphens and four digits at least.
+      if (url.hostKind !== 'domain' || host.length < 9 || !/[0-9]/.test(host)) return false;
+      return (
+        spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address))) && !evidence.found
+      );
+    };
+  },
+  port: (rule) => {
+    const allowed = new Set<string | number>(rule.allowed ?? []);
+    return ({ url }) => !allowed.has(url.port);
+  },
+  idn_invalid: () => (request) => isInvalidIdn(request.host),
+  idn_confusable: (rule, { lookalikes, hosts }) => {
+    const names = new LookalikeNames(lookalikes, hosts, rule.groups ?? []);
+    return ({ host }) => names.isLookalike(host);
+  },
+  dns_tunnel: (rule) => {
+    const limits = {
+      minRun: rule.min_run ?? 32,
+      minRunDigits: rule.min_run_digits ?? 5,
+      maxSubdomainLength: rule.max_subdomain_length ?? 120,
+    };
+    // Somebody looked at a host that is itself classified; data does not travel to a fixed name.
+    return ({ host, url, evidence }) => url.hostKind === 'domain' && isTunnelName(host, limits) && !evidence.found;
+  },
+  secret: (rule, context) => {
+    const scanner = new SecretScanner(rule.tokens ?? [], rule.forms ?? []);
+    const names = context.tokens.ordinal(rule.names ?? '');
+    return (subject) => {
+      const { decodedPath, query } = subject.url;
+      if (scanner.find(decodedPath) !== undefined) return true;
+      return (query !== '' && scanner.find(decodeOnce(query)) !== undefined) || hasParameter(subject, names);
+    };
+  },
+  nested_internal: (rule, context) => {
+    const places = {
+      isInternal: context.isInternal,
+      schemes: new Set(rule.schemes ?? []),
+      maxUrls: rule.max_urls ?? 16,
+      tokens: context.tokens,
+      names: context.tokens.ordinal(rule.names ?? ''),
+      addressNames: context.tokens.ordinal(rule.address_names ?? rule.names ?? ''),
+      relays: context.tokens.ordinal(rule.relays ?? ''),
+    };
+    return (subject) => hasNestedInternal(subject, places);
+  },
+  category: (rule, { categories }) => {
+    const wanted = new Set(rule.categories ?? []);
+    for (const { id, name, threat } of categories) {
+      if (wanted.has(id) || (threat && rule.threats === true)) wanted.add(name);
+    }
+    if (wanted.size === 0) return () => false;
+    return ({ evidence }) => evidence.filteringCategories().some((category) => wanted.has(category));
+  },
+};
+
+const MEMO_MAX_SIZE = 4096;
+
+/** What holds for all hosts below a last label, asked once for each label; never for a single label. */
+function memoByLastLabel(holds: (label: string) => boolean): (host: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (host) => {
+    const dot = host.lastIndexOf('.');
+    if (dot < 0) return false;
+    const label = host.slice(dot + 1);
+    let answer = known.get(label);
+    if (answer === undefined) {
+      if (known.size >= MEMO_MAX_SIZE) known.clear();
+      answer = holds(label);
+      known.set(label, answer);
+    }
+    return answer;
+  };
+}
+
+/** Whether a parameter of a list has a value. */
+function hasParameter({ parameters }: Subject, list: number): boolean {
+  return parameters.some(({ value, lists }) => value !== '' && lists.includes(list));
+}

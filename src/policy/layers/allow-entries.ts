@@ -1,0 +1,61 @@
+/** The licensee's own allow entries: host, path prefix and methods. */
+import { decodeOnce } from '../../domain/canonical-url.ts';
+import type { AllowEntry } from '../documents.ts';
+import type { Verdict } from '../types.ts';
+import { HostMap, readAllowedHost } from '../url/host-map.ts';
+import { isBelow, withoutLastSlash } from '../url/paths.ts';
+import { type Ask, invalid, verdictOf } from './layer.ts';
+
+/** An allow entry, compiled. */
+export interface AllowPolicy {
+  readonly verdict: Verdict;
+  readonly methods: ReadonlySet<string>;
+  /** Without a slash at its end; empty for the whole host. */
+  readonly path: string;
+}
+
+/** @throws PagegateError policy_invalid */
+export function compileAllow(entries: readonly AllowEntry[]): HostMap<AllowPolicy[]> {
+  const map = new HostMap<AllowPolicy[]>();
+  for (const { id, host, path, methods, note } of entries) {
+    const read = readAllowedHost(host);
+    if (read === undefined) throw invalid(id, `The host "${host}" of "${id}" is not a host.`);
+    if (!path.startsWith('/')) throw invalid(id, `The path of "${id}" must start with a slash.`);
+    const compiled = {
+      verdict: verdictOf('allow', 'rules', id, note ?? 'Your own policy allows this place by name.'),
+      methods: new Set(methods.map((method) => method.toUpperCase())),
+      path: withoutLastSlash(path),
+    };
+    const others = map.add(read.host, read.reach, []) ?? [];
+    map.add(read.host, read.reach, [...others, compiled]);
+  }
+  return map;
+}
+
+/** The entry for the place and the method; the longest path first. */
+export const allowVerdict: Ask = ({ allow }, { url, host, method }, all) => {
+  if (allow.isEmpty) return undefined;
+  let best: AllowPolicy | undefined;
+  for (const entries of allow.all(host)) {
+    for (const entry of entries) {
+      if (!entry.methods.has(method) || !isBelow(url.decodedPath, entry.path)) continue;
+      if (url.decodedPath !== url.path && !hasOwnSlashes(url.path, entry.path)) continue;
+      if (best === undefined || entry.path.length > best.path.length) best = entry;
+    }
+  }
+  if (best !== undefined) all?.push(best.verdict);
+  return best?.verdict;
+};
+
+/**
+ * Whether an encoded path has the slashes of a prefix as slashes: a server that does not take `%2f` for one finds `/v1%2fx` elsewhere
+ * than below `/v1`.
+ */
+function hasOwnSlashes(path: string, prefix: string): boolean {
+  let end = path.indexOf('/');
+  for (let at = prefix.indexOf('/'); at >= 0; at = prefix.indexOf('/', at + 1)) {
+    if (end < 0) return false;
+    end = path.indexOf('/', end + 1);
+  }
+  return decodeOnce(end < 0 ? path : path.slice(0, end)) === prefix;
+}

@@ -1,0 +1,49 @@
+/** The last layer: classified or not, read or write. */
+import type { DefaultId, PolicyDocument } from '../documents.ts';
+import type { Verdict } from '../types.ts';
+import { type Ask, invalid, verdictOf } from './layer.ts';
+
+export type Defaults = Readonly<Record<DefaultId, Verdict>>;
+
+const IDS: readonly DefaultId[] = [
+  'classified_read',
+  'unclassified_subdomain',
+  'unclassified_read',
+  'unclassified_write',
+];
+
+/** @throws PagegateError policy_invalid */
+export function compileDefaults({ defaults, profile }: PolicyDocument): Defaults {
+  const compiled: Partial<Record<DefaultId, Verdict>> = {};
+  for (const { id, verdict, note } of defaults) {
+    const own = id === 'unclassified_read' || id === 'unclassified_subdomain' ? profile[id] : verdict;
+    const name = own ?? verdict;
+    if (name === undefined) throw invalid(id, `The default "${id}" has no verdict.`);
+    compiled[id] = verdictOf(name, 'default', id, note);
+  }
+  for (const id of IDS) {
+    if (compiled[id] === undefined) throw invalid(id, `The default "${id}" is missing.`);
+  }
+  return compiled as Defaults;
+}
+
+export const defaultVerdict: Ask = ({ defaults }, { evidence, isRead }, all) => {
+  const verdict = chosen(defaults, isRead, evidence.found ? 'found' : evidence.parentFound ? 'parent' : 'none');
+  all?.push(verdict);
+  return verdict;
+};
+
+function chosen(defaults: Defaults, isRead: boolean, known: 'found' | 'parent' | 'none'): Verdict {
+  if (!isRead) return defaults.unclassified_write;
+  if (known === 'found') return defaults.classified_read;
+  return known === 'parent' ? defaults.unclassified_subdomain : defaults.unclassified_read;
+}
+
+/** What a person should know about a profile. */
+export function defaultWarnings(defaults: Defaults): string[] {
+  return (['unclassified_read', 'unclassified_subdomain'] as const)
+    .filter((id) => defaults[id].verdict === 'allow')
+    .map(
+      (id) => `${id} is "allow": reads of places that nobody has classified pass, and data can leave in their URLs.`,
+    );
+}

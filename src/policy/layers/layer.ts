@@ -1,0 +1,44 @@
+/** What all layers have in common. */
+import { PagegateError } from '../../errors.ts';
+import type { Policy } from '../policy.ts';
+import type { Layer, Verdict, VerdictName } from '../types.ts';
+import type { Subject } from '../url/subject.ts';
+
+/**
+ * Asks a layer: the verdict that counts, undefined where nothing in the layer matches. With `all`, everything that matches is put there,
+ * in the layer's order.
+ */
+export type Ask = (policy: Policy, subject: Subject, all?: Verdict[]) => Verdict | undefined;
+
+/** A verdict as every answer of its entry carries it: one object, made at the start. */
+export function verdictOf(verdict: VerdictName, layer: Layer, id: string, note: string): Verdict {
+  return Object.freeze({ verdict, layer, id, note });
+}
+
+/** What is thrown for an entry that cannot be compiled. */
+export function invalid(id: string, what: string): PagegateError {
+  return new PagegateError('policy_invalid', what, { id });
+}
+
+/** Deny before flag before allow; otherwise the order stays. */
+export function strictestFirst<T extends { readonly verdict: Verdict }>(entries: readonly T[]): T[] {
+  const of = (name: VerdictName): T[] => entries.filter((entry) => entry.verdict.verdict === name);
+  return [...of('deny'), ...of('flag'), ...of('allow')];
+}
+
+/** The first of the entries that matches, and with `all` every one. */
+export function firstMatch<T extends { readonly verdict: Verdict }>(
+  entries: readonly T[],
+  matches: (entry: T, at: number) => boolean,
+  all: Verdict[] | undefined,
+): Verdict | undefined {
+  let first: Verdict | undefined;
+  for (let at = 0; at < entries.length; at++) {
+    const entry = entries[at]!;
+    if (!matches(entry, at)) continue;
+    first ??= entry.verdict;
+    if (all === undefined) break;
+    all.push(entry.verdict);
+  }
+  return first;
+}

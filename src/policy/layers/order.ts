@@ -1,0 +1,29 @@
+/** The layers in the order in which they are asked: the one place that says it, for the verdict and for its explanation. */
+import type { Layer, Verdict } from '../types.ts';
+import { allowVerdict } from './allow-entries.ts';
+import { defaultVerdict } from './defaults.ts';
+import { guardVerdict } from './guards.ts';
+import { hostVerdict } from './hosts.ts';
+import type { Ask } from './layer.ts';
+import { pageVerdict } from './pages.ts';
+import { patternVerdict } from './patterns.ts';
+
+export interface LayerStep {
+  readonly step: 'high_value_hosts' | 'guard_rules' | 'allow_entries' | 'page_type_db' | 'pattern_rules' | 'default';
+  readonly layer: Layer;
+  readonly ask: Ask;
+}
+
+export const LAYERS: readonly LayerStep[] = [
+  { step: 'high_value_hosts', layer: 'high_value_hosts', ask: hostVerdict },
+  { step: 'guard_rules', layer: 'rules', ask: guardVerdict },
+  { step: 'allow_entries', layer: 'rules', ask: allowVerdict },
+  { step: 'page_type_db', layer: 'page_type_db', ask: pageVerdict },
+  { step: 'pattern_rules', layer: 'rules', ask: patternVerdict },
+  { step: 'default', layer: 'default', ask: defaultVerdict },
+];
+
+/** Whether the evaluation ends with what a layer said: with a denial, and with an allow entry of the licensee. */
+export function endsWith({ step }: LayerStep, said: Verdict): boolean {
+  return said.verdict === 'deny' || step === 'allow_entries';
+}

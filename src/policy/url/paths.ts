@@ -1,0 +1,84 @@
+/** Paths, as they are compared with each other. */
+import { nameEnd, withoutSigns } from './segments.ts';
+
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
+
+/**
+ * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), nothing invisible, repeated slashes as
+ * one, no parameters of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end
+ * of the path (the root is empty).
+ */
+export function foldPath(decodedPath: string): string {
+  let path = decodedPath.toLowerCase();
+  if (hasFoldedEnds(path)) path = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment).join('/');
+  if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/**
+ * The folded forms of a path in which some server or other reads it: as it stands, up to a query that stands in it (`queryMark`, -1 where
+ * none does), and without signs at its end, which links in running text collect.
+ */
+export function foldedPaths(decodedPath: string, queryMark: number): readonly string[] {
+  const whole = foldPath(decodedPath);
+  const paths = [whole];
+  if (queryMark >= 0) paths.push(foldPath(decodedPath.slice(0, queryMark)));
+  const bare = withoutSigns(whole);
+  if (bare.length < whole.length) paths.push(bare);
+  return paths;
+}
+
+/** Whether a segment has parameters, or may end in what is folded away. A dot within a name is the ordinary case, and none. */
+function hasFoldedEnds(path: string): boolean {
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at);
+    if (code === 0x3b || code <= 0x20 || code > 0x7e) return true;
+    if (code === 0x2e && (at + 1 === path.length || path.charCodeAt(at + 1) === 0x2f)) return true;
+  }
+  return false;
+}
+
+/** A segment without its parameters, and without what servers drop at the ends of a name. Cut by hand, so that it stays linear. */
+function foldSegment(segment: string): string {
+  const semicolon = segment.indexOf(';');
+  let end = semicolon < 0 ? segment.length : semicolon;
+  while (end > 0 && (segment.charCodeAt(end - 1) === 0x2e || isBlank(segment.charCodeAt(end - 1)))) end--;
+  let start = 0;
+  while (start < end && isBlank(segment.charCodeAt(start))) start++;
+  return segment.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code <= 0x20 || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
+}
+
+/** Whether a path is another one, which ends without a slash, or below it on a segment boundary. */
+export function isBelow(path: string, top: string): boolean {
+  return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
+}
+
+/** A path without the slash at its end; empty for the root. */
+export function withoutLastSlash(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** Extensions by which sites name the forms of one page; many serve it without one as well. */
+const PAGE_EXTENSIONS: ReadonlySet<string> = new Set(
+  'html htm xhtml shtml php php3 php4 php5 php7 phtml asp aspx jsp jspx jsf do action cfm cgi pl json xml amp'.split(
+    ' ',
+  ),
+);
+
+/** A folded path without the extension of a page at its end: `/a/enter.php` is `/a/enter`. */
+export function dropExtension(path: string): string {
+  const dot = path.lastIndexOf('.');
+  return PAGE_EXTENSIONS.has(path.slice(dot + 1)) ? path.slice(0, dot) : path;
+}
+
+/** A folded path without the file at its end that stands for its folder: `/a/index.php` is `/a`. */
+export function foldIndex(path: string): string {
+  const slash = path.lastIndexOf('/');
+  const stop = nameEnd(path, slash + 1, path.length);
+  const name = path.slice(slash + 1, stop);
+  return slash >= 0 && (name === 'index' || (name === 'default' && stop < path.length)) ? path.slice(0, slash) : path;
+}

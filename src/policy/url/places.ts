@@ -1,0 +1,66 @@
+/** What stands where on hosts whose paths hold names and files: package registries, source trees, documentation. */
+import type { PlaceEntry } from '../documents.ts';
+import { invalid } from '../layers/layer.ts';
+import { CONTEXT } from './contexts.ts';
+import { HostMap, readPolicyHost } from './host-map.ts';
+import { nameEnd } from './segments.ts';
+import type { TokenIndex } from './tokens.ts';
+
+/** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
+export interface PlaceTemplate {
+  /** Lower case; `*` is any segment, `@` a name that no rule asks for. */
+  readonly steps: readonly string[];
+  readonly context: number;
+  /** Whether everything that follows is meant, or the next segment alone. */
+  readonly isRest: boolean;
+}
+
+const KINDS = ['documentation', 'topic', 'title', 'source'] as const;
+
+/** @throws PagegateError policy_invalid */
+export function compilePlaces(entries: readonly PlaceEntry[]): HostMap<readonly PlaceTemplate[]> {
+  const map = new HostMap<readonly PlaceTemplate[]>();
+  for (const entry of entries) {
+    const templates = KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
+    for (const host of entry.hosts) {
+      const read = readPolicyHost(host);
+      if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host.`);
+      if (map.add(read.host, read.reach, templates) !== undefined)
+        throw invalid(host, `The host "${host}" has its places twice.`);
+    }
+  }
+  return map;
+}
+
+function readTemplate(text: string, context: number): PlaceTemplate {
+  const steps = text.slice(1).split('/');
+  const last = steps.pop();
+  if (!text.startsWith('/') || (last !== '**' && last !== '{}'))
+    throw invalid(text, `The place "${text}" must start with a slash and end with "**" or "{}".`);
+  return { steps, context, isRest: last === '**' };
+}
+
+/** The context that the places of a host give each segment of a path, by position; 0 where they give none. `wanted`: lists that rules ask for. */
+export function contextsAt(
+  templates: readonly PlaceTemplate[],
+  path: string,
+  tokens: TokenIndex,
+  wanted: Uint8Array,
+): Uint8Array {
+  const segments = path.split('/').filter((segment) => nameEnd(segment, 0, segment.length) > 0);
+  const contexts = new Uint8Array(segments.length);
+  const isStep = (step: string, segment: string): boolean => {
+    if (step === '*') return true;
+    if (step === '@') {
+      const lists = tokens.find(segment, 0, nameEnd(segment, 0, segment.length));
+      return /[\p{L}\p{N}]/u.test(segment) && !lists.some((list) => wanted[list] === 1);
+    }
+    return step === segment.toLowerCase();
+  };
+  for (const { steps, context, isRest } of templates) {
+    if (segments.length <= steps.length || !steps.every((step, at) => isStep(step, segments[at]!))) continue;
+    const end = isRest ? segments.length : steps.length + 1;
+    for (let at = steps.length; at < end; at++) contexts[at] = Math.max(contexts[at]!, context);
+  }
+  return contexts;
+}

@@ -1,0 +1,117 @@
+/**
+ * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
+ * servers do so: words that are written together are known by the words they begin and end with.
+ */
+import { nameEnd, withoutSigns } from './segments.ts';
+import type { TokenIndex } from './tokens.ts';
+
+/** Extensions of programs that are called rather than pages that are written. */
+const PROGRAM_EXTENSIONS: ReadonlySet<string> = new Set(
+  (
+    'action asp aspx ashx asmx cfm cgi do dll exe faces go jhtml jsf jsp jspx mvc nhn page pang php php3 php4 php5 pl py ' +
+    'seam srf tmall xhtml'
+  ).split(' '),
+);
+
+/** Token lists of the words in such names, by their names in the policy. */
+const LISTS = {
+  before: 'program_before',
+  after: 'program_after',
+  verb: 'program_verb',
+  object: 'program_object',
+} as const;
+
+const NAME_MAX_LENGTH = 64;
+/** Prose has more words. */
+const UNCALLED_WORDS_MAX = 2;
+/** Shorter words end others as well (`cart`, `descartes`). */
+const LAST_WORD_MIN_LENGTH = 5;
+const CORE_MIN_LENGTH = 3;
+/** Ways in which one name is taken apart; a name has a few. */
+const CORES_MAX = 24;
+
+export interface ProgramName {
+  /** Token lists of the name, once words that say nothing are left out. */
+  readonly lists: readonly number[];
+  /** Token lists of its first and of its last word. */
+  readonly parts: readonly number[];
+}
+
+export class ProgramNames {
+  readonly #tokens: TokenIndex;
+  readonly #verb: number;
+  readonly #object: number;
+  /** Words in front and behind that say nothing, by their first and by their last letter. */
+  readonly #before: ReadonlyMap<number, readonly string[]>;
+  readonly #after: ReadonlyMap<number, readonly string[]>;
+
+  /** @throws PagegateError policy_invalid, where a list is missing */
+  constructor(tokens: TokenIndex) {
+    this.#tokens = tokens;
+    this.#verb = tokens.ordinal(LISTS.verb);
+    this.#object = tokens.ordinal(LISTS.object);
+    this.#before = byLetter(tokens, tokens.ordinal(LISTS.before), 0);
+    this.#after = byLetter(tokens, tokens.ordinal(LISTS.after), -1);
+  }
+
+  /** What the name of the segment from `start` to `end` says where it may be a program's; undefined where it is none. */
+  read(path: string, start: number, end: number): ProgramName | undefined {
+    const stop = nameEnd(path, start, end);
+    if (stop - start > NAME_MAX_LENGTH) return undefined;
+    const extension = path.charCodeAt(stop) === 0x2e ? withoutSigns(path.slice(stop + 1, end)) : '';
+    const isCalled = PROGRAM_EXTENSIONS.has(extension.toLowerCase());
+    if (extension !== '' && !isCalled) return undefined;
+    const words = path
+      .slice(start, stop)
+      .toLowerCase()
+      .split(/[^a-z]+/)
+      .filter(Boolean);
+    if (words.length === 0 || (!isCalled && words.length > UNCALLED_WORDS_MAX)) return undefined;
+    const name = words.join('');
+    const parts = new Set<number>();
+    this.#addVerb(name, parts);
+    if (isCalled) {
+      for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
+      for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
+    }
+    return { lists: this.#listsOfCores(name), parts: [...parts] };
+  }
+
+  /** Lists of what is left of a name without the words that say nothing, in every way to take them off. */
+  #listsOfCores(name: string): number[] {
+    const lists = new Set<number>();
+    const cores = [name];
+    for (let at = 0; at < cores.length && cores.length < CORES_MAX; at++) {
+      const core = cores[at]!;
+      for (const word of this.#before.get(core.charCodeAt(0)) ?? [])
+        if (core.startsWith(word)) cores.push(core.slice(word.length));
+      for (const word of this.#after.get(core.charCodeAt(core.length - 1)) ?? [])
+        if (core.endsWith(word)) cores.push(core.slice(0, -word.length));
+    }
+    for (const core of cores) if (core.length >= CORE_MIN_LENGTH && core !== name) this.#add(core, lists);
+    return [...lists];
+  }
+
+  /** Adds the lists of a verb before what it is done to: `deleteitem`. */
+  #addVerb(name: string, to: Set<number>): void {
+    for (let at = 3; at <= name.length - 3; at++) {
+      const lists = this.#tokens.find(name, 0, at);
+      if (lists.includes(this.#verb) && this.#tokens.find(name, at, name.length).includes(this.#object))
+        to.add(this.#verb);
+    }
+  }
+
+  #add(text: string, to: Set<number>, isWithoutVerb = false): void {
+    for (const list of this.#tokens.find(text, 0, text.length)) if (!isWithoutVerb || list !== this.#verb) to.add(list);
+  }
+}
+
+function byLetter(tokens: TokenIndex, list: number, at: 0 | -1): Map<number, string[]> {
+  const words = new Map<number, string[]>();
+  for (const { token, lists } of tokens.entries()) {
+    if (!lists.includes(list)) continue;
+    const code = token.charCodeAt(at === 0 ? 0 : token.length - 1);
+    words.set(code, [...(words.get(code) ?? []), token]);
+  }
+  return words;
+}

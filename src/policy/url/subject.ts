@@ -1,0 +1,75 @@
+/** A request, and what is read of its URL: each part once, when a layer first asks for it. */
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { type HostAddress, readAddress } from '../guards/addresses.ts';
+import { encodedTargets } from '../guards/encoded.ts';
+import type { Evidence, Request } from '../types.ts';
+import { fragmentQuery, queryInPath } from './hidden-parts.ts';
+import { comparableHost } from './host-map.ts';
+import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
+import { foldedPaths } from './paths.ts';
+import type { TokenIndex } from './tokens.ts';
+
+export class Subject implements Request {
+  readonly url: CanonicalUrl;
+  readonly method: string;
+  /** GET and HEAD read; OPTIONS reads too, but is flagged by a rule of its own; everything else writes. */
+  readonly isRead: boolean;
+  /** The host, without `www.` labels. */
+  readonly host: string;
+  readonly evidence: Evidence;
+  /** Whether the request is on a page verified as good to read, so that its path says no more; set by the layer that finds out. */
+  isOnReadablePage = false;
+  readonly #tokens: TokenIndex;
+  #paths: readonly string[] | undefined;
+  #parameters: readonly Parameter[] | undefined;
+  #ownParameters: readonly Parameter[] | undefined;
+  #encodedTargets: readonly string[] | undefined;
+
+  constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
+    this.url = url;
+    this.method = method;
+    this.isRead = method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+    this.host = comparableHost(url.host);
+    this.evidence = evidence;
+    this.#tokens = tokens;
+  }
+
+  /** The address of the host; undefined for a domain. */
+  get address(): HostAddress | undefined {
+    return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);
+  }
+
+  /** The folded forms of the path, see {@link foldedPaths}. */
+  get paths(): readonly string[] {
+    this.#paths ??= foldedPaths(this.url.decodedPath, this.url.queryMark);
+    return this.#paths;
+  }
+
+  /** Parameters of the query. */
+  get ownParameters(): readonly Parameter[] {
+    this.#ownParameters ??= parametersOf(this.url.query, this.#tokens);
+    return this.#ownParameters;
+  }
+
+  /** The same, and before them what stands in the path as a query. */
+  get parameters(): readonly Parameter[] {
+    if (this.#parameters === undefined) {
+      const inPath = parametersOf(queryInPath(this.url), this.#tokens);
+      this.#parameters = inPath.length === 0 ? this.ownParameters : [...inPath, ...this.ownParameters];
+    }
+    return this.#parameters;
+  }
+
+  /** URLs that stand encoded in path or query, decoded. */
+  get encodedTargets(): readonly string[] {
+    this.#encodedTargets ??= encodedTargets(
+      this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`,
+    );
+    return this.#encodedTargets;
+  }
+
+  /** Parameters of a route in the fragment. */
+  get routeParameters(): readonly Parameter[] {
+    return this.url.fragment === '' ? NO_PARAMETERS : parametersOf(fragmentQuery(this.url), this.#tokens);
+  }
+}

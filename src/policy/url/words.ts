@@ -1,0 +1,361 @@
+/**
+ * What path and host say in the policy's own words: which token lists they touch, where, and in which context. One scratch table is
+ * filled and cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
+ */
+import { isPublicSuffix } from '../../domain/public-suffix.ts';
+import { CONTEXT, POSITION } from './contexts.ts';
+import { contextsAt, type PlaceTemplate } from './places.ts';
+import { ProgramNames } from './program-names.ts';
+import { hasTail, isCutMark, lastSentence, nameEnd, wholeNameEnd, withoutEmptyEnd } from './segments.ts';
+import type { TokenIndex } from './tokens.ts';
+
+/** Token lists whose words say what stands around them, by their names in the policy. */
+const PLACE_LISTS = {
+  /** Segments below which everything is reading matter. */
+  reading: 'reading',
+  /** Those of them that are also a part of a site where things are done; the others are documentation. */
+  workingPlace: 'working_place',
+  /** Segments below which a word names a topic, the words for a login too. */
+  topicPlace: 'topic_place',
+  /** Segments before a title. */
+  titleOpener: 'title_opener',
+  /** Segments before a branch and its files. */
+  sourceTree: 'source_tree',
+  /** Segments that stand for their folder. */
+  index: 'index',
+  /** Segments that end a path of text, whatever stands before them. */
+  textPage: 'text_page',
+  /** Parts of a host's label that say where or for whom it serves. */
+  serverPart: 'server_part',
+} as const;
+
+const NO_LISTS: readonly number[] = Object.freeze([]);
+const ANY = 1 << POSITION.any.shift;
+/** The bits of `any` in all contexts. */
+const ANYWHERE = (1 << POSITION.first.shift) - 1;
+const FIRST = 1 << POSITION.first.shift;
+const LAST = 1 << POSITION.last.shift;
+const BEFORE_ID = 1 << POSITION.before_id.shift;
+const AFTER_ID = 1 << POSITION.after_id.shift;
+const PART = 1 << POSITION.part.shift;
+const ONLY = 1 << POSITION.only.shift;
+const AT_SIGN = 0x40;
+const EXCLAMATION_MARK = 0x21;
+
+/** Extensions behind the name of a method. */
+const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
+
+/** A program's own extension within a path: what follows it is no page of its own. */
+const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
+
+/** Whether what follows a host's first label is a public suffix; remembered, because hosts come back. */
+class SuffixMemo {
+  static readonly #maxSize = 4096;
+  readonly #known = new Map<string, boolean>();
+
+  isSuffix(host: string): boolean {
+    let answer = this.#known.get(host);
+    if (answer === undefined) {
+      if (this.#known.size >= SuffixMemo.#maxSize) this.#known.clear();
+      answer = isPublicSuffix(host, { private: true });
+      this.#known.set(host, answer);
+    }
+    return answer;
+  }
+}
+
+export class Words {
+  /** The two tables of {@link POSITION}: for each token list where it was met, by position and {@link CONTEXT}. */
+  readonly tables: readonly [Int32Array, Int32Array];
+  /** For each token list that was met, by which segment first, counted over all that was read, and whether by another one as well. */
+  readonly #metBy: Int32Array;
+  readonly #isMetAgain: Uint8Array;
+  #segment = 0;
+  /** The lists that were met, in order; those behind `touchedCount` are old. */
+  readonly touched: number[] = [];
+  touchedCount = 0;
+  /** Token lists of the host's first label, where it stands below the registrable domain. */
+  hostLists: readonly number[] = NO_LISTS;
+  /** What was seen so far: none, reading matter, documentation. */
+  #level: number = CONTEXT.none;
+  /** Where the last segment of the path begins and ends, and its context. */
+  lastStart = 0;
+  lastEnd = 0;
+  lastContext = 0;
+  /** For each token list whether a condition asks for it in a path. */
+  readonly #wanted: Uint8Array;
+  readonly #tokens: TokenIndex;
+  readonly #lists: Readonly<Record<keyof typeof PLACE_LISTS, number>>;
+  readonly #suffixes = new SuffixMemo();
+  readonly #programs: ProgramNames;
+  // Of the last and the last but one segment: which is the last one is known only at the end.
+  #lastLists: readonly number[] = NO_LISTS;
+  #listsBefore: readonly number[] = NO_LISTS;
+  #contextBefore = 0;
+  #startBefore = 0;
+  #endBefore = 0;
+  // What a segment said of those that follow.
+  #isTitleNext = false;
+  #isTopic = false;
+  /** Where the text begins that the path leads to; words before it are topics. */
+  #textFrom = 0;
+  /** How many numbers of a date the segments before are: a year, a month, a day. */
+  #dated = 0;
+  /** Segments from this one on are source files; the one before is the branch. */
+  #sourceFrom = 0;
+
+  /** @throws PagegateError policy_invalid, where a list is missing */
+  constructor(tokens: TokenIndex, wanted: Uint8Array) {
+    this.#tokens = tokens;
+    this.#wanted = wanted;
+    this.#programs = new ProgramNames(tokens);
+    const ordinals = Object.entries(PLACE_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
+    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PLACE_LISTS, number>;
+    const size = tokens.names.length;
+    this.tables = [new Int32Array(size), new Int32Array(size)];
+    this.#metBy = new Int32Array(size);
+    this.#isMetAgain = new Uint8Array(size);
+  }
+
+  /** The context of a word behind all that was read. */
+  get context(): number {
+    return this.#isTopic || this.#textFrom > 0 ? CONTEXT.topic : this.#level;
+  }
+
+  /** Whether words of two lists stand in two segments: one word can be in both. */
+  areApart(list: number, other: number): boolean {
+    if (this.#metBy[list] !== this.#metBy[other]) return true;
+    return this.#isMetAgain[list] === 1 || this.#isMetAgain[other] === 1;
+  }
+
+  /** Whether a word of a list stands in what was read. */
+  hasMet(list: number): boolean {
+    return this.tables[0][list] !== 0;
+  }
+
+  clear(): void {
+    this.forget();
+    this.#level = CONTEXT.none;
+    this.#isTopic = false;
+    this.#textFrom = 0;
+  }
+
+  /** Forgets what was met, but not whether it was reading matter. */
+  forget(): void {
+    const [places, ends] = this.tables;
+    for (let at = 0; at < this.touchedCount; at++) {
+      const list = this.touched[at]!;
+      places[list] = 0;
+      ends[list] = 0;
+      this.#isMetAgain[list] = 0;
+    }
+    this.#segment = 0;
+    this.touchedCount = 0;
+    this.hostLists = NO_LISTS;
+    this.lastStart = 0;
+    this.lastEnd = 0;
+  }
+
+  readHost(host: string): void {
+    const dot = host.indexOf('.');
+    if (dot < 0 || host.indexOf('.', dot + 1) < 0) return;
+    const lists = this.#listsOfLabel(host, dot);
+    if (lists.length === 0 || this.#suffixes.isSuffix(host.slice(dot + 1))) return;
+    this.hostLists = lists;
+    this.#noteLevel(lists);
+  }
+
+  /** Lists of a host's first label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */
+  #listsOfLabel(host: string, dot: number): readonly number[] {
+    const whole = this.#tokens.find(host, 0, dot);
+    if (whole.length > 0) return whole;
+    let end = dot;
+    while (end > 0 && isDigit(host.charCodeAt(end - 1))) end--;
+    if (end === 0) return NO_LISTS;
+    if (end < dot && host.charCodeAt(end - 1) === 0x2d) end--;
+    const hyphen = host.lastIndexOf('-', end - 1);
+    if (hyphen <= 0) return end === dot ? NO_LISTS : this.#tokens.find(host, 0, end);
+    const isPart = (start: number, stop: number): boolean =>
+      this.#tokens.find(host, start, stop).includes(this.#lists.serverPart);
+    if (isPart(hyphen + 1, end)) return this.#tokens.find(host, 0, hyphen);
+    const first = host.indexOf('-');
+    return isPart(0, first) ? this.#tokens.find(host, first + 1, end) : this.#tokens.find(host, 0, end);
+  }
+
+  /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
+  readPathApart(path: string, places?: readonly PlaceTemplate[]): void {
+    const level = this.#level;
+    this.readPath(path, places);
+    this.#level = level;
+  }
+
+  /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
+  readPath(wholePath: string, places?: readonly PlaceTemplate[]): void {
+    const path = withoutEmptyEnd(wholePath);
+    this.#lastLists = NO_LISTS;
+    this.#listsBefore = NO_LISTS;
+    this.lastStart = 0;
+    this.lastEnd = 0;
+    this.#isTitleNext = false;
+    this.#isTopic = false;
+    this.#textFrom = this.#textStart(path);
+    this.#sourceFrom = Number.POSITIVE_INFINITY;
+    this.#dated = 0;
+    const given = places === undefined ? undefined : contextsAt(places, path, this.#tokens, this.#wanted);
+    let position = 0;
+    for (let start = 0; start < path.length; ) {
+      let end = path.indexOf('/', start);
+      if (end < 0) end = path.length;
+      const stop = nameEnd(path, start, end);
+      if (stop > start) {
+        this.#readSegment(path, start, stop, end, position, given?.[position] ?? CONTEXT.none);
+        this.#startBefore = this.lastStart;
+        this.#endBefore = this.lastEnd;
+        this.lastStart = start;
+        this.lastEnd = end;
+        position++;
+      }
+      start = end + 1;
+    }
+    if (position === 1) this.#mark(1, this.#lastLists, ONLY << this.lastContext);
+    if (position > 0) this.#readEnd(path);
+  }
+
+  /** Where a segment begins before which all words are topics: a sentence, or the last one where it says that a text is there; else 0. */
+  #textStart(path: string): number {
+    const start = path.lastIndexOf('/') + 1;
+    const lists = this.#tokens.find(path, start, nameEnd(path, start, path.length));
+    const text = lists.includes(this.#lists.textPage) ? start : lists.length > 0 ? 0 : lastSentence(path);
+    return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
+  }
+
+  /** What is said of the last segment, and of the one before. */
+  #readEnd(path: string): void {
+    const before = this.#listsBefore;
+    if (this.#lastLists.length === 0) this.#readProgram(path);
+    this.#mark(0, this.#lastLists, LAST << this.lastContext);
+    if (this.#lastLists.includes(this.#lists.index)) this.#mark(0, before, LAST << this.#contextBefore);
+    if (this.#isAnyWanted(before) && isIdentifier(path, this.lastStart, this.lastEnd)) {
+      this.#mark(1, before, BEFORE_ID << this.#contextBefore);
+    }
+    if (this.#isAnyWanted(this.#lastLists) && isNumberOrKey(path, this.#startBefore, this.#endBefore)) {
+      this.#mark(1, this.#lastLists, AFTER_ID << this.lastContext);
+    }
+  }
+
+  /** Reads the last segment as a program's name. */
+  #readProgram(path: string): void {
+    const name = this.#programs.read(path, this.lastStart, this.lastEnd);
+    if (name === undefined) return;
+    this.#mark(0, name.lists, (ANY | LAST) << this.lastContext);
+    this.#mark(1, name.parts, PART << this.lastContext);
+  }
+
+  /** Reads the segment from `start` to `end`, whose name ends at `stop`; `given` is the context that its place has. */
+  #readSegment(path: string, start: number, stop: number, end: number, position: number, given: number): void {
+    this.#segment++;
+    const isCut = stop < end && isCutMark(path.charCodeAt(stop));
+    // Many servers know only the whole name, so it alone can excuse what is below.
+    const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
+    const isHandle = path.charCodeAt(start) === AT_SIGN;
+    const whole = isHandle ? NO_LISTS : this.#tokens.find(path, start, wholeEnd);
+    const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
+    const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
+    this.#isTitleNext = false;
+    this.#listsBefore = this.#lastLists;
+    this.#contextBefore = this.lastContext;
+    this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
+    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle));
+    if (this.#lastLists.length === 0) return;
+    this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
+    if (this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
+    this.#notePlace(whole, position);
+  }
+
+  #contextAt(start: number, position: number, isTitle: boolean): number {
+    if (position >= this.#sourceFrom) return CONTEXT.source;
+    if (isTitle) return CONTEXT.title;
+    return this.#isTopic || start < this.#textFrom ? CONTEXT.topic : this.#level;
+  }
+
+  /** Whether a year and a month stand right before: what follows them is the title of an article. */
+  #noteDate(path: string, start: number, end: number): boolean {
+    const isNumber = end - start <= 4 && isDigit(path.charCodeAt(start)) && /^[0-9]+$/.test(path.slice(start, end));
+    const isYear = isNumber && /^(?:19|20)[0-9]{2}$/.test(path.slice(start, end));
+    const isDated = !isNumber && this.#dated >= 2;
+    this.#dated = isYear ? 1 : isNumber && this.#dated > 0 && end - start <= 2 ? this.#dated + 1 : 0;
+    return isDated;
+  }
+
+  /** Notes what a segment says of those that follow. */
+  #notePlace(lists: readonly number[], position: number): void {
+    this.#noteLevel(lists);
+    this.#isTitleNext = lists.includes(this.#lists.titleOpener);
+    this.#isTopic ||= lists.includes(this.#lists.topicPlace);
+    // A repository has an owner and a name.
+    if (position >= 2 && lists.includes(this.#lists.sourceTree)) this.#sourceFrom = position + 2;
+  }
+
+  #noteLevel(lists: readonly number[]): void {
+    if (!lists.includes(this.#lists.reading)) return;
+    const level = lists.includes(this.#lists.workingPlace) ? CONTEXT.reading : CONTEXT.documentation;
+    if (level > this.#level) this.#level = level;
+  }
+
+  /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
+  #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
+    const part = this.#tokens.find(path, start, stop);
+    const whole = this.#tokens.find(path, start, wholeEnd);
+    const isMethod =
+      path.charCodeAt(stop) === EXCLAMATION_MARK && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
+    const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];
+    return [...new Set([...part, ...whole, ...method])];
+  }
+
+  #mark(table: 0 | 1, lists: readonly number[], bits: number): void {
+    const [own, other] = table === 0 ? this.tables : [this.tables[1], this.tables[0]];
+    // What is said of a segment at the end of the path was met before.
+    const isSegment = table === 0 && (bits & ANYWHERE) !== 0;
+    for (let at = 0; at < lists.length; at++) {
+      const list = lists[at]!;
+      if (this.#wanted[list] === 0) continue;
+      if (own[list] === 0 && other[list] === 0) {
+        this.touched[this.touchedCount++] = list;
+        this.#metBy[list] = this.#segment;
+      } else if (isSegment && this.#metBy[list] !== this.#segment) this.#isMetAgain[list] = 1;
+      own[list]! |= bits;
+    }
+  }
+
+  #isAnyWanted(lists: readonly number[]): boolean {
+    for (let at = 0; at < lists.length; at++) if (this.#wanted[lists[at]!] === 1) return true;
+    return false;
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Whether a segment is a number, or a key as programs make them: digits among letters without a blank between words. */
+function isIdentifier(path: string, start: number, end: number): boolean {
+  // Signs behind a key are dropped by many servers.
+  const name = path.slice(start, nameEnd(path, start, end)).replace(/[^\p{L}\p{N}]+$/u, '');
+  if (/^[0-9]{1,20}$/.test(name)) return true;
+  return /^(?:[A-Za-z0-9_=]{8,}|[0-9a-f]{4,}(?:-[0-9a-f]{4,})+)$/i.test(name) && /[0-9]/.test(name);
+}
+
+/** Whether a segment is a number, or a key that nobody takes for a name: at least every fourth character is a digit. */
+function isNumberOrKey(path: string, start: number, end: number): boolean {
+  const name = path.slice(start, end);
+  return (
+    isIdentifier(path, start, end) &&
+    !/^(?:19|20)[0-9]{2}$/.test(name) &&
+    name.replace(/[^0-9]/g, '').length * 4 >= name.length
+  );
+}
+
+/** Not one of a wiki's own pages (`Special:UserLogin`), which has a colon, nor a page with parameters, which has a `=` behind `stop`. */
+function canBeTitle(path: string, start: number, end: number, stop: number): boolean {
+  return !path.slice(start, end).includes(':') && !path.slice(stop, end).includes('=');
+}
