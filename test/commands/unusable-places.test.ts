@@ -236,7 +236,9 @@ describe('a working directory that was removed', () => {
     [['build', 'drop', '--out', 'x.pgx']],
   ])('ends %j in one line', (words) => {
     const { status, stderr } = runThere(...words);
-    expect(stderr).toMatch(/^pagegate: The directory that the command was started in has been removed[^\n]*\[no_working_directory\]\n$/);
+    expect(stderr).toMatch(
+      /^pagegate: The directory that the command was started in has been removed[^\n]*\[no_working_directory\]\n$/,
+    );
     expect(status).toBe(7);
   });
 
