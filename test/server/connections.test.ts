@@ -1,7 +1,7 @@
 /** Connections that send nothing, or only half a request: how many one client may have, and for how long. */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exchange, requestText } from '../support/raw-http.ts';
+import { converse, exchange, requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const MOST = 5;
@@ -83,6 +83,10 @@ describe('connections of one client that have not sent a whole request', () => {
     expect(await refused()).toBe(before);
     for (const { socket } of clients) socket.destroy();
   });
+});
+
+it.each(['127.0.0.8', '127.8.0.2'])('a connection is answered as often as its client asks: %s', async (from) => {
+  expect(await converse(server.port, Array(20).fill(REQUEST), from)).toHaveLength(20);
 });
 
 describe('a connection on which no whole request comes is closed after a time', () => {
