@@ -8,7 +8,7 @@ import { printJson, printLine, printTable } from './shared/output.ts';
 export function registerReload(program: Command): void {
   const command = program
     .command('reload')
-    .description('make the running server load index, policy and certificate anew');
+    .description('make the running server load index, policy and certificate again');
   addConfigOptions(command)
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')

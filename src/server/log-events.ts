@@ -80,11 +80,11 @@ export const LOG_EVENTS = table({
     level: 'error',
     meaning: 'Lookups cannot be charged; what is reserved can still be used, then the answer is 503.',
     fields: { reason: 'why, in words' },
-    action: 'Follow the reason: free the disk, restore the file, correct the clock. It goes on by itself afterwards.',
+    action: 'Follow the reason: free the disk, restore the file, correct the clock. Service then resumes by itself.',
   },
   ledger_writer_killed: {
     level: 'error',
-    meaning: 'The ledger writer sent no heartbeat and was killed; another one goes on from what it left.',
+    meaning: 'The ledger writer sent no heartbeat and was killed; another one continues from what it left.',
     fields: { pid: 'its process id', reason: 'why, in words' },
     action: 'Look at the disk of the ledger when it happens again.',
   },
@@ -98,7 +98,7 @@ export const LOG_EVENTS = table({
   },
   index_refused: {
     level: 'error',
-    meaning: 'The index that is current was not taken into use; what was served before goes on.',
+    meaning: 'The current index was refused; the one that was served before stays in use.',
     fields: FAILURE,
     action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
   },
@@ -112,7 +112,7 @@ export const LOG_EVENTS = table({
   },
   index_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew serves the index of the other workers, since the current file is refused.',
+    meaning: 'A restarted worker serves the index of the other workers, since the current file is refused.',
     fields: { reason: 'why the file is refused' },
     action: 'As for index_refused.',
   },
@@ -138,13 +138,13 @@ export const LOG_EVENTS = table({
   },
   policy_refused: {
     level: 'error',
-    meaning: 'The policy file was not taken into use; the policy in force goes on.',
+    meaning: 'The policy file was refused; the policy in force stays in use.',
     fields: FAILURE,
     action: 'Correct the file; "pagegate policy check" says the same.',
   },
   policy_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew judges by the policy of the other workers, since the file is refused.',
+    meaning: 'A restarted worker judges by the policy of the other workers, since the file is refused.',
     fields: { reason: 'why the file is refused' },
     action: 'As for policy_refused.',
   },
@@ -159,13 +159,13 @@ export const LOG_EVENTS = table({
   certificate_in_use: { level: 'info', meaning: 'New connections get the new certificate.', fields: {}, action: '' },
   certificate_refused: {
     level: 'error',
-    meaning: 'The certificate or its key was not taken into use; the ones before go on.',
+    meaning: 'The certificate or its key was refused; the ones before stay in use.',
     fields: FAILURE,
     action: 'Correct the files.',
   },
   certificate_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew uses the certificate of the other workers, since the files are refused.',
+    meaning: 'A restarted worker uses the certificate of the other workers, since the files are refused.',
     fields: { reason: 'why the files are refused' },
     action: 'As for certificate_refused.',
   },
@@ -247,7 +247,7 @@ export const LOG_EVENTS = table({
   },
   console_certificate_refused: {
     level: 'error',
-    meaning: 'The console goes on with the certificate that it has: the new one cannot be used.',
+    meaning: 'The new certificate of the console cannot be used; the old one stays in use.',
     fields: FAILURE,
     action: 'Correct the certificate or its key; it is looked at again when the files change.',
   },

@@ -177,6 +177,12 @@ describe('links', () => {
     expect(broken).toEqual([]);
   });
 
+  it('lead from the map of the documents to each of them', () => {
+    const map = textOf('docs/README.md');
+    const pages = filesUnder('docs').filter((path) => path.endsWith('.md') && path !== 'docs/README.md');
+    expect(pages.filter((path) => !map.includes(`](${path.slice('docs/'.length)})`))).toEqual([]);
+  });
+
   it('lead to every page of docs', () => {
     const pages = filesUnder('').filter((path) => path.endsWith('.md') && !path.startsWith('data/'));
     const linked = new Set(
