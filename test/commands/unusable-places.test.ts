@@ -223,7 +223,7 @@ describe('a working directory that was removed', () => {
   const runThere = (...words: string[]) => {
     const there = at('gone');
     mkdirSync(there);
-    // The program is run by Node itself: the shell has its own complaint.
+    // The program is run by Node itself: a shell would write a line of its own.
     const script = 'cd "$0" && rmdir "$0" && exec "$@"';
     return spawnSync('sh', ['-c', script, there, process.execPath, CLI, ...words], UNHURRIED);
   };

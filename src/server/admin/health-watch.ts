@@ -9,6 +9,7 @@ const LOOK_MS = 10_000;
 /** Warnings of these kinds have log lines of their own where they arise. */
 const LOGGED_ELSEWHERE: ReadonlySet<WarningKind> = new Set(['worker', 'index', 'policy', 'decision_log']);
 
+/** Keeps what was seen last, and tells the log of what has changed. */
 export class HealthWatch {
   facts: HostFacts = { freeBytes: {} };
   readonly #config: Config;

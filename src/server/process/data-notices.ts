@@ -7,6 +7,7 @@ import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refr
 import { fileIdentity } from '../data-loader.ts';
 import type { LicenseStatus, WithdrawnStatus } from './worker-status.ts';
 
+/** What the files said when they were last read. */
 export class DataNotices {
   license: LicenseStatus = { until: null, problem: null };
   readonly #config: Config;

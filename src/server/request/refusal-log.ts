@@ -26,6 +26,7 @@ export interface RefusalLogOptions {
   readonly networks: boolean;
 }
 
+/** The refusals of one worker, told to its log. */
 export class RefusalLog {
   readonly #options: RefusalLogOptions;
   readonly #kinds = new Map<string, Kind>();
