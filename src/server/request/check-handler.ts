@@ -10,6 +10,7 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
 import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } from '../../network/address.ts';
+import { clientAddress } from '../../network/client-address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
@@ -19,7 +20,6 @@ import type { ActiveData } from '../process/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
-import { clientAddress } from './client-address.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { parseQuery, type Query } from './query.ts';
@@ -131,7 +131,7 @@ export class CheckHandler {
         headers.key = value;
       } else if (name === 'content-length') headers.hasBody ||= value !== '0';
       else if (name === 'transfer-encoding') headers.hasBody = true;
-      else if (name === 'connection') headers.isLast ||= CLOSE.test(value);
+      else if (name === 'connection') headers.isLast ||= value !== 'keep-alive' && CLOSE.test(value);
       else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
     };
   }
@@ -223,7 +223,7 @@ export class CheckHandler {
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    const draft = this.#writer.draft(served.index, evidence.handle, verdict);
+    this.#writer.goOn(verdict);
     metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
@@ -234,7 +234,7 @@ export class CheckHandler {
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(draft, outcome), this.#headers.isLast || this.#parts.isDraining());
+    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record({ account, method, target, evidence, verdict, served, startedMs });
     return undefined;
   }
