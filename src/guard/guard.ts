@@ -83,6 +83,7 @@ export class Guard {
   readonly #records = new Map<string, Promise<Answer>>();
   /** What the last answer said about the data that it was given on. */
   #data = '';
+  #dataSeenMs = 0;
   #isClosed = false;
 
   /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
@@ -179,10 +180,11 @@ export class Guard {
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
     if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
+    const askedMs = performance.now();
     const asked = this.#endpoint
       .ask(url, method)
       .then((answer) => {
-        if (answer.verdict !== 'error') this.#learn(key, url, answer);
+        if (answer.verdict !== 'error') this.#learn(key, url, answer, askedMs);
         return answer;
       })
       .finally(() => this.#pending.delete(key));
@@ -191,9 +193,12 @@ export class Guard {
   }
 
   /** Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void. */
-  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer): void {
+  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, askedMs: number): void {
     if (judgment.data !== this.#data) {
+      // An answer that was under way when the data changed is one of the old data.
+      if (askedMs < this.#dataSeenMs) return;
       this.#data = judgment.data;
+      this.#dataSeenMs = performance.now();
       this.#cache.clear();
       this.#options.local?.forget();
     }
