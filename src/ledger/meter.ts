@@ -87,6 +87,7 @@ export class Meter {
   readonly #timeoutMs: number;
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
+  /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded anew in each process. */
   readonly #known = new Map<string, KnownAccount>();
   /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
   readonly #asked = new Set<number>();
@@ -120,13 +121,8 @@ export class Meter {
       this.#revision = revision;
       this.#known.clear();
     }
-    const hash = hashApiKey(key);
-    let known = this.#known.get(hash);
-    if (known === undefined) {
-      if (!isApiKeyShaped(key)) return UNKNOWN;
-      known = this.#lookUp(hash);
-      if (known === undefined) return UNKNOWN;
-    }
+    const known = this.#known.get(key) ?? this.#lookUp(key);
+    if (known === undefined) return UNKNOWN;
     if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#latest())) return UNKNOWN;
     return known;
   }
@@ -258,16 +254,17 @@ export class Meter {
     return Math.max(this.#seconds(), this.#counters.lastSeenSeconds);
   }
 
-  #lookUp(hash: string): KnownAccount | undefined {
+  #lookUp(key: string): KnownAccount | undefined {
+    if (!isApiKeyShaped(key)) return undefined;
     try {
       const { read } = this.#openReading();
-      const record = read.apiKeyByHash(hash);
+      const record = read.apiKeyByHash(hashApiKey(key));
       if (record === undefined || !isKeyCurrent(record, this.#latest())) return undefined;
       const account = read.accountById(record.accountId);
       if (account === undefined || account.state === 'closed') return undefined;
       const known = new KnownAccount(account, record, this);
       if (this.#known.size >= MEMORY_MAX_KEYS) this.#known.clear();
-      this.#known.set(hash, known);
+      this.#known.set(key, known);
       return known;
     } catch (error) {
       this.#closeReading();

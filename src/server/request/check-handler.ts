@@ -121,7 +121,7 @@ export class CheckHandler {
         headers.key = value;
       } else if (name === 'content-length') headers.hasBody ||= value !== '0';
       else if (name === 'transfer-encoding') headers.hasBody = true;
-      else if (name === 'connection') headers.isLast ||= CLOSE.test(value);
+      else if (name === 'connection') headers.isLast ||= value !== 'keep-alive' && CLOSE.test(value);
       else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
     };
   }
@@ -212,7 +212,7 @@ export class CheckHandler {
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    const draft = this.#writer.draft(served.index, evidence.handle, verdict);
+    this.#writer.goOn(verdict);
     metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
@@ -223,7 +223,7 @@ export class CheckHandler {
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(draft, outcome), this.#headers.isLast || this.#parts.isDraining());
+    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record({ account, method, target, evidence, verdict, served, startedMs });
     return undefined;
   }
