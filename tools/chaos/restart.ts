@@ -79,9 +79,8 @@ class Scene {
   #first: ServerProcess | undefined;
   readonly #ledger: Ledger;
 
-  constructor(place: Installation, setup: Setup, distributions: Distributions) {
-    const [file, keyFile] = ['ledger/ledger.sqlite', 'keys/ledger.key'].map((name) => join(place.state, name));
-    this.#ledger = openLedger({ file: file!, keyFile: keyFile!, actor: 'chaos' });
+  private constructor(place: Installation, ledger: Ledger, setup: Setup, distributions: Distributions) {
+    this.#ledger = ledger;
     this.place = place;
     this.setup = setup;
     this.distributions = distributions;
@@ -103,7 +102,9 @@ class Scene {
     const distributions = new Distributions(place.root, packed);
     for (const version of VERSIONS) await distributions.make(version);
     distributions.use(VERSIONS[0]);
-    const scene = new Scene(place, setup, distributions);
+    const [file, keyFile] = [join(place.state, 'ledger/ledger.sqlite'), join(place.state, 'keys/ledger.key')];
+    const ledger = await openLedger({ file, keyFile, actor: 'chaos' });
+    const scene = new Scene(place, ledger, setup, distributions);
     await scene.#ledger.createAccount(ACCOUNT);
     scene.key = (await scene.#ledger.subscribe(ACCOUNT, 'custom', 'PAY', LIMIT)).issued?.key ?? '';
     scene.port = await freePort();
