@@ -83,7 +83,6 @@ export class Guard {
   readonly #records = new Map<string, Promise<Answer>>();
   /** What the last answer said about the data that it was given on. */
   #data = '';
-  #dataSeenMs = 0;
   #isClosed = false;
 
   /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
@@ -180,11 +179,10 @@ export class Guard {
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
     if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
-    const askedMs = performance.now();
     const asked = this.#endpoint
       .ask(url, method)
       .then((answer) => {
-        if (answer.verdict !== 'error') this.#learn(key, url, answer, askedMs);
+        if (answer.verdict !== 'error') this.#learn(key, url, answer);
         return answer;
       })
       .finally(() => this.#pending.delete(key));
@@ -193,12 +191,9 @@ export class Guard {
   }
 
   /** Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void. */
-  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, askedMs: number): void {
+  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer): void {
     if (judgment.data !== this.#data) {
-      // An answer that was under way when the data changed is one of the old data.
-      if (askedMs < this.#dataSeenMs) return;
       this.#data = judgment.data;
-      this.#dataSeenMs = performance.now();
       this.#cache.clear();
       this.#options.local?.forget();
     }

@@ -96,6 +96,8 @@ export class Meter {
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
+  /** Whether the counters were current when they were last looked at. */
+  #isMapped = true;
   /** The ledger writer has not answered in time: nobody waits for it until it does. */
   #isStalled = false;
   #idle: (() => void)[] = [];
@@ -208,9 +210,19 @@ export class Meter {
     this.#link.ask([accountId]);
   }
 
+  /** The same where nobody can be told: what cannot be mapped now is tried again. */
+  #mapAgain(): void {
+    try {
+      this.#map();
+      this.#isMapped = true;
+    } catch {
+      this.#isMapped = false;
+    }
+  }
+
   /** A ledger writer is there, perhaps another one. What the earlier one was asked, this one does not know. */
   #reconnected(): void {
-    this.#map();
+    this.#mapAgain();
     for (const { accountId } of this.#waiting) this.#asked.add(accountId);
     this.#link.ask([...this.#asked]);
   }
@@ -226,7 +238,7 @@ export class Meter {
 
   /** Ends what waits for too long. A question may have died with the ledger writer that it was put to: it is put again. */
   #tick(): void {
-    if (this.#mapped === undefined) this.#map();
+    if (this.#mapped === undefined || !this.#isMapped) this.#mapAgain();
     const nowMs = performance.now();
     const late = this.#waiting.filter(({ untilMs }) => untilMs <= nowMs);
     if (late.length > 0) {

@@ -54,6 +54,19 @@ export const LOG_EVENTS = table({
     fields: { host: 'the address' },
     action: 'Set admin.host to 127.0.0.1, or let a firewall keep everybody but your monitoring away.',
   },
+  warning: {
+    level: 'warn',
+    meaning:
+      'Something is not as it should be although lookups are answered, since this moment; /readyz lists it as long as it lasts.',
+    fields: { kind: 'certificate, withdrawn, license, ledger, quota or disk', warning: 'what, in words' },
+    action: 'Follow the text.',
+  },
+  warning_ended: {
+    level: 'info',
+    meaning: 'What an earlier line `warning` told is over.',
+    fields: { kind: 'as there', warning: 'as there' },
+    action: '',
+  },
   lines_suppressed: {
     level: 'warn',
     meaning: 'More lines of one event came than the log takes in a time; the rest was left out.',
@@ -251,6 +264,20 @@ export const LOG_EVENTS = table({
     meaning: 'A request met a failure and was answered 503.',
     fields: { ...FAILURE, name: 'the kind of failure' },
     action: 'For record_corrupt run "pagegate verify"; for ledger_unavailable look at /readyz; report code internal.',
+  },
+  requests_refused: {
+    level: 'warn',
+    meaning:
+      'Requests were answered 401, 403 or 429: the first of a kind at once, the others of a minute in one line. A kind is a code with its account and network.',
+    fields: {
+      code: 'the error code of the answers',
+      account: 'name of the account, where the key is known',
+      network: "the client's network, where log.client_networks is on",
+      count: 'how many',
+      seconds: 'in how many seconds; 0 for the first',
+    },
+    action:
+      'Give the client its key (unknown_key, missing_key), activate the account (not_activated), take a larger plan (quota_exhausted), or put a gateway into burst.exempt (rate_limited).',
   },
   decision_log_failed: {
     level: 'error',

@@ -19,7 +19,7 @@ const ARGS = [
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
-].concat(['--disable-component-update', '--disable-sync', '--ignore-certificate-errors', '--short-reporting-delay']);
+].concat(['--disable-component-update', '--disable-sync', '--ignore-certificate-errors']);
 const NAMES = ['site.example', 'other.example', 'denied.example'];
 /** What a page may do after what was asked for; there is no event for what does not happen. */
 const A_WHILE_MS = 700;
@@ -30,17 +30,6 @@ const redirect =
     void response.writeHead(status, { location: to }).end();
 const file: NonNullable<Pages[string]> = (_request, response) =>
   void response.writeHead(200, { 'content-disposition': 'attachment; filename=a.bin' }).end('data');
-/** A page whose violation of its own policy is reported to another site. */
-const reporting: NonNullable<Pages[string]> = (request, response) => {
-  const elsewhere = `https://denied.example:${request.socket.localPort}/report`;
-  response.writeHead(200, {
-    'content-type': 'text/html',
-    'reporting-endpoints': `other="${elsewhere}"`,
-    'content-security-policy': "img-src 'none'; report-to other",
-  });
-  response.end('<img src="/picture.svg">');
-};
-
 const CASES: Pages = {
   ...Object.fromEntries([301, 302, 303, 307, 308].map((status) => [`/${status}`, redirect(status, '/denied')])),
   '/allowed-hop': redirect(302, '/page'),
@@ -57,7 +46,6 @@ const CASES: Pages = {
   '/sw.js': script(
     'onmessage = (e) => e.waitUntil(fetch(e.data).then((r) => e.source.postMessage(r.status), () => e.source.postMessage(0)))',
   ),
-  '/reporting': reporting,
   '/sw-import.js': script('importScripts("/denied.js")'),
 };
 
@@ -401,22 +389,6 @@ describe('a browser that was open before', () => {
       page.evaluate(`navigator.serviceWorker.register('/sw.js')`),
     ]);
     await expect(guardContext(context, createGuard())).rejects.toThrow(/service worker/);
-  });
-});
-
-describe('what the browser reports by itself', () => {
-  test.each([
-    ['reaches other sites without the proxy', false],
-    ['reaches no site that nothing was allowed to with it', true],
-  ])('%s', async (_name, withProxy) => {
-    scene = await open(withProxy);
-    const elsewhere = () => site.reached.filter((line) => line.includes('denied.example /report'));
-    await scene.page.goto(at('/reporting'));
-    if (!withProxy) await expect.poll(elsewhere).not.toEqual([]);
-    await new Promise((resolve) => setTimeout(resolve, 4 * A_WHILE_MS));
-    expect(elsewhere().length > 0).toBe(!withProxy);
-    expect(reachedPaths()).toContain('/reporting');
-    await close(scene);
   });
 });
 

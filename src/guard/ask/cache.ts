@@ -33,8 +33,6 @@ export class VerdictCache {
   }
 
   keep(key: string, judgment: Judgment): void {
-    // What does not name its data could not be dropped with it.
-    if (judgment.data === '') return;
     if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > URL_MAX_LENGTH) return;
     this.#kept.delete(key);
     // The oldest goes first: a map keeps the order of insertion.
