@@ -158,7 +158,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.getByRole('button', { name: 'Create' }).click();
     await page.waitForURL(at(`accounts/${name}`));
     await page.getByRole('link', { name: 'Subscribe a plan' }).click();
-    await page.getByLabel('Plan').selectOption('pro');
+    await page.getByRole('combobox').selectOption('pro');
     await page.getByLabel('Reference').fill(`REF-${name} ${HOSTILE.slice(0, 60)}`);
     await page.getByRole('button', { name: 'Subscribe a plan' }).click();
     const key = await page.locator('.secret').textContent();
