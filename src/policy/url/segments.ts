@@ -109,19 +109,20 @@ export function isCutMark(code: number): boolean {
   return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
 }
 
-/** As many words make a sentence, rather than the name of a page. */
+/** As many words make a sentence, rather than the name of a page; fewer do where the first one asks. */
 const SENTENCE_MIN_WORDS = 5;
+const QUESTION_MIN_WORDS = 3;
 
 /**
- * Where the last segment of a path begins that is a sentence, as the titles of articles are (`how-to-change-your-password`); -1 where there
- * is none.
+ * Where the last segment of a path begins that is a sentence, as the titles of articles are (`five-ways-to-change-your-password`,
+ * `what-is-passkey`); -1 where there is none. `asks`: whether a word opens a question.
  */
-export function lastSentence(path: string): number {
+export function lastSentence(path: string, asks: (word: string) => boolean): number {
   for (let end = path.length; end > 0; ) {
     const slash = path.lastIndexOf('/', end - 1);
     let signs = 0;
     for (let at = slash + 1; at < end; at++) if (isWordSign(path.charCodeAt(at))) signs++;
-    if (signs >= SENTENCE_MIN_WORDS - 1 && isSentence(path.slice(slash + 1, end))) return slash + 1;
+    if (signs >= QUESTION_MIN_WORDS - 1 && isSentence(path.slice(slash + 1, end), asks)) return slash + 1;
     end = slash;
   }
   return -1;
@@ -132,12 +133,11 @@ function isWordSign(code: number): boolean {
   return code === 0x2d || code === 0x5f || code === 0x20;
 }
 
-function isSentence(segment: string): boolean {
-  const words = segment.split(/[-_ ]+/);
-  return (
-    words.filter(Boolean).length >= SENTENCE_MIN_WORDS &&
-    words.filter((word) => /^\p{L}{2,}$/u.test(word)).length >= SENTENCE_MIN_WORDS - 1
-  );
+function isSentence(segment: string, asks: (word: string) => boolean): boolean {
+  const words = segment.split(/[-_ ]+/).filter(Boolean);
+  if (words.length < QUESTION_MIN_WORDS) return false;
+  const min = words.length < SENTENCE_MIN_WORDS && asks(words[0]!) ? QUESTION_MIN_WORDS : SENTENCE_MIN_WORDS;
+  return words.length >= min && words.filter((word) => /^\p{L}{2,}$/u.test(word)).length >= min - 1;
 }
 
 /** A text without the signs at its end: up to its last letter or digit. */

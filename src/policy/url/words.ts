@@ -25,6 +25,8 @@ const PLACE_LISTS = {
   index: 'index',
   /** Segments that end a path of text, whatever stands before them. */
   textPage: 'text_page',
+  /** Words that open the title of an explanation. */
+  question: 'question_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
 } as const;
@@ -39,8 +41,12 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
-const AT_SIGN = 0x40;
 const EXCLAMATION_MARK = 0x21;
+
+/** Whether a sign stands in front of somebody's name: `@`, and `~` before a user's folder. */
+function isNameSign(code: number): boolean {
+  return code === 0x40 || code === 0x7e;
+}
 
 /** Extensions behind the name of a method. */
 const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
@@ -225,9 +231,11 @@ export class Words {
   #textStart(path: string): number {
     const start = path.lastIndexOf('/') + 1;
     const lists = this.#tokens.find(path, start, nameEnd(path, start, path.length));
-    const text = lists.includes(this.#lists.textPage) ? start : lists.length > 0 ? 0 : lastSentence(path);
+    const text = lists.includes(this.#lists.textPage) ? start : lists.length > 0 ? 0 : lastSentence(path, this.#asks);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
+
+  readonly #asks = (word: string): boolean => this.#tokens.find(word, 0, word.length).includes(this.#lists.question);
 
   /** What is said of the last segment, and of the one before. */
   #readEnd(path: string): void {
@@ -257,7 +265,7 @@ export class Words {
     const isCut = stop < end && isCutMark(path.charCodeAt(stop));
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
-    const isHandle = path.charCodeAt(start) === AT_SIGN;
+    const isHandle = isNameSign(path.charCodeAt(start));
     const whole = isHandle ? NO_LISTS : this.#tokens.find(path, start, wholeEnd);
     const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
