@@ -4,7 +4,7 @@
  */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { CONTEXT, POSITION } from './contexts.ts';
-import { contextsAt, type PlaceTemplate } from './places.ts';
+import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, lastSentence, nameEnd, wholeNameEnd, withoutEmptyEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -103,8 +103,9 @@ export class Words {
   // What a segment said of those that follow.
   #isTitleNext = false;
   #isTopic = false;
-  /** Where the text begins that the path leads to; words before it are topics. */
+  /** Where the text begins that the path leads to; words before it are topics. Negative until somebody asks. */
   #textFrom = 0;
+  #path = '';
   /** How many numbers of a date the segments before are: a year, a month, a day. */
   #dated = 0;
   /** Segments from this one on are source files; the one before is the branch. */
@@ -125,7 +126,7 @@ export class Words {
 
   /** The context of a word behind all that was read. */
   get context(): number {
-    return this.#isTopic || this.#textFrom > 0 ? CONTEXT.topic : this.#level;
+    return this.#isTopic || this.#text > 0 ? CONTEXT.topic : this.#level;
   }
 
   /** Whether words of two lists stand in two segments: one word can be in both. */
@@ -189,14 +190,14 @@ export class Words {
   }
 
   /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
-  readPathApart(path: string, places?: readonly PlaceTemplate[]): void {
+  readPathApart(path: string, places?: HostPlaces): void {
     const level = this.#level;
     this.readPath(path, places);
     this.#level = level;
   }
 
   /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
-  readPath(wholePath: string, places?: readonly PlaceTemplate[]): void {
+  readPath(wholePath: string, places?: HostPlaces): void {
     const path = withoutEmptyEnd(wholePath);
     this.#lastLists = NO_LISTS;
     this.#listsBefore = NO_LISTS;
@@ -204,17 +205,19 @@ export class Words {
     this.lastEnd = 0;
     this.#isTitleNext = false;
     this.#isTopic = false;
-    this.#textFrom = this.#textStart(path);
+    this.#path = path;
+    this.#textFrom = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
     const given = places === undefined ? undefined : contextsAt(places, path, this.#tokens, this.#wanted);
+    const everywhere = places?.everywhere ?? CONTEXT.none;
     let position = 0;
     for (let start = 0; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
       const stop = nameEnd(path, start, end);
       if (stop > start) {
-        this.#readSegment(path, start, stop, end, position, given?.[position] ?? CONTEXT.none);
+        this.#readSegment(path, start, stop, end, position, given?.[position] ?? everywhere);
         this.#startBefore = this.lastStart;
         this.#endBefore = this.lastEnd;
         this.lastStart = start;
@@ -227,15 +230,22 @@ export class Words {
     if (position > 0) this.#readEnd(path);
   }
 
+  get #text(): number {
+    if (this.#textFrom < 0) this.#textFrom = this.#textStart(this.#path);
+    return this.#textFrom;
+  }
+
   /** Where a segment begins before which all words are topics: a sentence, or the last one where it says that a text is there; else 0. */
   #textStart(path: string): number {
     const start = path.lastIndexOf('/') + 1;
     const lists = this.#tokens.find(path, start, nameEnd(path, start, path.length));
-    const text = lists.includes(this.#lists.textPage) ? start : lists.length > 0 ? 0 : lastSentence(path, this.#asks);
+    const text = lists.includes(this.#lists.textPage)
+      ? start
+      : lists.length > 0
+        ? 0
+        : lastSentence(path, (from, to) => this.#tokens.find(path, from, to).includes(this.#lists.question));
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
-
-  readonly #asks = (word: string): boolean => this.#tokens.find(word, 0, word.length).includes(this.#lists.question);
 
   /** What is said of the last segment, and of the one before. */
   #readEnd(path: string): void {
@@ -273,17 +283,19 @@ export class Words {
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
     this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
-    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle));
+    // Nothing stands before a text in the last segment, and nobody asks what a segment without words is.
+    const mayBeBeforeText = this.#lastLists.length > 0 && end < path.length;
+    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, mayBeBeforeText));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
     if (this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
     this.#notePlace(whole, position);
   }
 
-  #contextAt(start: number, position: number, isTitle: boolean): number {
+  #contextAt(start: number, position: number, isTitle: boolean, mayBeBeforeText: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    return this.#isTopic || start < this.#textFrom ? CONTEXT.topic : this.#level;
+    return this.#isTopic || (mayBeBeforeText && start < this.#text) ? CONTEXT.topic : this.#level;
   }
 
   /** Whether a year and a month stand right before: what follows them is the title of an article. */
