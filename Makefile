@@ -7,7 +7,7 @@ SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations test-console clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,11 @@ demo: install ## build the sample index, serve it, ask real questions
 	@$(NODE) tools/demo/demo.ts
 
 serve: install $(DEMO_INDEX) ## go on from the demo: serve its index and account until Ctrl-C
-	@src/pagegate serve --config var/demo/pagegate.json
+	@export PAGEGATE_CONSOLE_ENABLED=true; \
+	src/pagegate console user add demo --role operator --config var/demo/pagegate.json >/dev/null 2>&1 || true; \
+	echo "The console, signed in by this link once, within an hour, when the server answers:"; \
+	src/pagegate console link demo --config var/demo/pagegate.json; \
+	exec src/pagegate serve --config var/demo/pagegate.json
 
 $(DEMO_INDEX):
 	@$(MAKE) --no-print-directory demo
@@ -75,6 +79,10 @@ differential: install ## local verdicts of the guard beside the server's: all la
 test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
 	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
+
+test-console: install ## the console in Debian's Chromium, every page and action (installs it when root)
+	test/console/browser/install-chromium.sh
+	$(VITEST) run --config test/console/browser/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)
 	rm -rf var dist

@@ -39,6 +39,10 @@ const PROGRAM = table({
     exit: EXIT.unexpected,
     message: 'An unexpected failure; this is a defect in pagegate, please report it.',
   },
+  no_working_directory: {
+    exit: EXIT.environment,
+    message: 'The directory that the command was started in has been removed; change to another one and repeat.',
+  },
   usage: { exit: EXIT.usage, message: 'The command line is not understood; see --help.' },
   interrupted: {
     exit: EXIT.interrupted,
@@ -291,10 +295,6 @@ const DROPS = table({
     message:
       'The drop belongs to a different dataset from the one that is served; change it only on purpose, with --other-dataset.',
   },
-  drop_withdrawn: {
-    exit: EXIT.refused,
-    message: 'This drop was rolled back here; activate it on purpose with "pagegate rollback --to" or --rollback.',
-  },
   drop_vocabulary: {
     exit: EXIT.refused,
     message: 'The drop needs a page-type vocabulary that this program does not have; upgrade the program first.',
@@ -364,6 +364,11 @@ const CONFIGURATION = table({
   index_refused: {
     exit: EXIT.refused,
     message: 'The index is not activated; the one in use stays.',
+  },
+  decision_log_failed: {
+    exit: EXIT.environment,
+    message:
+      'The decision log cannot be written, and lines are dropped until it can; free its disk, or give its folder to the user of the server.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
   server_forbidden: {

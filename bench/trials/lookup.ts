@@ -2,7 +2,7 @@
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
-import { ADVICE, mapFile } from '../../src/platform/libc.ts';
+import { ADVICE, mapFile, PAGE_SIZE_BYTES } from '../../src/platform/libc.ts';
 import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
 import { renderPacked } from '../packed-records.ts';
@@ -64,22 +64,28 @@ async function pagegateSubject(path: string, isWarmed: boolean): Promise<Subject
       const handle = index.find(key);
       return index.writeTail(handle, out, index.writeHead(handle, out, 0));
     },
-    read: dependentReads(path, index.info.sizeBytes),
+    read: dependentReads(path, index.info.sizeBytes, isWarmed),
     close: () => index.close(),
   };
 }
 
-/** Reads of words at places that depend on the word before: what memory alone costs. */
-function dependentReads(path: string, sizeBytes: number): (count: number) => number {
+/**
+ * Reads of words at places that depend on the word before: what memory alone costs. All pages are mapped before, in the size that those of the
+ * index have: without that most of the first reads would be page faults.
+ */
+function dependentReads(path: string, sizeBytes: number, isHuge: boolean): (count: number) => number {
   const mapping = mapFile(openSync(path, 'r'), sizeBytes);
-  mapping.advise(ADVICE.random);
+  mapping.advise(isHuge ? ADVICE.hugePage : ADVICE.random);
   const words = new Uint32Array(mapping.buffer, 0, Math.min(Math.floor(sizeBytes / 4), 2 ** 30));
   const { length } = words;
-  for (let i = 0; i < length; i += 1024) if (words[i] === 1) continue;
+  mapping.advise(ADVICE.populateRead);
+  // Kernels before 5.14 do not know this advice. The sum is used, or the compiler would leave the reads out.
+  let sum = 0;
+  for (let i = 0; i < length; i += PAGE_SIZE_BYTES / 4) sum = (sum + words[i]!) | 0;
   // Goes on where it stopped, so that no round reads what a round before did. The places are a generator's of full period: were the next
   // state made of the word, they would soon go round in a circle that a cache holds. One bit of the word moves the place by nothing that
   // counts, and makes the read wait for the one before.
-  let state = 1;
+  let state = sum | 1;
   let word = 0;
   return (count) => {
     for (let i = 0; i < count; i++) {

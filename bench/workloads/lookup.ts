@@ -55,6 +55,10 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       'read ns (M)': rounded(readNs),
       'hit / M': ratio(hitNs, readNs),
       'miss / M': ratio(missNs, readNs),
+      'answer / M': ratio(
+        of((times) => times.answerNs),
+        readNs,
+      ),
       'hit / ours': Number(median(ratios).toFixed(1)),
       'of each round': s === 0 ? '' : `${Math.min(...ratios).toFixed(1)}-${Math.max(...ratios).toFixed(1)}`,
     };
@@ -65,7 +69,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       `The stores take ${TURNS} turns, a fresh process each time, so that what disturbs the machine for a while does not fall on one of them.`,
       'Medians of two rounds a turn, of 50,000 random keys each, after one that is not counted; no round has a key of another. Each key was asked for once before the clock started, so that all pages are mapped.',
       'hit / ours: the median of the rounds, each against ours of the same turn, and the least and the most of them.',
-      'M is one dependent read at a random place of our mapping, in JavaScript, in the same process.',
+      'M is one dependent read at a random place of the same file, all of whose pages are mapped, in JavaScript, in the same process.',
       'cdb is the format of tinycdb, read in JavaScript from a mapping: what it gives back is a view of it, and nothing is checked but the key.',
       'answer: hit → bytes of the JSON answer; peers unpack MessagePack and call JSON.stringify.',
       '--warm reads the file into huge pages, where kernel and file system have them: M is smaller then, too.',

@@ -23,6 +23,7 @@ import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
+import { feedPart } from './scan/feed.ts';
 import { RankSet } from './scan/rank-set.ts';
 import type { BuildWorker } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
@@ -128,7 +129,7 @@ async function run(build: Build): Promise<BuildReport> {
     await draft.time('verify', () => verify(build, workspace.unfinished));
     const { out, rejects } = build.targets;
     if (rejects !== undefined) {
-      draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workspace.unfinishedRejects);
+      draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workers.length, workspace.unfinishedRejects);
       if (draft.rejectsWritten > 0) draft.rejectsFile = options.rejectsFile!;
     }
     // Without threads the steps before hold up the signals; this is the last moment to give up. Signals come between two turns.
@@ -157,7 +158,10 @@ function planPartitionBits(records: number): number {
   return Math.min(PARTITION_BITS_MAX, wanted);
 }
 
-/** All parts, the largest first, so that the workers end at about the same time. */
+/**
+ * All parts, the largest first, so that the workers end at about the same time. One that is more than a worker's share is scanned by all of
+ * them together.
+ */
 async function scan(
   build: Build,
   workers: readonly BuildWorker[],
@@ -168,9 +172,18 @@ async function scan(
   order.sort((a, b) => manifest.files[b]!.bytes - manifest.files[a]!.bytes || a - b);
   const totalBytes = manifest.files.reduce((sum, part) => sum + part.bytes, 0);
   meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
+  const isShared = (number: number): boolean =>
+    workers.length > 1 && manifest.files[number]!.bytes > totalBytes / workers.length;
+  for (const number of order.filter(isShared)) {
+    const onBytes = (sizeBytes: number): void => {
+      progress[0] = progress[0]! + sizeBytes;
+    };
+    const part = manifest.files[number]!;
+    draft.addPart(await abortable(feedPart({ drop: options.drop, part, number }, workers, onBytes), options.signal));
+  }
   await runInOrder(
     workers,
-    order,
+    order.filter((number) => !isShared(number)),
     (worker, part) => worker.scan(part),
     (outcome) => draft.addPart(outcome),
     options.signal,

@@ -187,7 +187,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   if (keptKeys > 0) printLine(`${keptKeys} keys issued since go on.`);
   if (keptStricter > 0)
     printLine(`${keptStricter} revocations, rotations, closures and suspensions since stay in force.`);
-  if (missing.length > 0) printLine(`Not in the backup, create anew: ${missing.join(', ')}.`);
+  if (missing.length > 0) printLine(`Not in the backup, create again: ${missing.join(', ')}.`);
   if (replaced !== null) printLine(`The replaced file is ${replaced}.`);
 }
 

@@ -13,7 +13,7 @@ export function registerKey(program: Command): void {
       `\nExample:\n  $ pagegate ${example}`,
     );
 
-  add('show <account>', 'print the current key (the look is audited)', 'key show acme')
+  add('show <account>', 'print the current key (showing it is audited)', 'key show acme')
     .option('--id <n>', 'another key of the account')
     .action((name: string, options: LedgerCommandOptions & { id?: string }) =>
       withLedger(options, async (ledger) => {
@@ -24,7 +24,7 @@ export function registerKey(program: Command): void {
     (name: string, options: LedgerCommandOptions) =>
       withLedger(options, async (ledger) => print(await ledger.issueKey(name), options)),
   );
-  add('rotate <account>', 'issue a new key; the old one goes on for the overlap', 'key rotate acme --overlap 24h')
+  add('rotate <account>', 'issue a new key; the old one stays valid for the overlap', 'key rotate acme --overlap 24h')
     .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
     .action((name: string, options: LedgerCommandOptions & { overlap: string }) =>
       withLedger(options, async (ledger) =>

@@ -103,6 +103,14 @@ function reportJson(report: RefreshReport): Record<string, unknown> {
     size_bytes: report.sizeBytes,
     notice: report.notice,
     pruned_generations: report.prunedGenerations,
+    withdrawn:
+      report.withdrawn === null
+        ? null
+        : {
+            generation: report.withdrawn.generation,
+            revision: report.withdrawn.revision,
+            withdrawn_at: report.withdrawn.withdrawnAt,
+          },
     duration_ms: report.durationMs,
   };
 }
@@ -110,6 +118,13 @@ function reportJson(report: RefreshReport): Record<string, unknown> {
 function describe(report: RefreshReport): string[] {
   const { dataset, revision, generation, recordCount, sizeBytes, signedBy, prunedGenerations } = report;
   const what = `${dataset} revision ${revision} (${signedBy === null ? 'unsigned' : `signed by ${signedBy}`})`;
+  if (report.withdrawn !== null) {
+    const { withdrawn } = report;
+    return [
+      `unchanged (withdrawn): revision ${withdrawn.revision} was rolled back here at ${withdrawn.withdrawnAt}, as generation ${withdrawn.generation}.`,
+      `${what} is served as generation ${generation}. To serve the other one on purpose: pagegate rollback --to ${withdrawn.generation}, or --rollback.`,
+    ];
+  }
   if (report.outcome === 'unchanged') return [`${what} is already served as generation ${generation}; nothing to do.`];
   const how = report.reused ? 'was already built and is now served' : 'is built, verified and served';
   const size = `${recordCount.toLocaleString('en-US')} records, ${sizeBytes.toLocaleString('en-US')} bytes`;

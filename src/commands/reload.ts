@@ -8,7 +8,7 @@ import { printJson, printLine, printTable } from './shared/output.ts';
 export function registerReload(program: Command): void {
   const command = program
     .command('reload')
-    .description('make the running server load index, policy and certificate anew');
+    .description('make the running server load index, policy and certificate again');
   addConfigOptions(command)
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')
@@ -24,6 +24,7 @@ export function registerReload(program: Command): void {
         for (const { worker, reason } of reply.missing) {
           printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
         }
+        for (const warning of reply.warnings) printLine(`Warning: ${warning}.`);
       }
       const isRefused = reply.workers.some((worker) =>
         [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),

@@ -105,6 +105,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
   if (server.adminPort !== undefined)
     printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
+  for (const warning of status.warnings) printLine(`Warning: ${warning}.`);
   for (const reason of status.reasons) printLine(`Not ready: ${reason}; the log says why.`);
   const pages = config.console.enabled ? new ConsoleProcess({ config, server, log, warnings }) : undefined;
   void pages?.listening.then((address) => printLine(`Console: ${address}`));

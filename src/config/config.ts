@@ -31,6 +31,7 @@ export interface Config {
     readonly max_connections: number;
     readonly max_unanswered_per_address: number;
     readonly idle_seconds: number;
+    readonly keep_alive_seconds: number;
     readonly poll_seconds: number;
     readonly drain_seconds: number;
   };
@@ -66,7 +67,7 @@ export interface Config {
     readonly base_path: string;
     readonly names: readonly string[];
   };
-  readonly log: { readonly level: 'error' | 'warn' | 'info' };
+  readonly log: { readonly level: 'error' | 'warn' | 'info'; readonly client_networks: boolean };
   readonly decision_log: {
     readonly enabled: boolean;
     readonly dir: string | null;

@@ -34,6 +34,11 @@ export class LineSplitter {
     return this.#number;
   }
 
+  /** Makes this the number of the next line: between two lines, where others were left out. */
+  skipTo(number: number): void {
+    this.#number = number - 1;
+  }
+
   /** The chunk's bytes are not needed any more when this returns. */
   push(chunk: Buffer): void {
     let at = 0;

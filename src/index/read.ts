@@ -25,7 +25,7 @@ import { MappedFile } from './read/mapped-file.ts';
 import { PayloadWindows } from './read/payload-windows.ts';
 import { readHeader, readTables } from './read/read-tables.ts';
 import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
-import { RecordRenderer } from './read/record-renderer.ts';
+import { type PageFilter, RecordRenderer } from './read/record-renderer.ts';
 import type { RenderTables } from './read/render-tables.ts';
 
 export { isIndexFile } from './read/index-file.ts';
@@ -94,6 +94,8 @@ export class Index {
   #foundSeed = 0;
   /** The record that the decoder holds. */
   #parsed: RecordHandle = NOT_FOUND;
+  /** The record whose head was written last. */
+  #headOf: RecordHandle = NOT_FOUND;
   #out: Uint8Array = new Uint8Array(0);
   #outView: DataView = new DataView(this.#out.buffer);
   #isOpen = true;
@@ -283,6 +285,12 @@ export class Index {
     return this.#parse(handle).pageUrls();
   }
 
+  /** The record's pages that may matter. Where `out` still holds the record's head, and none was written after it, they are read there. */
+  pageUrlsInHead(handle: RecordHandle, out: Buffer, mayMatter: PageFilter): readonly PageUrl[] {
+    const renderer = this.#parse(handle);
+    return handle === this.#headOf && out === this.#out ? renderer.pageUrlsInHead(out, mayMatter) : renderer.pageUrls();
+  }
+
   /** The names of the record's filtering categories; empty when there are none. */
   filteringCategories(handle: RecordHandle): readonly string[] {
     return this.#parse(handle).filteringCategories();
@@ -310,7 +318,9 @@ export class Index {
     }
     try {
       // Spelled out: a method called by a name that varies is looked up each time.
-      return part === 'writeHead' ? renderer.writeHead(this.#outView, at) : renderer.writeTail(this.#outView, at);
+      if (part === 'writeTail') return renderer.writeTail(this.#outView, at);
+      this.#headOf = handle;
+      return renderer.writeHead(this.#outView, at);
     } catch (error) {
       // Too little space: less than the metadata ask for, or a record that is longer than they say.
       if (!(error instanceof RangeError)) throw error;

@@ -87,6 +87,7 @@ export class Meter {
   readonly #timeoutMs: number;
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
+  /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded anew in each process. */
   readonly #known = new Map<string, KnownAccount>();
   /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
   readonly #asked = new Set<number>();
@@ -95,6 +96,8 @@ export class Meter {
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
+  /** Whether the counters were current when they were last looked at. */
+  #isMapped = true;
   /** The ledger writer has not answered in time: nobody waits for it until it does. */
   #isStalled = false;
   #idle: (() => void)[] = [];
@@ -120,13 +123,8 @@ export class Meter {
       this.#revision = revision;
       this.#known.clear();
     }
-    const hash = hashApiKey(key);
-    let known = this.#known.get(hash);
-    if (known === undefined) {
-      if (!isApiKeyShaped(key)) return UNKNOWN;
-      known = this.#lookUp(hash);
-      if (known === undefined) return UNKNOWN;
-    }
+    const known = this.#known.get(key) ?? this.#lookUp(key);
+    if (known === undefined) return UNKNOWN;
     if (known.record.expiresAt !== null && !isKeyCurrent(known.record, this.#latest())) return UNKNOWN;
     return known;
   }
@@ -212,9 +210,19 @@ export class Meter {
     this.#link.ask([accountId]);
   }
 
+  /** The same where nobody can be told: what cannot be mapped now is tried again. */
+  #mapAgain(): void {
+    try {
+      this.#map();
+      this.#isMapped = true;
+    } catch {
+      this.#isMapped = false;
+    }
+  }
+
   /** A ledger writer is there, perhaps another one. What the earlier one was asked, this one does not know. */
   #reconnected(): void {
-    this.#map();
+    this.#mapAgain();
     for (const { accountId } of this.#waiting) this.#asked.add(accountId);
     this.#link.ask([...this.#asked]);
   }
@@ -230,7 +238,7 @@ export class Meter {
 
   /** Ends what waits for too long. A question may have died with the ledger writer that it was put to: it is put again. */
   #tick(): void {
-    if (this.#mapped === undefined) this.#map();
+    if (this.#mapped === undefined || !this.#isMapped) this.#mapAgain();
     const nowMs = performance.now();
     const late = this.#waiting.filter(({ untilMs }) => untilMs <= nowMs);
     if (late.length > 0) {
@@ -258,16 +266,17 @@ export class Meter {
     return Math.max(this.#seconds(), this.#counters.lastSeenSeconds);
   }
 
-  #lookUp(hash: string): KnownAccount | undefined {
+  #lookUp(key: string): KnownAccount | undefined {
+    if (!isApiKeyShaped(key)) return undefined;
     try {
       const { read } = this.#openReading();
-      const record = read.apiKeyByHash(hash);
+      const record = read.apiKeyByHash(hashApiKey(key));
       if (record === undefined || !isKeyCurrent(record, this.#latest())) return undefined;
       const account = read.accountById(record.accountId);
       if (account === undefined || account.state === 'closed') return undefined;
       const known = new KnownAccount(account, record, this);
       if (this.#known.size >= MEMORY_MAX_KEYS) this.#known.clear();
-      this.#known.set(hash, known);
+      this.#known.set(key, known);
       return known;
     } catch (error) {
       this.#closeReading();

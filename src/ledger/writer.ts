@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import type { NearLimit } from './writer/near-limits.ts';
 
 export interface LedgerWriterOptions {
   /** The SQLite file. */
@@ -26,10 +27,13 @@ export interface LedgerWriterOptions {
   readonly standsBy?: boolean;
 }
 
+export type { NearLimit };
+
 /** What the ledger writer's process tells its parent; `heartbeat` comes every `HEARTBEAT_MS`. */
 export type WriterMessage =
   | { readonly kind: 'heartbeat' }
   | { readonly kind: 'standing_by' }
+  | { readonly kind: 'near_limits'; readonly accounts: readonly NearLimit[] }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'fatal'; readonly code: ErrorCode; readonly message: string };
@@ -39,6 +43,8 @@ export type WriterHealth = { readonly ready: true } | { readonly ready: false; r
 export interface LedgerWriter {
   /** Whether charges are possible, and why not. */
   readonly health: WriterHealth;
+  /** The accounts that have used at least 80 % of their quota, the largest share first, at most 100; some seconds old. */
+  readonly nearLimits: readonly NearLimit[];
   /** The process id, for those who watch it; undefined between two lives. */
   readonly pid: number | undefined;
   /** Resolves when this ledger writer has taken its place: at once, but for one that stood by. */
@@ -74,6 +80,7 @@ const CLOSE_MS = 5_000;
 const DEATH_MS = 1_000;
 
 class LedgerWriterProcess implements LedgerWriter {
+  nearLimits: readonly NearLimit[] = [];
   health: WriterHealth = { ready: false, reason: 'The ledger writer is starting.' };
   readonly #options: LedgerWriterOptions;
   readonly #events: WriterEvents;
@@ -147,6 +154,10 @@ class LedgerWriterProcess implements LedgerWriter {
         watch.heard();
         if (message.kind === 'heartbeat') {
           if (performance.now() - startedMs > STABLE_MS) this.#timeouts = 0;
+          return;
+        }
+        if (message.kind === 'near_limits') {
+          this.nearLimits = message.accounts;
           return;
         }
         if (message.kind === 'fatal') {

@@ -66,6 +66,13 @@ export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint
   return address;
 }
 
+/** As text: IPv4 in four decimal numbers, IPv6 in eight groups. */
+export function formatAddress(address: Address): string {
+  if (isIpv4Address(address)) return address.subarray(12).join('.');
+  const groups = Array.from({ length: 8 }, (_, i) => ((address[2 * i]! << 8) | address[2 * i + 1]!).toString(16));
+  return groups.join(':');
+}
+
 /** From `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf('/');

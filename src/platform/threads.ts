@@ -1,4 +1,4 @@
-/** Worker threads that take calls, one at a time, and how work is shared out among them. */
+/** Worker threads that take calls and answer them in their order, and how work is shared out among them. */
 import { availableParallelism } from 'node:os';
 import { parentPort, Worker } from 'node:worker_threads';
 import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
@@ -50,7 +50,8 @@ export class Thread {
   readonly #thread: Worker;
   /** Once the thread has loaded its modules, or has ended. */
   readonly #started: Promise<void>;
-  #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void } | undefined;
+  /** The calls that are not answered yet. */
+  #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void }[] = [];
   #failure: Error | undefined;
 
   /** @param workerData what the thread begins with; it is copied. */
@@ -61,8 +62,7 @@ export class Thread {
     this.#thread.once('exit', () => start());
     this.#thread.on('message', (reply: Reply | typeof READY) => {
       if (reply === READY) return start();
-      const pending = this.#pending;
-      this.#pending = undefined;
+      const pending = this.#pending.shift();
       if ('failure' in reply) pending?.reject(unpackFailure(reply.failure));
       else pending?.resolve(reply.value);
     });
@@ -70,11 +70,12 @@ export class Thread {
     this.#thread.on('exit', () => this.#fail(new Error('a worker thread ended')));
   }
 
-  call<T>(call: unknown): Promise<T> {
+  /** What is in `transfer` is passed without a copy. A call that awaits something in its thread must be answered before the next. */
+  call<T>(call: unknown, transfer: ArrayBuffer[] = []): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#pending = { resolve: resolve as (value: unknown) => void, reject };
-      this.#thread.postMessage(call);
+      this.#pending.push({ resolve: resolve as (value: unknown) => void, reject });
+      this.#thread.postMessage(call, transfer);
     });
   }
 
@@ -88,8 +89,7 @@ export class Thread {
 
   #fail(error: unknown): void {
     this.#failure ??= error instanceof Error ? error : new Error(String(error));
-    this.#pending?.reject(this.#failure);
-    this.#pending = undefined;
+    for (const { reject } of this.#pending.splice(0)) reject(this.#failure);
   }
 }
 

@@ -45,7 +45,7 @@ function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
   });
 }
 
-/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are none. */
+/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
 function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
   const hosts = placedHosts(document.hosts.filter(({ paths, not_in }) => !paths && !not_in));

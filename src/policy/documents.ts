@@ -178,7 +178,7 @@ export interface ExcuseEntry {
 export interface LookalikeData {
   /** ASCII characters → the characters that look like them, one after the other. */
   readonly confusables: Readonly<Record<string, string>>;
-  /** Code points that identifiers may have, as ranges `first[-last]` in hexadecimal, parted by blanks. */
+  /** Code points that identifiers may have, as ranges `first[-last]` in hexadecimal, separated by blanks. */
   readonly allowed: string;
 }
 

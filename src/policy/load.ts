@@ -34,7 +34,7 @@ export type PolicySchema = 'hosts' | 'rules' | 'tokens' | 'places' | 'defaults' 
 export interface PolicyOptions {
   /** The licensee's own file. */
   readonly file?: string | undefined;
-  /** Whether the file is read this once: then it may be something that the caller of this program handed over open. */
+  /** Whether the file is read this once: then it may be standard input. */
   readonly once?: boolean;
   /** A profile as shipped (`strict`, `default`, `open`); stands above the one that the licensee's file names. */
   readonly profile?: string | undefined;
@@ -115,7 +115,7 @@ export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin 
 
 let validator: Validator | undefined;
 
-/** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first complaints */
+/** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   if (validator === undefined) {
     validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
@@ -124,15 +124,15 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
   const id = `urn:pagegate:schema:policy-${schema}`;
   const validate = validator.getSchema(id) ?? validator.compile(readSchema(schema));
   if (validate(value)) return;
-  const complaints = (validate.errors ?? []).slice(0, 5).map((error) => complaint(error, value));
-  throw new PagegateError('policy_invalid', `${name}: ${complaints.join('; ')}`, { file: name });
+  const problems = (validate.errors ?? []).slice(0, 5).map((error) => problemOf(error, value));
+  throw new PagegateError('policy_invalid', `${name}: ${problems.join('; ')}`, { file: name });
 }
 
 function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
   return JSON.parse(readFileSync(new URL(`policy-${name}.schema.json`, SCHEMA_DIR), 'utf8'));
 }
 
-function complaint(error: ErrorObject, value: unknown): string {
+function problemOf(error: ErrorObject, value: unknown): string {
   const where = error.instancePath === '' ? 'the document' : error.instancePath;
   const parameters = Object.values(error.params as Record<string, unknown>).filter((p) => typeof p === 'string');
   const isExplained = ['additionalProperties', 'unevaluatedProperties', 'enum'].includes(error.keyword);

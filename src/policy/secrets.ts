@@ -55,6 +55,7 @@ function tableOf(characters: string): Uint8Array {
   return table;
 }
 
+/** Finds credentials in a text in one pass. */
 export class SecretScanner {
   /** For each ASCII code: 2 = a prefix starts with it and it is a letter or digit, 1 = letter or digit, 3 = a prefix starts with it, 0 = neither. */
   readonly #kinds = new Uint8Array(128);
@@ -63,6 +64,7 @@ export class SecretScanner {
   readonly #forms: readonly SecretForm[];
   readonly #minLength: number;
 
+  /** @param tokens prefixes that issuers gave; `forms` are credentials without a prefix. */
   constructor(tokens: readonly SecretToken[], forms: readonly SecretForm[] = []) {
     let shortest = Number.POSITIVE_INFINITY;
     const ordinals = new Map<string, number>();
@@ -144,7 +146,7 @@ function passesLuhn(text: string): boolean {
     const doubled = at % 2 === 1 ? digit * 2 : digit;
     sum += doubled > 9 ? doubled - 9 : doubled;
   }
-  // A number of one digit alone passes, and is none.
+  // A number of one digit alone passes, and is not one.
   return sum % 10 === 0 && !/^(.)\1*$/.test(digits);
 }
 

@@ -28,7 +28,7 @@ import {
   removeLitter,
   switchCurrent,
 } from './store.ts';
-import { readWithdrawn, reinstate } from './withdrawn.ts';
+import { readWithdrawn, reinstate, type WithdrawnManifest } from './withdrawn.ts';
 
 /** What lies in a generation never changes. */
 const KEPT_MODE = 0o444;
@@ -92,7 +92,7 @@ export interface RefreshOptions {
 }
 
 export interface RefreshReport {
-  /** `unchanged` where the drop is what is already served. */
+  /** `unchanged` where the drop is what is already served, or was rolled back here. */
   readonly outcome: 'activated' | 'unchanged';
   readonly generation: number;
   readonly dataset: string;
@@ -107,6 +107,8 @@ export interface RefreshReport {
   readonly sizeBytes: number;
   readonly notice: ServerNotice;
   readonly prunedGenerations: readonly number[];
+  /** Where the drop was rolled back here, so that it is not served: what is told is then what is served instead. */
+  readonly withdrawn: WithdrawnManifest | null;
   readonly durationMs: number;
 }
 
@@ -126,18 +128,13 @@ function checkSuccession(
   served: Pick<IndexIdentity, 'dataset' | 'revision'> | undefined,
   options: RefreshOptions,
 ): void {
-  const { manifest, manifestSha256 } = drop;
+  const { manifest } = drop;
   if (served !== undefined && served.dataset !== manifest.dataset) {
     if (options.otherDataset === true) return;
     const what = `Served is "${served.dataset}", the drop is "${manifest.dataset}".`;
     throw new PagegateError('drop_other_dataset', what, { served: served.dataset, got: manifest.dataset });
   }
   if (options.rollback === true) return;
-  const mark = readWithdrawn(options.store).find((one) => one.manifestSha256 === manifestSha256);
-  if (mark !== undefined) {
-    const what = `It was generation ${mark.generation}, withdrawn at ${mark.withdrawnAt}.`;
-    throw new PagegateError('drop_withdrawn', what, { generation: mark.generation, withdrawnAt: mark.withdrawnAt });
-  }
   if (served !== undefined && manifest.revision <= served.revision) {
     const what = `Served is revision ${served.revision}, the drop is revision ${manifest.revision}.`;
     throw new PagegateError('drop_older_revision', what, { served: served.revision, got: manifest.revision });
@@ -229,14 +226,19 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   const { manifest, manifestSha256 } = drop;
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);
-  const finish = async (report: GenerationReport, outcome: RefreshReport['outcome'], reused: boolean) => ({
+  const finish = async (
+    report: GenerationReport,
+    outcome: RefreshReport['outcome'],
+    reused: boolean,
+    withdrawn: WithdrawnManifest | null = null,
+  ): Promise<RefreshReport> => ({
     outcome,
     generation: report.generation,
     dataset: report.dataset,
     revision: report.revision,
     created: report.created,
-    manifestSha256,
-    signedBy: drop.signedBy,
+    manifestSha256: report.manifestSha256,
+    signedBy: report.signedBy,
     reused,
     previousGeneration: served?.generation ?? null,
     recordCount: report.recordCount,
@@ -244,10 +246,15 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     // A server that missed an earlier switch finds it by itself; loading what it has already would be work for nothing.
     notice: outcome === 'unchanged' ? ({ server: 'not_needed' } as const) : await steps.notifyServer(report.generation),
     prunedGenerations: await pruneGenerations(store, options.keep),
+    withdrawn,
     durationMs: Math.round(performance.now() - startedMs),
   });
   assertFull(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
+  const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
+  // A timer brings it again each day: that is no failure.
+  if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
+    return finish(served.report, 'unchanged', true, mark);
   if (served?.report?.manifestSha256 !== manifestSha256) {
     checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
   } else if (options.rebuild !== true) return finish(served.report, 'unchanged', true);

@@ -18,7 +18,8 @@ export interface WithdrawnManifest {
 /** Older marks are forgotten: the revision check covers them. */
 const MARKS_MAX = LIMITS.withdrawnDrops.value;
 const FILE_MAX_BYTES = 1024 * 1024;
-const fileOf = (store: string): string => join(store, 'withdrawn.json');
+/** Where the marks of a store lie. */
+export const withdrawnFile = (store: string): string => join(store, 'withdrawn.json');
 
 function isMark(value: unknown): value is WithdrawnManifest {
   if (typeof value !== 'object' || value === null) return false;
@@ -40,7 +41,7 @@ function isMark(value: unknown): value is WithdrawnManifest {
  *   back
  */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
-  const file = fileOf(store);
+  const file = withdrawnFile(store);
   const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
   if (bytes === undefined) return [];
   const marks = parseDocument(bytes, 'store_damaged', file);
@@ -50,7 +51,7 @@ export function readWithdrawn(store: string): WithdrawnManifest[] {
 }
 
 function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): void {
-  replaceDurable(fileOf(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`, 0o644);
+  replaceDurable(withdrawnFile(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`, 0o644);
 }
 
 /** Marks a manifest as rolled back. */

@@ -8,15 +8,10 @@ import { type Index, NOT_FOUND } from '../index/read.ts';
 import type { Evidence, PageEvidence, PageFilter } from '../policy/types.ts';
 
 const NOTHING: readonly never[] = [];
-const PAGES = '"page_types":{';
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const CLOSING_BRACE = 0x7d;
 
-/** Where the beginning of the answer is kept, whose record is the evidence's `handle`. */
-export interface AnswerHead {
-  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. */
-  readonly head: string;
+/** An answer that was begun with the evidence's own record. */
+export interface BegunAnswer {
+  pages(mayMatter: PageFilter): readonly PageEvidence[];
 }
 
 /** The record that answers for a target, and the evidence around it. */
@@ -31,11 +26,11 @@ export class RecordEvidence implements Evidence {
   readonly #index: Index;
   readonly #key: string;
   readonly #classifiable: boolean;
-  readonly #answer: AnswerHead | undefined;
+  readonly #answer: BegunAnswer | undefined;
   #parentHandles: readonly number[] | undefined;
 
   /** `answer`, where one is begun before the evidence is asked for pages, spares the record a second reading. */
-  constructor(index: Index, target: Target, subdomains: 'exact' | 'parent', answer?: AnswerHead) {
+  constructor(index: Index, target: Target, subdomains: 'exact' | 'parent', answer?: BegunAnswer) {
     this.#index = index;
     this.#answer = answer;
     this.#key = target.key;
@@ -73,7 +68,7 @@ export class RecordEvidence implements Evidence {
     if (this.#answer === undefined || mayMatter === undefined || handle !== this.handle) {
       return this.#index.pageUrls(handle);
     }
-    return pagesInHead(this.#answer.head, mayMatter) ?? this.#index.pageUrls(handle);
+    return this.#answer.pages(mayMatter);
   }
 
   filteringCategories(): readonly string[] {
@@ -92,26 +87,10 @@ export class RecordEvidence implements Evidence {
   /** The records of the key's parents, the nearest first. */
   #parents(): readonly number[] {
     if (this.#parentHandles === undefined) {
-      const keys = this.#classifiable ? parents(this.#key) : [];
-      this.#parentHandles = keys.map((key) => this.#index.find(key)).filter((handle) => handle !== NOT_FOUND);
+      const keys = this.#classifiable ? parents(this.#key) : NOTHING;
+      this.#parentHandles =
+        keys.length === 0 ? NOTHING : keys.map((key) => this.#index.find(key)).filter((handle) => handle !== NOT_FOUND);
     }
     return this.#parentHandles;
   }
-}
-
-/** The pages in the head of an answer that may matter; undefined where a URL is not written as it is. */
-function pagesInHead(head: string, mayMatter: PageFilter): PageEvidence[] | undefined {
-  if (head.includes('\\')) return undefined;
-  const pages: PageEvidence[] = [];
-  let at = head.indexOf(PAGES) + PAGES.length;
-  while (head.charCodeAt(at) !== CLOSING_BRACE) {
-    // A name is so short that a call out of JavaScript takes longer than the look itself.
-    let typeEnd = at + 1;
-    while (typeEnd < head.length && head.charCodeAt(typeEnd) !== QUOTE) typeEnd++;
-    const start = typeEnd + '":"'.length;
-    const end = head.indexOf('"', start);
-    if (mayMatter(head, start, end)) pages.push({ type: head.slice(at + 1, typeEnd), url: head.slice(start, end) });
-    at = head.charCodeAt(end + 1) === COMMA ? end + 2 : end + 1;
-  }
-  return pages;
 }

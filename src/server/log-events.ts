@@ -54,6 +54,19 @@ export const LOG_EVENTS = table({
     fields: { host: 'the address' },
     action: 'Set admin.host to 127.0.0.1, or let a firewall keep everybody but your monitoring away.',
   },
+  warning: {
+    level: 'warn',
+    meaning:
+      'Something is not as it should be although lookups are answered, since this moment; /readyz lists it as long as it lasts.',
+    fields: { kind: 'certificate, withdrawn, license, ledger, quota or disk', warning: 'what, in words' },
+    action: 'Follow the text.',
+  },
+  warning_ended: {
+    level: 'info',
+    meaning: 'What an earlier line `warning` told is over.',
+    fields: { kind: 'as there', warning: 'as there' },
+    action: '',
+  },
   lines_suppressed: {
     level: 'warn',
     meaning: 'More lines of one event came than the log takes in a time; the rest was left out.',
@@ -67,11 +80,11 @@ export const LOG_EVENTS = table({
     level: 'error',
     meaning: 'Lookups cannot be charged; what is reserved can still be used, then the answer is 503.',
     fields: { reason: 'why, in words' },
-    action: 'Follow the reason: free the disk, restore the file, correct the clock. It goes on by itself afterwards.',
+    action: 'Follow the reason: free the disk, restore the file, correct the clock. Service then resumes by itself.',
   },
   ledger_writer_killed: {
     level: 'error',
-    meaning: 'The ledger writer sent no heartbeat and was killed; another one goes on from what it left.',
+    meaning: 'The ledger writer sent no heartbeat and was killed; another one continues from what it left.',
     fields: { pid: 'its process id', reason: 'why, in words' },
     action: 'Look at the disk of the ledger when it happens again.',
   },
@@ -85,7 +98,7 @@ export const LOG_EVENTS = table({
   },
   index_refused: {
     level: 'error',
-    meaning: 'The index that is current was not taken into use; what was served before goes on.',
+    meaning: 'The current index was refused; the one that was served before stays in use.',
     fields: FAILURE,
     action: 'Follow the message; "pagegate verify" examines the file, "pagegate rollback" goes back.',
   },
@@ -99,7 +112,7 @@ export const LOG_EVENTS = table({
   },
   index_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew serves the index of the other workers, since the current file is refused.',
+    meaning: 'A restarted worker serves the index of the other workers, since the current file is refused.',
     fields: { reason: 'why the file is refused' },
     action: 'As for index_refused.',
   },
@@ -125,13 +138,13 @@ export const LOG_EVENTS = table({
   },
   policy_refused: {
     level: 'error',
-    meaning: 'The policy file was not taken into use; the policy in force goes on.',
+    meaning: 'The policy file was refused; the policy in force stays in use.',
     fields: FAILURE,
     action: 'Correct the file; "pagegate policy check" says the same.',
   },
   policy_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew judges by the policy of the other workers, since the file is refused.',
+    meaning: 'A restarted worker judges by the policy of the other workers, since the file is refused.',
     fields: { reason: 'why the file is refused' },
     action: 'As for policy_refused.',
   },
@@ -146,13 +159,13 @@ export const LOG_EVENTS = table({
   certificate_in_use: { level: 'info', meaning: 'New connections get the new certificate.', fields: {}, action: '' },
   certificate_refused: {
     level: 'error',
-    meaning: 'The certificate or its key was not taken into use; the ones before go on.',
+    meaning: 'The certificate or its key was refused; the ones before stay in use.',
     fields: FAILURE,
     action: 'Correct the files.',
   },
   certificate_kept: {
     level: 'warn',
-    meaning: 'A worker that was started anew uses the certificate of the other workers, since the files are refused.',
+    meaning: 'A restarted worker uses the certificate of the other workers, since the files are refused.',
     fields: { reason: 'why the files are refused' },
     action: 'As for certificate_refused.',
   },
@@ -234,7 +247,7 @@ export const LOG_EVENTS = table({
   },
   console_certificate_refused: {
     level: 'error',
-    meaning: 'The console goes on with the certificate that it has: the new one cannot be used.',
+    meaning: 'The new certificate of the console cannot be used; the old one stays in use.',
     fields: FAILURE,
     action: 'Correct the certificate or its key; it is looked at again when the files change.',
   },
@@ -251,6 +264,20 @@ export const LOG_EVENTS = table({
     meaning: 'A request met a failure and was answered 503.',
     fields: { ...FAILURE, name: 'the kind of failure' },
     action: 'For record_corrupt run "pagegate verify"; for ledger_unavailable look at /readyz; report code internal.',
+  },
+  requests_refused: {
+    level: 'warn',
+    meaning:
+      'Requests were answered 401, 403 or 429: the first of a kind at once, the others of a minute in one line. A kind is a code with its account and network.',
+    fields: {
+      code: 'the error code of the answers',
+      account: 'name of the account, where the key is known',
+      network: "the client's network, where log.client_networks is on",
+      count: 'how many',
+      seconds: 'in how many seconds; 0 for the first',
+    },
+    action:
+      'Give the client its key (unknown_key, missing_key), activate the account (not_activated), take a larger plan (quota_exhausted), or put a gateway into burst.exempt (rate_limited).',
   },
   decision_log_failed: {
     level: 'error',

@@ -32,7 +32,9 @@ export const METRICS = table({
   warnings: {
     type: 'gauge',
     meaning: 'Number of things that are not as they should be although lookups are answered, as /readyz lists them.',
-    labels: {},
+    labels: {
+      kind: 'worker, index, policy, certificate, withdrawn, license, ledger, quota, decision_log or disk',
+    },
     worry: 'Look at /readyz when it is above 0 for an hour.',
   },
   requests_total: {
@@ -159,6 +161,26 @@ export const METRICS = table({
     meaning: 'Seconds until the certificate in use expires, negative afterwards; absent without TLS.',
     labels: {},
     worry: 'Below 14 days (1209600): renew it. Clients refuse one that has expired.',
+  },
+  license_expiry_seconds: {
+    type: 'gauge',
+    meaning:
+      'Seconds until the license covers no newer data, negative afterwards; absent where it names drops instead of a day.',
+    labels: {},
+    worry: 'Below 30 days (2592000): ask for a new one. Lookups go on afterwards, refreshes do not.',
+  },
+  disk_free_bytes: {
+    type: 'gauge',
+    meaning: 'Free space for pagegate, in bytes.',
+    labels: { place: 'state (state_dir) or decision_log' },
+    worry: 'state: below twice the size of the index, or 1 GiB. decision_log: below an hour of lines.',
+  },
+  account_quota_used_ratio: {
+    type: 'gauge',
+    meaning:
+      'Share of its quota that an account has used in its cycle, from 0.8 on; the 100 accounts with the largest share.',
+    labels: { account: "the account's name" },
+    worry: 'From 0.95 on: a larger plan, or its agents are refused until the next cycle.',
   },
   ledger_ready: {
     type: 'gauge',

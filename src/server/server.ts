@@ -12,7 +12,16 @@ import { isLoopback } from '../network/address.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { mapShared } from '../platform/libc.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
-import { addressOf, metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
+import {
+  addressOf,
+  currentWarnings,
+  metricsText,
+  type Observed,
+  readiness,
+  reloadAll,
+  serverStatus,
+} from './admin/health.ts';
+import { HealthWatch } from './admin/health-watch.ts';
 import type { MetricsSnapshot } from './admin/metrics.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { listenControl, refuseSecondServer } from './control.ts';
@@ -64,7 +73,7 @@ export class RunningServer {
 
   /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
   async reload(): Promise<ReloadReply> {
-    return reloadAll(this.#parts.supervisor);
+    return reloadAll(this.#parts);
   }
 
   async status(): Promise<ServerStatus> {
@@ -88,9 +97,10 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, supervisor, ledgerWriter, lastKnownGood, admin, control, log, burstFile } = this.#parts;
+    const { config, supervisor, watch, ledgerWriter, lastKnownGood, admin, control, log, burstFile } = this.#parts;
     log('stopping');
     const untilMs = performance.now() + config.server.drain_seconds * 1_000;
+    watch.stop();
     await supervisor.stop();
     lastKnownGood.close();
     // Before the ledger is given up: the next server that waits for it must find the socket free.
@@ -167,11 +177,13 @@ async function startOn(
       supervisor,
       ledgerWriter,
       lastKnownGood,
+      watch: new HealthWatch(config, log),
       burstFile,
       admin: undefined,
       control: undefined,
     };
     server = new RunningServer(parts);
+    await parts.watch.start(() => currentWarnings(parts));
     await startAdminEndpoints(parts, server);
     log('listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
     return server;
@@ -203,6 +215,7 @@ async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise
     readiness: () => readiness(parts),
     metrics: () => server.metrics(),
     status: () => server.status(),
+    names: config.admin.names,
   });
 }
 

@@ -30,4 +30,6 @@ export interface ReloadReply {
   readonly workers: readonly (ReloadReport & { readonly worker: number })[];
   /** Those that did not; each is replaced, and its replacement begins with the same files. */
   readonly missing: readonly MissingWorker[];
+  /** What is not as it should be afterwards, as health lists it. */
+  readonly warnings: readonly string[];
 }

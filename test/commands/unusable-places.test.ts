@@ -218,3 +218,42 @@ describe.runIf(process.getuid?.() === 0)('a socket of another user', () => {
     expect([status, /\[(\w+)\]\n$/.exec(stderr)?.[1]]).toEqual([6, 'server_forbidden']);
   });
 });
+
+describe('a working directory that was removed', () => {
+  const runThere = (...words: string[]) => {
+    const there = at('gone');
+    mkdirSync(there);
+    // The program is run by Node itself: a shell would write a line of its own.
+    const script = 'cd "$0" && rmdir "$0" && exec "$@"';
+    return spawnSync('sh', ['-c', script, there, process.execPath, CLI, ...words], UNHURRIED);
+  };
+
+  it.each([
+    [['status']],
+    [['account', 'list', '--state-dir', 'state']],
+    [['serve', '--state-dir', 'state']],
+    [['refresh', 'drop']],
+    [['build', 'drop', '--out', 'x.pgx']],
+  ])('ends %j in one line', (words) => {
+    const { status, stderr } = runThere(...words);
+    expect(stderr).toMatch(
+      /^pagegate: The directory that the command was started in has been removed[^\n]*\[no_working_directory\]\n$/,
+    );
+    expect(status).toBe(7);
+  });
+
+  it('is no obstacle where no path is relative to it', () => {
+    expect(runThere('--version').status).toBe(0);
+  });
+});
+
+describe.runIf(existsSync('/proc/self'))('a state directory in whose place none can be made', () => {
+  it.each([
+    ['state_unavailable', ['serve']],
+    ['ledger_unavailable', ['account', 'create', 'x']],
+    ['store_unavailable', ['refresh', '/']],
+  ])('ends with %s, and does not try for ever: %j', (code, words) => {
+    const { status, stderr, signal } = pagegate([...words, '--state-dir', '/proc/nope'], UNHURRIED);
+    expect([status, signal, /\[(\w+)\]\n$/.exec(stderr)?.[1]]).toEqual([7, null, code]);
+  });
+});

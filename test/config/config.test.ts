@@ -42,6 +42,7 @@ describe('the order of the sources', () => {
       max_connections: 10_000,
       max_unanswered_per_address: 64,
       idle_seconds: 10,
+      keep_alive_seconds: 30,
       poll_seconds: 2,
       drain_seconds: 10,
     });

@@ -7,7 +7,10 @@ import { formFields, startTestConsole, type TestConsole, Visitor } from '../supp
 let console: TestConsole;
 
 beforeAll(async () => {
-  console = await startTestConsole({ accounts: { pro: { plan: 'pro' } } });
+  console = await startTestConsole({
+    accounts: { pro: { plan: 'pro' } },
+    config: { burst: { trusted_proxies: ['127.0.0.1'] } },
+  });
 });
 
 afterAll(() => console.stop());
@@ -164,6 +167,13 @@ describe('signing in', () => {
     const unknown = await console.visitor().submit('sign-in', { name: 'nobody', password: 'a wrong password' });
     const without = (text: string): string => text.replaceAll(/value="[^"]*"/g, '');
     expect([known.status, without(known.text)]).toEqual([unknown.status, without(unknown.text)]);
+  });
+
+  it('is counted for the browser behind a trusted proxy, not for what the browser says of itself', async () => {
+    const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9' };
+    await console.visitor().submit('sign-in', { name: 'forwarded', password: 'a wrong password' }, headers);
+    const operator = await console.signIn('operator');
+    expect((await operator.get('audit')).text).toContain('console sign_in.refused from 203.0.113.9');
   });
 
   it('ends: the cookie of a session that was signed out opens nothing', async () => {

@@ -306,6 +306,27 @@ it('a log that a lost ledger left behind is not played into the restored one', a
 });
 
 describe("the ledger writer's process", () => {
+  it('the memory it shares with commands removed: it and they share again, and nothing is lost on either side', async () => {
+    await folder.close();
+    const ledgerWriter: LedgerWriter = await startLedgerWriter({ file: folder.file });
+    try {
+      const shared = `${folder.file}-shm`;
+      for (const name of ['one', 'two']) {
+        rmSync(shared);
+        await expect.poll(() => existsSync(shared)).toBe(true);
+        const commands = folder.ledger();
+        await commands.createAccount(name);
+        await commands.subscribe(name, 'pro', `INV-${name}`);
+        await commands.close();
+      }
+      await expect.poll(() => ledgerWriter.health.ready).toBe(true);
+    } finally {
+      await ledgerWriter.close();
+    }
+    expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
+    expect((await folder.ledger().list()).map(({ account }) => account.name).sort()).toEqual(['acme', 'one', 'two']);
+  });
+
   it('reports a removed ledger, again after its own death, and recovers with the file', async () => {
     await folder.close();
     const ledgerWriter: LedgerWriter = await startLedgerWriter({ file: folder.file });

@@ -8,7 +8,7 @@ import {
   parseAddress,
   parseNetwork,
 } from '../../src/network/address.ts';
-import { clientAddress } from '../../src/server/request/client-address.ts';
+import { clientAddress } from '../../src/network/client-address.ts';
 
 const hex = (address: Uint8Array | undefined): string | undefined => address && Buffer.from(address).toString('hex');
 

@@ -278,7 +278,7 @@ describe('a policy is refused', () => {
     ['a host that ships', { add: { hosts: [{ id: 'mine', host: 'bit.ly', verdict: 'deny', note: NOTE }] } }, 'bit.ly'],
     ...['a b', 'me@10.0.0.1', '10.0.0.1:80', '10.0.0.1/x', '256.1.1.1', '1.2.3.4.5', 'in!tranet', 'int%72anet'].map(
       (host): [string, Record<string, unknown>, string] => [
-        `the host ${host}, which is none`,
+        `the host ${host}, which is not one`,
         { add: { hosts: [{ id: 'mine', host, verdict: 'deny', note: NOTE }] } },
         `"${host}" of "mine" is not a host`,
       ],
@@ -287,8 +287,8 @@ describe('a policy is refused', () => {
     ['a host without a verdict', { add: { hosts: [{ id: 'mine', host: 'x.org', note: NOTE }] } }, 'mine'],
     ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
     ['an allow entry without methods', { allow: [{ id: 'a', host: 'x.org', path: '/', methods: [] }] }, '"a"'],
-    ['a range that is none', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
-    ['an address that is none', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
+    ['an invalid range', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
+    ['an invalid address', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
     [
       'a list that does not exist',
       { add: { rules: [{ id: 'r', kind: 'pattern', verdict: 'deny', when: [{ segment: 'nolist' }], note: NOTE }] } },
@@ -401,7 +401,7 @@ describe('policy check', () => {
       ['::ffff:0:0/96 by undefined'],
     ],
     [
-      'a category that is none',
+      'an unknown category',
       { override: { rules: { category_flag: { categories: ['Gambling', 'Gambeling'] } } } },
       ['category_flag by undefined'],
     ],
@@ -411,7 +411,7 @@ describe('policy check', () => {
       ['a by undefined'],
     ],
     [
-      'an allow entry with a method that is none',
+      'an allow entry with an invalid method',
       { allow: [{ id: 'a', host: 'x.org', path: '/v1/', methods: ['PSOT', 'POST'] }] },
       ['a by method'],
     ],

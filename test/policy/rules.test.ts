@@ -570,7 +570,7 @@ describe('pattern rules', () => {
     ['/it/accesso', 'login'],
     ['/docs/accesso', '-'],
     ['/docs/entra/identity', '-'],
-    // Under a shelf of topics a login is one, too; well-known programs and what follows a query or a route are not.
+    // Below a section of topics a login is one, too; well-known programs and what follows a query or a route are not.
     ['/docs/login', '-'],
     ['/login/docs', 'login'],
     ['/wiki/login.action', 'login'],
@@ -699,7 +699,7 @@ describe('pattern rules', () => {
     // The name of a program in an app store is no page of the store.
     ['/store/apps/details?id=com.booking', '-'],
     ['/store/apps/details?id=com.android.settings', '-'],
-    // A file of a source tree is none, either.
+    // Nor is a file of a source tree.
     ['/_git/name?path=/src/login.ts', '-'],
     ['/?path=login/index.ts', 'login'],
     ['/?page=login.php', 'login'],

@@ -136,7 +136,10 @@ test('a newer drop is served, its index is read-only, and rollback goes back and
   expect((await place.pagegate('refresh', drop)).json).toMatchObject({ outcome: 'unchanged' });
   expect((await place.pagegate('rollback')).json).toMatchObject({ outcome: 'activated', revision: 5 });
   expect(servedPage()).toBe(pageOf(domainOf(7), 5));
-  expect((await place.pagegate('refresh', drop)).json).toMatchObject({ error: 'drop_withdrawn' });
+  expect(await place.pagegate('refresh', drop)).toMatchObject({
+    code: 0,
+    json: { outcome: 'unchanged', revision: 5, withdrawn: { revision: 6 } },
+  });
   const { generation } = listGenerations(place.store).at(-1)!;
   expect((await place.pagegate('rollback', '--to', String(generation))).json).toMatchObject({ revision: 6 });
   expect((await place.pagegate('generations', 'list')).json.generations).toMatchObject([

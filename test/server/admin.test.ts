@@ -1,4 +1,5 @@
 import { statSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askServer, listenControl } from '../../src/server/control.ts';
@@ -8,7 +9,10 @@ import { read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ entries: [{ domain: 'example.com' }] });
+  server = await startTestServer({
+    entries: [{ domain: 'example.com' }],
+    config: { admin: { names: ['pagegate.internal'] } },
+  });
 });
 afterAll(() => server.stop());
 
@@ -55,11 +59,11 @@ describe('the admin listener', () => {
       samples.set(`${name}${sample![2] ?? ''}`, Number(sample![3]));
     }
     for (const name of [...types.keys()]) expect(METRICS).toHaveProperty(name.replace('pagegate_', ''));
-    // Without TLS.
+    // Without TLS, and with no account near its limit.
     const absent = Object.keys(METRICS).filter((name) => !types.has(`pagegate_${name}`));
-    expect(absent).toEqual(['certificate_expiry_seconds']);
+    expect(absent).toEqual(['certificate_expiry_seconds', 'account_quota_used_ratio']);
     expect(samples.get('pagegate_ready')).toBe(1);
-    expect(samples.get('pagegate_connections_refused_total')).toBe(0);
+    expect(samples.get('pagegate_connections_refused_total{reason="all"}')).toBe(0);
     expect(samples.get('pagegate_requests_total{status="200",code="ok"}')).toBeGreaterThanOrEqual(2);
     expect(samples.get('pagegate_requests_total{status="400",code="bad_encoding"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_verdicts_total{verdict="allow",layer="default"}')).toBeGreaterThanOrEqual(1);
@@ -67,6 +71,33 @@ describe('the admin listener', () => {
     expect(samples.get('pagegate_lookup_seconds_bucket{le="+Inf"}')).toBe(samples.get('pagegate_lookup_seconds_count'));
     expect(text).not.toMatch(/example|secret|127\.0\.0\.1|pg_/);
   });
+
+  it.each([
+    ['127.0.0.1:9090', 200],
+    ['[::1]:9090', 200],
+    ['localhost', 200],
+    ['LOCALHOST:1', 200],
+    ['pagegate.internal:9090', 200],
+    ['Pagegate.Internal', 200],
+    ['evil.example', 421],
+    ['evil.example:9090', 421],
+    ['127.0.0.1.evil.example', 421],
+    ['localhost.evil.example', 421],
+    ['pagegate.internal.evil.example', 421],
+  ])(
+    'is called by an address, as localhost, or by a name of the configuration: Host %j is %i',
+    async (host, status) => {
+      for (const path of ['/livez', '/readyz', '/metrics', '/status', '/x']) {
+        const answer = await new Promise<number>((resolve, reject) => {
+          get({ port: new URL(server.adminUrl).port, host: '127.0.0.1', path, headers: { host } }, (response) => {
+            response.resume();
+            resolve(response.statusCode ?? 0);
+          }).on('error', reject);
+        });
+        expect(answer).toBe(path === '/x' && status === 200 ? 404 : status);
+      }
+    },
+  );
 
   it('only reads', async () => {
     for (const path of ['/livez', '/reload', '/status']) {

@@ -1,7 +1,7 @@
 /** Connections that send nothing, or only half a request: how many one client may have, and for how long. */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exchange, requestText } from '../support/raw-http.ts';
+import { converse, exchange, requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const MOST = 5;
@@ -13,7 +13,7 @@ beforeAll(async () => {
     entries: [{ domain: 'example.com' }],
     config: {
       burst: { exempt: ['127.8.0.0/16'], trusted_proxies: ['127.9.0.1'] },
-      server: { max_unanswered_per_address: MOST, idle_seconds: 4 },
+      server: { max_unanswered_per_address: MOST, idle_seconds: 4, keep_alive_seconds: 4 },
     },
   });
 });
@@ -85,7 +85,11 @@ describe('connections of one client that have not sent a whole request', () => {
   });
 });
 
-describe('a connection on which no whole request comes is closed after server.idle_seconds', () => {
+it.each(['127.0.0.8', '127.8.0.2'])('a connection is answered as often as its client asks: %s', async (from) => {
+  expect(await converse(server.port, Array(20).fill(REQUEST), from)).toHaveLength(20);
+});
+
+describe('a connection on which no whole request comes is closed after a time', () => {
   it.each([
     ['nothing at all', ''],
     ['half a request', 'GET /api/check HT'],

@@ -1,5 +1,4 @@
 /** A console beside a real server, and a visitor that keeps cookies as a browser does. */
-import { readdirSync } from 'node:fs';
 import { ConsoleProcess, WarningLog } from '../../src/console/start.ts';
 import { ConsoleUsers, type UserRole } from '../../src/console/users.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
@@ -19,9 +18,14 @@ export interface TestConsole {
   stop(): Promise<void>;
 }
 
-export async function startTestConsole(options: TestServerOptions = {}): Promise<TestConsole> {
+/** @param prepare puts things into place after the server has started and before the console does */
+export async function startTestConsole(
+  options: TestServerOptions = {},
+  prepare: (server: TestServer) => void | Promise<void> = () => {},
+): Promise<TestConsole> {
   const config = { ...options.config, console: { enabled: true, port: 0, ...options.config?.['console'] } };
   const server = await startTestServer({ ...options, config });
+  await prepare(server);
   const { log, warnings } = new WarningLog(() => {});
   const process = new ConsoleProcess({ config: server.config, server: server.server, log, warnings });
   const url = await process.listening;
@@ -118,5 +122,3 @@ export function formFields(text: string): Record<string, string> {
     ]),
   );
 }
-
-export const filesIn = (dir: string): string[] => readdirSync(dir);

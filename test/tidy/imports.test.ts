@@ -26,7 +26,19 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   license: ['json', 'platform'],
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform'],
-  server: ['config', 'index', 'policy', 'ledger', 'license', 'domain', 'record', 'network', 'platform', 'version'],
+  server: [
+    'config',
+    'index',
+    'policy',
+    'ledger',
+    'license',
+    'refresh',
+    'domain',
+    'record',
+    'network',
+    'platform',
+    'version',
+  ],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
   guard: ['policy', 'domain', 'network'],
   activation: ['config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
@@ -153,7 +165,7 @@ describe('imports', () => {
   it('has at most fifteen files flat in a folder, one file a command aside', () => {
     const counts = new Map<string, number>();
     for (const path of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
-    for (const folder of ['src/commands', 'src/policy']) counts.delete(folder);
+    counts.delete('src/commands');
     expect([...counts].filter(([, count]) => count > FOLDER_MAX_FILES)).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 /** The reference pages against the code, in both directions. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { Command } from 'commander';
@@ -143,6 +143,35 @@ describe('docs/api.md', () => {
   });
 });
 
+describe('README.md', () => {
+  const text = textOf('README.md');
+
+  it('says why each package is there', () => {
+    const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
+    const packages = ['dependencies', 'devDependencies', 'optionalDependencies']
+      .flatMap((group) => Object.keys(manifest[group] ?? {}))
+      .map((name) => (name.startsWith('@types/') ? '@types/*' : name));
+    expect(packages.length).toBeGreaterThan(10);
+    expect(packages.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  it('names every module', () => {
+    const modules = readdirSync(join(ROOT, 'src'), { withFileTypes: true });
+    const missing = modules.filter(
+      ({ name }) => name !== 'pagegate' && name !== 'version.ts' && !text.includes(`src/${name}`),
+    );
+    expect(missing.map(({ name }) => name)).toEqual([]);
+  });
+
+  it('has six rows of numbers, as docs/benchmarks.md has them', () => {
+    const table = text.split('## Numbers')[1]?.split('\n## ')[0] ?? '';
+    const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes('`'));
+    expect(rows).toHaveLength(6);
+    const commands = rows.map((row) => /`((?:npm run bench|make)[^`]*)` \|$/.exec(row)?.[1] ?? row);
+    expect(commands.filter((command) => !textOf('docs/benchmarks.md').includes(command))).toEqual([]);
+  });
+});
+
 describe('docs/development.md', () => {
   const rows = rowsOf('docs/development.md', 'where');
 
@@ -175,6 +204,12 @@ describe('links', () => {
       }
     }
     expect(broken).toEqual([]);
+  });
+
+  it('lead from the map of the documents to each of them', () => {
+    const map = textOf('docs/README.md');
+    const pages = filesUnder('docs').filter((path) => path.endsWith('.md') && path !== 'docs/README.md');
+    expect(pages.filter((path) => !map.includes(`](${path.slice('docs/'.length)})`))).toEqual([]);
   });
 
   it('lead to every page of docs', () => {

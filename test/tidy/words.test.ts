@@ -33,7 +33,7 @@ const RETIRED: readonly (readonly [string, RegExp])[] = [
 
 /** Data that holds words of the web, and names that others gave. */
 const OTHERS =
-  /^(?:data\/(?:policy|sample|taxonomies|vocabulary|provenance)\/|data\/NOTICE|test\/data\/|(?:src|test)\/policy\/|data\/schema\/policy-|docs\/verdict\.md$|docs\/vocabulary\.md$|LICENSE$|(?:bench\/)?package-lock\.json$)/;
+  /^(?:data\/(?:policy|sample|taxonomies|vocabulary|provenance)\/|data\/NOTICE|test\/data\/|docs\/vocabulary\.md$|LICENSE$|(?:bench\/)?package-lock\.json$)/;
 const files = filesUnder('').filter(
   (path) =>
     /\.(?:ts|mts|js|md|sh|yml|yaml|json|py|svg|service|timer|conf|nft)$|(?:^|\/)Makefile$/.test(path) &&

@@ -7,7 +7,7 @@ const call = (...args: string[]): { status: number | null; stdout: string; stder
   spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
 
 describe.each([
-  ['bench/run.ts', 'http       what each step of a request costs'],
+  ['bench/run.ts', 'http       the program as it is served, beside its transport'],
   ['bench/all.ts', 'Usage: '],
   ['tools/chaos/metering.ts', 'Usage: '],
   ['tools/chaos/refresh.ts', 'Usage: '],

@@ -1,4 +1,4 @@
-/** The side file of rejects: each worker writes those of its parts, the build gathers them in the order of the drop. */
+/** The side file of rejects: each worker writes those of the lines that it scans, the build gathers them in the order of the drop. */
 
 import {
   closeSync,
@@ -57,10 +57,11 @@ function isReport(path: string): boolean {
   }
 }
 
-/** Where the rejects of a part are kept until the build ends. */
-const partRejects = (tempDir: string, part: number): string => join(tempDir, `rejects-${part}.ndjson`);
+/** Where the rejects that a worker found in a part are kept until the build ends. */
+const partRejects = (tempDir: string, part: number, worker: number): string =>
+  join(tempDir, `rejects-${part}-${worker}.ndjson`);
 
-/** Writes the rejects of one part as NDJSON; the file is made with the first of them. */
+/** Writes the rejects that one worker finds in one part as NDJSON; the file is made with the first of them. */
 export class RejectsWriter {
   readonly #path: string;
   readonly #part: string;
@@ -70,8 +71,12 @@ export class RejectsWriter {
   #written = 0;
 
   /** For the part of that number and name. */
-  constructor(tempDir: string, number: number, part: string) {
-    this.#path = partRejects(tempDir, number);
+  constructor(
+    { tempDir, worker }: { readonly tempDir: string; readonly worker: number },
+    number: number,
+    part: string,
+  ) {
+    this.#path = partRejects(tempDir, number, worker);
     this.#part = part;
   }
 
@@ -102,20 +107,28 @@ export class RejectsWriter {
   }
 }
 
+/** The rejects of a part, in the order of its lines, as many as are kept. */
+function rejectsOfPart(tempDir: string, part: number, workerCount: number): string[] {
+  const files = Array.from({ length: workerCount }, (_, worker) => partRejects(tempDir, part, worker))
+    .filter((path) => existsSync(path))
+    .map((path) => readFileSync(path, 'utf8').trimEnd().split('\n'));
+  if (files.length < 2) return files[0] ?? [];
+  // Each file has the first of its worker's lines, so the first of all lines are in them.
+  const lines = files.flat().map((text) => ({ text, line: (JSON.parse(text) as { line: number }).line }));
+  lines.sort((a, b) => a.line - b.line);
+  return lines.slice(0, REJECTS_PER_PART_MAX).map(({ text }) => text);
+}
+
 /** Puts the parts' rejects into one new file at `path`, as many as are kept, on the disk when this returns. Returns how many; with none there is no file. */
-export function gatherRejects(tempDir: string, partCount: number, path: string): number {
+export function gatherRejects(tempDir: string, partCount: number, workerCount: number, path: string): number {
   let descriptor = -1;
   let sizeBytes = 0;
   let written = 0;
   try {
     for (let part = 0; part < partCount && written < REJECTS_MAX; part++) {
-      const from = partRejects(tempDir, part);
-      if (!existsSync(from)) continue;
+      const lines = rejectsOfPart(tempDir, part, workerCount).slice(0, REJECTS_MAX - written);
+      if (lines.length === 0) continue;
       if (descriptor === -1) descriptor = openSync(path, 'wx', 0o644);
-      const lines = readFileSync(from, 'utf8')
-        .trimEnd()
-        .split('\n')
-        .slice(0, REJECTS_MAX - written);
       const bytes = Buffer.from(`${lines.join('\n')}\n`);
       writeFully(descriptor, bytes, 0, bytes.length, sizeBytes);
       sizeBytes += bytes.length;

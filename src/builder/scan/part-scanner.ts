@@ -1,5 +1,6 @@
 /** First half of a build, for one part: bytes → lines → entries → encoded records, partitioned by hash into the worker's temporary file. */
 
+import type { LineBlock } from '../../drop/line-blocks.ts';
 import { checkCount, checkCountSoFar } from '../../drop/line-counter.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import type { DropPart } from '../../drop/manifest.ts';
@@ -39,6 +40,8 @@ export interface PartOutcome {
 export interface ScanSetup {
   readonly drop: string;
   readonly tempDir: string;
+  /** Number of the worker. */
+  readonly worker: number;
   readonly scope: VocabularyScope;
   readonly dictionary: Dictionary;
   readonly names: RecordNames;
@@ -112,12 +115,32 @@ class EntrySink implements LineSink {
   }
 }
 
+/** What scans the lines of one part. */
+class PartScan {
+  readonly rejects: RejectsWriter;
+  readonly sink: EntrySink;
+  readonly lines: LineSplitter;
+
+  constructor(number: number, part: DropPart, setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter) {
+    this.rejects = new RejectsWriter(setup, number, part.name);
+    this.sink = new EntrySink(number, setup, encoder, spill, this.rejects);
+    this.lines = new LineSplitter(this.sink);
+  }
+
+  get outcome(): PartOutcome {
+    const { records, entries, pages, ranksRepeated, rejects, repairs } = this.sink;
+    return { records, entries, pages, ranksRepeated, rejects, repairs };
+  }
+}
+
 /** Reads parts, one after the other, into one spill. */
 export class PartScanner {
   readonly #setup: ScanSetup;
   readonly #encoder: RecordEncoder;
   readonly #spill: SpillWriter;
   #isStopped = false;
+  /** The part that is fed. */
+  #fed: PartScan | undefined;
 
   /** What it reads goes into that spill file. */
   constructor(setup: ScanSetup, spill: SpillWriter) {
@@ -142,9 +165,8 @@ export class PartScanner {
    * @throws PagegateError drop_part_records where the part has another number of lines than its manifest says, and what `readPart` throws
    */
   async scan(number: number, part: DropPart, onBytes?: OnBytes): Promise<PartOutcome> {
-    const rejects = new RejectsWriter(this.#setup.tempDir, number, part.name);
-    const sink = new EntrySink(number, this.#setup, this.#encoder, this.#spill, rejects);
-    const lines = new LineSplitter(sink);
+    const scan = new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
+    const { sink, lines } = scan;
     try {
       for await (const chunk of readPart(this.#setup.drop, part, onBytes)) {
         if (this.#isStopped) throw new PagegateError('interrupted');
@@ -154,10 +176,28 @@ export class PartScanner {
       if (this.#isStopped) throw new PagegateError('interrupted');
       lines.end();
     } finally {
-      rejects.close();
+      scan.rejects.close();
     }
     checkCount(part, sink.records);
-    const { records, entries, pages, ranksRepeated, repairs } = sink;
-    return { records, entries, pages, ranksRepeated, rejects: sink.rejects, repairs };
+    return scan.outcome;
+  }
+
+  /** Scans some lines of a part that somebody else reads; how many of them are not blank. */
+  feed(number: number, part: DropPart, { bytes, firstLine }: LineBlock): number {
+    this.#fed ??= new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
+    const { sink, lines } = this.#fed;
+    const before = sink.records;
+    lines.skipTo(firstLine);
+    lines.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    lines.end();
+    return sink.records - before;
+  }
+
+  /** What came of the lines that were fed. */
+  endFeed(number: number, part: DropPart): PartOutcome {
+    const scan = this.#fed ?? new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
+    this.#fed = undefined;
+    scan.rejects.close();
+    return scan.outcome;
   }
 }

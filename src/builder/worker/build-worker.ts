@@ -3,6 +3,7 @@
  * partitions and arrange them into runs of buckets.
  */
 import { join } from 'node:path';
+import type { LineBlock } from '../../drop/line-blocks.ts';
 import { decodeDictionary } from '../../index/write.ts';
 import { recordNames } from '../../record/names.ts';
 import { type ArrangedRun, RunArranger } from '../arrange/run-arranger.ts';
@@ -37,6 +38,7 @@ export class LocalWorker implements BuildWorker {
       {
         drop,
         tempDir,
+        worker: number,
         scope,
         dictionary: decodeDictionary(dictionary),
         names: recordNames(scope),
@@ -51,6 +53,17 @@ export class LocalWorker implements BuildWorker {
     return await this.#scanner!.scan(part, parts[part]!, (sizeBytes) => {
       this.#progress[number] = this.#progress[number]! + sizeBytes;
     });
+  }
+
+  async feed(part: number, block: LineBlock): Promise<number> {
+    const records = this.#scanner!.feed(part, this.#setup.parts[part]!, block);
+    // Given back now, the memory does not wait for the garbage collector.
+    block.bytes.buffer.transfer(0);
+    return records;
+  }
+
+  async endFeed(part: number): Promise<PartOutcome> {
+    return this.#scanner!.endFeed(part, this.#setup.parts[part]!);
   }
 
   async finishScan(): Promise<ScanResult> {

@@ -1,4 +1,5 @@
 /** What a build and its workers say to each other: plain data, so that it can cross to a thread. */
+import type { LineBlock } from '../../drop/line-blocks.ts';
 import type { DropPart } from '../../drop/manifest.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { ArrangedRun, RunPlan } from '../arrange/run-arranger.ts';
@@ -32,13 +33,17 @@ export interface ArrangePlan {
   readonly runs: RunPlan;
 }
 
-/** One worker, in the caller's thread or in its own. Calls come one at a time. */
+/** One worker, in the caller's thread or in its own. Calls come one at a time, but for `feed`. */
 export interface BuildWorker {
   /** Trains the dictionary; its bytes, as in the index's section. */
   train(): Promise<Uint8Array>;
   /** Begins the first half, with the dictionary's bytes. */
   beginScan(dictionary: Uint8Array): Promise<void>;
   scan(part: number): Promise<PartOutcome>;
+  /** Scans lines of a part that somebody else reads; how many of them are not blank. Further calls need not wait for the answer. */
+  feed(part: number, block: LineBlock): Promise<number>;
+  /** Ends the feeding of a part: what came of the lines that this worker got. */
+  endFeed(part: number): Promise<PartOutcome>;
   /** Ends the first half. */
   finishScan(): Promise<ScanResult>;
   /** Begins the second half. */
@@ -52,6 +57,8 @@ export type WorkerCall =
   | { readonly method: 'train' }
   | { readonly method: 'beginScan'; readonly dictionary: Uint8Array }
   | { readonly method: 'scan'; readonly part: number }
+  | { readonly method: 'feed'; readonly part: number; readonly block: LineBlock }
+  | { readonly method: 'endFeed'; readonly part: number }
   | { readonly method: 'finishScan' }
   | { readonly method: 'beginArranging'; readonly plan: ArrangePlan }
   | { readonly method: 'arrange'; readonly run: number };

@@ -1,4 +1,5 @@
 /** Workers of a build: threads, or none of them. */
+import type { LineBlock } from '../../drop/line-blocks.ts';
 import { Thread } from '../../platform/threads.ts';
 import type { ArrangedRun } from '../arrange/run-arranger.ts';
 import type { PartOutcome } from '../scan/part-scanner.ts';
@@ -22,6 +23,14 @@ class ThreadWorker implements BuildWorker {
 
   scan(part: number): Promise<PartOutcome> {
     return this.#call({ method: 'scan', part });
+  }
+
+  feed(part: number, block: LineBlock): Promise<number> {
+    return this.#thread.call({ method: 'feed', part, block }, [block.bytes.buffer]);
+  }
+
+  endFeed(part: number): Promise<PartOutcome> {
+    return this.#call({ method: 'endFeed', part });
   }
 
   finishScan(): Promise<ScanResult> {

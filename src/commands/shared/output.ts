@@ -42,8 +42,10 @@ export function printTable(rows: readonly (readonly (string | number)[])[]): voi
 }
 
 /** Reports a failure on standard error (as JSON where asked) and returns the exit code it stands for. */
-export function reportFailure(error: unknown, asJson: boolean): number {
-  if (error instanceof OutputClosed) return EXIT.ok;
+export function reportFailure(failure: unknown, asJson: boolean): number {
+  if (failure instanceof OutputClosed) return EXIT.ok;
+  // Any relative path may meet it.
+  const error = isWorkingDirectoryGone(failure) ? new PagegateError('no_working_directory') : failure;
   if (!(error instanceof PagegateError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     const line = asJson ? jsonText({ error: 'internal', message: text }) : `pagegate: ${printableLines(text)}`;
@@ -56,6 +58,12 @@ export function reportFailure(error: unknown, asJson: boolean): number {
     process.stderr.write(`pagegate: ${printable(error.message)} [${error.code}]\n`);
   }
   return error.exitCode;
+}
+
+function isWorkingDirectoryGone(failure: unknown): boolean {
+  if (!(failure instanceof Error)) return false;
+  const { code, syscall } = failure as NodeJS.ErrnoException;
+  return code === 'ENOENT' && syscall === 'uv_cwd';
 }
 
 /** A progress line on a terminal; silent in a pipe. */

@@ -24,6 +24,11 @@ export class DecisionLogs {
     this.dir = dir;
   }
 
+  /** @throws PagegateError console_busy when too many read already */
+  assertFree(): void {
+    if (this.#readers >= READERS_MAX) throw new PagegateError('console_busy');
+  }
+
   /**
    * The wanted lines, the latest first; undefined now and then while nothing is found, so that the caller can look at the clock.
    *
@@ -31,7 +36,7 @@ export class DecisionLogs {
    * @throws PagegateError console_busy when too many read already
    */
   async *read(filter: DecisionFilter, behind?: Place): AsyncGenerator<Decision | undefined> {
-    if (this.#readers >= READERS_MAX) throw new PagegateError('console_busy');
+    this.assertFree();
     this.#readers += 1;
     const to = behind === undefined || (filter.to !== undefined && filter.to < behind.time) ? filter.to : behind.time;
     const cursors = (await this.#files()).map((paths) => new LogCursor(paths, { ...filter, to }));

@@ -61,6 +61,17 @@ function placeOf({ query }: SignedVisit): Place | undefined {
   return { time, id };
 }
 
+interface Wanted {
+  readonly filter: DecisionFilter;
+  readonly place: Place | undefined;
+}
+
+/** What a page or a file is to hold, read before anything of it is sent. @throws HttpRefusal 400, PagegateError console_busy */
+function wantedOf(visit: SignedVisit): Wanted {
+  visit.app.decisions.assertFree();
+  return { filter: filterOf(visit), place: placeOf(visit) };
+}
+
 /** The same page with other fields; an empty one goes. */
 function address(visit: SignedVisit, page: string, changes: Readonly<Record<string, string>>): string {
   const fields = new URLSearchParams();
@@ -97,7 +108,7 @@ const TIMES = { from: ['From (UTC)', '2026-01-31T08:30'], to: ['To (UTC)', '2026
 const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
 
 /** The rows as they are found, and below them how to go on. */
-async function* rows(visit: SignedVisit, filter: DecisionFilter, isLive: boolean): AsyncGenerator<Html> {
+async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLive: boolean): AsyncGenerator<Html> {
   const { app, signal } = visit;
   const until = performance.now() + (isLive ? LIVE_BUDGET_MS : BUDGET_MS);
   let shown = 0;
@@ -106,7 +117,7 @@ async function* rows(visit: SignedVisit, filter: DecisionFilter, isLive: boolean
   yield html`<div class="wide" role="region" aria-label="Decisions" tabindex="0"><table><thead><tr>${COLUMNS.map(
     (title) => html`<th scope="col">${title}</th>`,
   )}</tr></thead><tbody>`;
-  for await (const line of app.decisions.read(filter, placeOf(visit))) {
+  for await (const line of app.decisions.read(filter, behind)) {
     if (signal.aborted) return;
     if (performance.now() > until || (line !== undefined && shown >= SHOWN)) {
       isOver = false;
@@ -147,7 +158,7 @@ ${Object.entries(TIMES).map(([name, [label, hint]]) => field(name, label, hint))
 }
 
 function decisions(visit: SignedVisit): Page {
-  const filter = filterOf(visit);
+  const wanted = wantedOf(visit);
   const isLive = visit.query.get('live') === '1' && visit.query.get('behind') === '';
   const live = isLive
     ? html`<a class="button" aria-current="true" href="${address(visit, 'decisions', { live: '' })}">Stop following</a>`
@@ -157,25 +168,26 @@ function decisions(visit: SignedVisit): Page {
 <p class="actions">${live} <a class="button plain" href="${save('csv')}">Save as CSV</a> <a class="button plain" href="${save('ndjson')}">Save as NDJSON</a></p>
 <p class="hint">The latest first. Unless <code>decision_log.full_url</code> is set, what may be a secret in an address is written as ***.</p>`;
   const page = { kind: 'page', title: 'Decisions', body } as const;
-  if (!isLive) return { ...page, more: rows(visit, filter, false) };
-  return { ...page, renewSeconds: LIVE_SECONDS, more: followed(visit, filter) };
+  if (!isLive) return { ...page, more: rows(visit, wanted, false) };
+  return { ...page, renewSeconds: LIVE_SECONDS, more: followed(visit, wanted) };
 }
 
-async function* followed(visit: SignedVisit, filter: DecisionFilter): AsyncGenerator<Html> {
+async function* followed(visit: SignedVisit, wanted: Wanted): AsyncGenerator<Html> {
   yield html`<div data-live id="decisions">`;
-  yield* rows(visit, filter, true);
+  yield* rows(visit, wanted, true);
   yield html`</div>`;
 }
 
 /** All wanted lines, however many: a browser that reads slowly is waited for. */
 async function* exported(
   visit: SignedVisit,
+  { filter }: Wanted,
   first: string,
   line: (decision: Decision) => string,
 ): AsyncGenerator<string> {
   yield first;
   let text = '';
-  for await (const decision of visit.app.decisions.read(filterOf(visit))) {
+  for await (const decision of visit.app.decisions.read(filter)) {
     if (visit.signal.aborted) return;
     if (decision !== undefined) text += line(decision);
     if (text.length < 32_768 && decision !== undefined) continue;
@@ -221,19 +233,24 @@ const csvOf = (line: Decision): string =>
   ]);
 
 function csv(visit: SignedVisit): Download {
-  filterOf(visit);
+  const wanted = wantedOf(visit);
   return {
     kind: 'download',
     name: 'decisions.csv',
     type: 'text/csv; charset=utf-8',
-    body: exported(visit, csvLine(CSV_COLUMNS), csvOf),
+    body: exported(visit, wanted, csvLine(CSV_COLUMNS), csvOf),
   };
 }
 
 function ndjson(visit: SignedVisit): Download {
-  filterOf(visit);
+  const wanted = wantedOf(visit);
   const line = (decision: Decision): string => `${JSON.stringify(decision)}\n`;
-  return { kind: 'download', name: 'decisions.ndjson', type: 'application/x-ndjson', body: exported(visit, '', line) };
+  return {
+    kind: 'download',
+    name: 'decisions.ndjson',
+    type: 'application/x-ndjson',
+    body: exported(visit, wanted, '', line),
+  };
 }
 
 export const DECISION_ROUTES: readonly Route[] = [

@@ -96,7 +96,7 @@ function list(visit: SignedVisit): Page {
         }</div>`;
       return [
         generation,
-        mark(tone, text),
+        html`${mark(tone, text)}${actions}`,
         report === undefined
           ? '–'
           : html`${report.dataset}<div class="detail">revision ${report.revision}, made ${moment(report.created)}</div>`,
@@ -105,24 +105,15 @@ function list(visit: SignedVisit): Page {
         report === undefined ? '–' : bytes(report.sizeBytes),
         difference(visit, all[i - 1], one),
         reportOf(one),
-        actions,
       ];
     })
     .reverse();
-  const columns = [
-    'Generation',
-    'State',
-    'Data',
-    'Built',
-    'Records',
-    'Size',
-    'Beside the one before',
-    'Origin',
-    '',
-  ].map((title) => ({
-    title,
-    isNumber: title === 'Records' || title === 'Size',
-  }));
+  const columns = ['Generation', 'State', 'Data', 'Built', 'Records', 'Size', 'Beside the one before', 'Origin'].map(
+    (title) => ({
+      title,
+      isNumber: title === 'Records' || title === 'Size',
+    }),
+  );
   const litter = listLitter(indexDir).length;
   const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
   const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first on the server with pagegate refresh DROP.') : table('Generations', columns, rows)}

@@ -29,12 +29,17 @@ const RANGES: Readonly<Record<string, Range>> = {
 };
 const VERDICTS = ['allow', 'flag', 'deny'] as const;
 
+interface Point extends Sample {
+  /** Of how many seconds it knows: the present one has only begun. */
+  readonly coveredSeconds: number;
+}
+
 /** The points of a range, those without a sample as undefined, oldest first. */
 function points(
   app: ConsoleContext,
   { step, pointSeconds, seconds }: Range,
   nowSeconds: number,
-): (Sample | undefined)[] {
+): (Point | undefined)[] {
   const end = nowSeconds - (nowSeconds % pointSeconds) + pointSeconds;
   const begin = end - seconds;
   const groups = new Map<number, Sample[]>();
@@ -47,7 +52,7 @@ function points(
   return Array.from({ length: seconds / pointSeconds }, (_, i) => {
     const at = begin + i * pointSeconds;
     const group = groups.get(at);
-    return group === undefined ? undefined : addUp(at, group);
+    return group === undefined ? undefined : { ...addUp(at, group), coveredSeconds: group.length * step };
   });
 }
 
@@ -74,11 +79,10 @@ const tickOf = (at: number, { seconds }: Range): string =>
     ? new Date(at * 1000).toISOString().slice(5, 10)
     : new Date(at * 1000).toISOString().slice(11, 16);
 
-function plots(range: Range, samples: readonly (Sample | undefined)[], nowSeconds: number): Html {
+function plots(range: Range, samples: readonly (Point | undefined)[], nowSeconds: number): Html {
   const end = nowSeconds - (nowSeconds % range.pointSeconds) + range.pointSeconds;
   const at = (share: number): number => end - range.seconds + share * range.seconds;
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => tickOf(at(share), range));
-  const perMinute = (value: number): number => (value * MINUTE) / range.pointSeconds;
   const rate = (value: number): string => `${count(Math.round(value * 10) / 10)}/min`;
   const known = samples.filter((sample) => sample !== undefined);
   const rows = known.map((sample) => {
@@ -95,7 +99,9 @@ function plots(range: Range, samples: readonly (Sample | undefined)[], nowSecond
     layers: VERDICTS.map((verdict) => ({
       name: verdict,
       color: verdict,
-      values: samples.map((sample) => perMinute(sample?.verdicts[verdict] ?? 0)),
+      values: samples.map((sample) =>
+        sample === undefined ? 0 : ((sample.verdicts[verdict] ?? 0) * MINUTE) / sample.coveredSeconds,
+      ),
     })),
     ticks,
     unit: rate,

@@ -1,6 +1,6 @@
 /** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
 
-import { isKeyCurrent } from '../../ledger/key.ts';
+import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView } from '../../ledger/ledger.ts';
 import { usageByDay } from '../../ledger/usage.ts';
 import { html } from '../web/html.ts';

@@ -5,6 +5,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../errors.ts';
+import { formatAddress, type Network, parseAddress, parseNetwork } from '../../network/address.ts';
+import { clientAddress } from '../../network/client-address.ts';
 import type { ConsoleContext } from '../context.ts';
 import { isCurrent } from '../sign-in.ts';
 import { createToken, hashToken } from '../store/passwords.ts';
@@ -97,12 +99,14 @@ export function createWebServer(options: WebOptions): Server {
 class Web {
   readonly #options: WebOptions;
   readonly #base: string;
+  readonly #proxies: readonly Network[];
   readonly #notices = new Notices();
   #busy = 0;
 
   constructor(options: WebOptions) {
     this.#options = options;
     this.#base = options.app.config.console.base_path;
+    this.#proxies = options.app.config.burst.trusted_proxies.map((text) => parseNetwork(text)!);
   }
 
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -150,7 +154,7 @@ class Web {
       if (form.get('csrf') !== token)
         throw new HttpRefusal(403, 'The form is out of date: go back, load the page anew, and try again.');
     }
-    const address = req.socket.remoteAddress ?? '';
+    const address = visitorAddress(req, this.#proxies);
     const { app } = this.#options;
     const visit = {
       app,
@@ -238,6 +242,15 @@ class Web {
     await sendPage(req, res, page, { base: this.#base, path: '', session: undefined, csrf: '', notices: [] });
     if (!req.complete) discard(req);
   }
+}
+
+/** The peer of the connection, or the browser that a trusted proxy names. */
+function visitorAddress(req: IncomingMessage, proxies: readonly Network[]): string {
+  const peer = req.socket.remoteAddress ?? '';
+  const address = parseAddress(peer);
+  if (address === undefined) return peer;
+  const client = clientAddress(address, String(req.headers['x-forwarded-for'] ?? ''), proxies);
+  return client === address ? peer : formatAddress(client);
 }
 
 /** Whether the page renews itself, without anybody's doing. */

@@ -3,7 +3,7 @@
 import { writeDecimal, writeHundredths } from '../../bytes/decimal.ts';
 import { copyPiece, copyRange, type Piece, pieceOf } from '../../bytes/json-pieces.ts';
 import type { DomainRecord, PageUrl } from '../../record/types.ts';
-import { SYMBOL_CODE, SYMBOL_MAX_BYTES, URL_MAX_BYTES } from '../format/layout.ts';
+import { PAGE_TYPES_MAX, SYMBOL_CODE, SYMBOL_MAX_BYTES, URL_MAX_BYTES } from '../format/layout.ts';
 import { isPlain } from '../format/symbol-table.ts';
 import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
 import type { RenderTables } from './render-tables.ts';
@@ -11,6 +11,9 @@ import type { RenderTables } from './render-tables.ts';
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+
+/** Whether the URL that is `text` from `start` up to `end` may matter. */
+export type PageFilter = (text: string, start: number, end: number) => boolean;
 
 /** Renders the record that its decoder holds. */
 export class RecordRenderer {
@@ -22,6 +25,9 @@ export class RecordRenderer {
   #prefixOrigin = -1;
   #prefixStart = 0;
   #prefixEnd = 0;
+  /** Where in the head that was written last the URLs of its pages begin and end. */
+  readonly #starts: Uint32Array = new Uint32Array(PAGE_TYPES_MAX);
+  readonly #ends: Uint32Array = new Uint32Array(PAGE_TYPES_MAX);
 
   constructor(tables: RenderTables, record: RecordDecoder) {
     this.#tables = tables;
@@ -73,7 +79,9 @@ export class RecordRenderer {
     this.#prefixOrigin = -1;
     for (let i = 0; i < record.pageCount; i++) {
       at = copyPiece((i === 0 ? firstKeys : nextKeys)[record.types[i]!]!, out, at);
+      this.#starts[i] = at;
       at = this.#writeUrl(i, out, at);
+      this.#ends[i] = at;
     }
     if (record.pageCount > 0) out.setUint8(at++, QUOTE);
     out.setUint8(at++, 0x7d);
@@ -168,14 +176,29 @@ export class RecordRenderer {
     return pages;
   }
 
+  /** The pages that may matter, read from the record's head, which was written last, into `out`. */
+  pageUrlsInHead(out: Buffer, mayMatter: PageFilter): PageUrl[] {
+    const { pageCount, types } = this.#record;
+    if (pageCount === 0) return [];
+    const { pageTypes } = this.#tables.metadata.vocabulary;
+    const first = this.#starts[0]!;
+    const text = out.toString('latin1', first, this.#ends[pageCount - 1]);
+    if (text.includes('\\')) return this.pageUrls();
+    const pages: PageUrl[] = [];
+    for (let i = 0; i < pageCount; i++) {
+      const start = this.#starts[i]! - first;
+      const end = this.#ends[i]! - first;
+      if (mayMatter(text, start, end)) pages.push({ type: pageTypes[types[i]!]!, url: text.slice(start, end) });
+    }
+    return pages;
+  }
+
   filteringCategories(): readonly string[] {
     const { filtering, filteringStart, filteringCount } = this.#record;
-    if (filteringCount === 0) return [];
     const { names } = this.#tables.metadata.filtering;
-    return Array.from(
-      filtering.subarray(filteringStart, filteringStart + filteringCount),
-      (ordinal) => names[ordinal]!,
-    );
+    const found: string[] = [];
+    for (let i = 0; i < filteringCount; i++) found.push(names[filtering[filteringStart + i]!]!);
+    return found;
   }
 
   domainText(): string {

@@ -13,6 +13,7 @@ export class FileWatch {
   readonly #inode: bigint | undefined;
   readonly #header: Buffer;
   #logInode: bigint | undefined;
+  #sharedInode: bigint | undefined;
 
   /** The file must have been opened before. @throws the system's error */
   constructor(file: string) {
@@ -20,6 +21,7 @@ export class FileWatch {
     this.#inode = inodeOf(file);
     this.#header = readHeader(file);
     this.#logInode = inodeOf(`${file}-wal`);
+    this.#sharedInode = inodeOf(`${file}-shm`);
   }
 
   /** Size of the write-ahead log, in bytes; 0 where there is none. */
@@ -30,7 +32,8 @@ export class FileWatch {
   /**
    * Looks again.
    *
-   * @returns `log_removed` where only the write-ahead log is gone: the open connection still has it.
+   * @returns `log_removed` where only the write-ahead log, or the memory shared with other programs (`-shm`), is gone: the open
+   * connection still has it, but other programs would write beside it.
    * @throws PagegateError ledger_unavailable
    */
   look(): 'intact' | 'log_removed' {
@@ -41,7 +44,10 @@ export class FileWatch {
     const log = inodeOf(`${this.#file}-wal`);
     this.#logInode ??= log;
     if (log !== undefined && log !== this.#logInode) throw changed(`${this.#file}-wal`, 'replaced');
-    return log === this.#logInode ? 'intact' : 'log_removed';
+    const shared = inodeOf(`${this.#file}-shm`);
+    this.#sharedInode ??= shared;
+    if (shared !== undefined && shared !== this.#sharedInode) throw changed(`${this.#file}-shm`, 'replaced');
+    return log === this.#logInode && shared === this.#sharedInode ? 'intact' : 'log_removed';
   }
 }
 

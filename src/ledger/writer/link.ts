@@ -100,15 +100,28 @@ export interface WriterEvents {
 
 /** Connects to the ledger writer. */
 export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterEvents): WriterLink {
+  /** The connection, also while it is being opened. */
+  let opening: Socket | undefined;
   let socket: Socket | undefined;
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
+  const openSoon = (): void => {
+    if (!isClosed) timer = setTimeout(open, RECONNECT_MS);
+  };
   const ask = (accountIds: readonly number[]): void => {
     const bytes = Buffer.alloc(accountIds.length * ID_SIZE_BYTES);
     for (const [i, id] of accountIds.entries()) bytes.writeUInt32LE(id, i * ID_SIZE_BYTES);
     if (bytes.length > 0) socket?.write(bytes);
   };
   const open = (): void => {
+    try {
+      openNow();
+    } catch {
+      // The folder of a long path is gone; it may come back.
+      openSoon();
+    }
+  };
+  const openNow = (): void => {
     withShortPath(socketFile(ledgerFile), (short, release) => {
       const opened = connect({
         path: short,
@@ -121,8 +134,10 @@ export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: Wri
           },
         },
       });
+      opening = opened;
       opened.on('connect', () => {
         release();
+        if (isClosed) return;
         socket = opened;
         onConnect();
       });
@@ -130,7 +145,7 @@ export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: Wri
       opened.on('close', () => {
         release();
         socket = undefined;
-        if (!isClosed) timer = setTimeout(open, RECONNECT_MS);
+        openSoon();
       });
     });
   };
@@ -140,7 +155,8 @@ export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: Wri
     close: () => {
       isClosed = true;
       clearTimeout(timer);
-      socket?.destroy();
+      // One that is still being opened would outlive what it tells of.
+      opening?.destroy();
     },
   };
 }

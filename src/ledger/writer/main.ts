@@ -9,11 +9,14 @@ import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
 import { listenForWorkers, type WorkersLink } from './link.ts';
+import { nearLimits } from './near-limits.ts';
 import { Reserver } from './reserver.ts';
 
 const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
 const CHANGES_MS = 25;
+/** How often accounts near their limits are told. */
+const NEAR_LIMITS_MS = 5_000;
 const LOCK_TIMEOUT_MS = 5_000;
 /** How soon a lock that was given up is noticed: the time that nobody reserves while one ledger writer follows another. */
 const LOCK_STEP_MS = 10;
@@ -75,6 +78,9 @@ async function main(options: LedgerWriterOptions): Promise<void> {
     reportState();
   }, TICK_MS);
   const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
+  const reportNearLimits = (): void => report({ kind: 'near_limits', accounts: nearLimits(reserver.usage()) });
+  reportNearLimits();
+  setInterval(reportNearLimits, NEAR_LIMITS_MS);
   process.on('message', (message) => {
     if (message !== 'stop' && message !== 'hand_over') return;
     clearInterval(timer);

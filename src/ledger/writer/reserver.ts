@@ -24,6 +24,7 @@ import { createReader, type Reader } from '../store/records.ts';
 import { type Database, failureReason, isTemporary } from '../store/sqlite.ts';
 import { blockSize, ChargeRate } from './block-size.ts';
 import { FileWatch } from './file-watch.ts';
+import type { NearLimit } from './near-limits.ts';
 
 /** How often the files are looked at and the usage is committed, in milliseconds. */
 const COMMIT_MS = 1_000;
@@ -106,6 +107,19 @@ export class Reserver {
 
   get state(): { readonly ready: boolean; readonly reason: string } {
     return { ready: this.#state === STATE.ready, reason: this.#reason };
+  }
+
+  /** What the active accounts have used of their limits in the current cycle. */
+  *usage(): Generator<NearLimit> {
+    for (const { id, account, row } of this.#meters.values()) {
+      if (account.state !== 'active' || account.anchor === null) continue;
+      const slot = this.#mapped?.counters.view(id);
+      const used = slot === undefined || slot.cycle < row.cycle ? row.used : slot.reserved - slot.left;
+      const cycle = Math.max(row.cycle, slot?.cycle ?? 0);
+      const isOver = cycleAt(account.anchor, this.#seconds()) > cycle;
+      const limit = planIn(account, cycle)?.limit ?? 0;
+      yield { account: account.name, used: isOver ? 0 : used, limit };
+    }
   }
 
   /** Opens the ledger (again) and brings it to what is known to be used. Returns whether it can be written. */

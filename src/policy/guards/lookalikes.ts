@@ -28,6 +28,7 @@ const AT_HOME = /\.(?:ba|bg|by|kg|kz|md|me|mk|mn|rs|ru|su|tj|ua|uz|gr|cy|am|ge)$
 /** Names of fewer characters look like too many others. */
 const NAME_MIN_LENGTH = 4;
 
+/** Whether an international name imitates one that is worth imitating. */
 export class LookalikeNames {
   /** Character → what it looks like. */
   readonly #looks = new Map<string, string>();

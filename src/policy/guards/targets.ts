@@ -48,14 +48,14 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
   });
 }
 
-/** A parameter without a name, as relays take a whole URL, whose own `=` parts it in two; undefined where a name is none. */
+/** A parameter without a name, as relays take a whole URL, whose own `=` splits it in two; undefined where a name is not one. */
 function wholeTarget(name: string): string | undefined {
   if (!name.includes(':') && !name.includes('//') && !name.includes('\\')) return undefined;
   const text = asRead(name.replace(/^\?+/, ''));
   return startsLikeHost(text) || STARTS_AS_URL.test(text) ? text : undefined;
 }
 
-/** A value without the signs at its end; the bracket that closes an address is none. */
+/** A value without the signs at its end; the bracket that closes an address is not one. */
 function withoutTail(value: string): string {
   const bare = withoutSigns(value);
   return value.charCodeAt(bare.length) === 0x5d && bare.includes('[') ? `${bare}]` : bare;
@@ -191,7 +191,7 @@ function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): b
   return (registrableDomain(other.host) ?? other.host) !== own.site;
 }
 
-/** Whether a text begins with a host of another site, without a scheme. The name of a file is none. */
+/** Whether a text begins with a host of another site, without a scheme. The name of a file is not one. */
 function isForeignHost(text: string, url: CanonicalUrl, own: OwnSite): boolean {
   const host = /^(?:[a-z0-9](?:[a-z0-9-]{0,62})\.){1,8}[a-z]{2,24}(?![a-z0-9]|[._-]+[a-z0-9])/i.exec(text)?.[0];
   if (host === undefined || !hasKnownSuffix(host.toLowerCase())) return false;

@@ -34,6 +34,7 @@ interface PageType {
   readonly order: number;
 }
 
+/** Compiled: each page type with its verdict, and which words and parameters identify a page. */
 export class PageLayer {
   readonly #types: ReadonlyMap<string, PageType>;
   readonly #tokens: TokenIndex;

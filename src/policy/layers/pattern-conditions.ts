@@ -38,6 +38,7 @@ export interface FileCondition {
 
 type Table<T> = (readonly T[] | undefined)[];
 
+/** Conditions of all rules by token list: a word that is met leads to what asks for it. */
 export class ConditionTable {
   readonly segment: Table<SegmentCondition> = [];
   readonly host: Table<HostCondition> = [];

@@ -40,6 +40,7 @@ const PARAMETER_LISTS = {
   open: 'open_page',
 } as const;
 
+/** The pattern rules, compiled; judges one URL at a time. */
 export class PatternLayer {
   readonly #rules: readonly PatternRule[];
   readonly #checks: readonly PatternRule[];

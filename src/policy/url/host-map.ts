@@ -20,6 +20,7 @@ const NONE: readonly never[] = Object.freeze([]);
 
 type Reaches<T> = { [reach in HostReach]?: T };
 
+/** Values by host; what is found is the nearest entry. */
 export class HostMap<T> {
   readonly #map = new Map<string, Reaches<T>>();
   /** A bit for each mark of a host that was added: most hosts that are asked for have another one, and need no copy and no hash. */
@@ -97,7 +98,7 @@ export function readAllowedHost(text: string): ReturnType<typeof readPolicyHost>
   return readPolicyHost(/^[=*]/.test(text) ? text : `=${text}`);
 }
 
-/** The canonical form of a host that somebody wrote into a policy, or undefined where it is none. */
+/** The canonical form of a host that somebody wrote into a policy, or undefined where it is not one. */
 function policyHost(text: string): string | undefined {
   const key = keyFromHost(text);
   if ('key' in key) return comparableHost(key.key);

@@ -37,6 +37,7 @@ export interface ProgramName {
   readonly parts: readonly number[];
 }
 
+/** Takes the name of a program apart, and says which lists its words are in. */
 export class ProgramNames {
   readonly #tokens: TokenIndex;
   readonly #verb: number;
@@ -56,7 +57,7 @@ export class ProgramNames {
     this.#after = byLetter(tokens, tokens.ordinal(LISTS.after), -1);
   }
 
-  /** What the name of the segment from `start` to `end` says where it may be a program's; undefined where it is none. */
+  /** What the name of the segment from `start` to `end` says where it may be a program's; undefined where it is not one. */
   read(path: string, start: number, end: number): ProgramName | undefined {
     const stop = nameEnd(path, start, end);
     if (stop - start > NAME_MAX_LENGTH) return undefined;

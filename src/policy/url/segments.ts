@@ -28,7 +28,7 @@ export function hasTail(path: string, stop: number, end: number): boolean {
   return semicolon < 0 || semicolon > EXTENSION_MAX_LENGTH;
 }
 
-/** The dot, unless what stands from there to `stop` is no extension (a number is none), or one that makes a file of another kind. */
+/** The dot, unless what stands from there to `stop` is no extension (a number is not one), or one that makes a file of another kind. */
 function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
   let at = dot + 1;
@@ -115,7 +115,7 @@ const QUESTION_MIN_WORDS = 3;
 
 /**
  * Where the last segment of a path begins that is a sentence, as the titles of articles are (`five-ways-to-change-your-password`,
- * `what-is-passkey`); -1 where there is none. `asks`: whether the word between two places of the path opens a question.
+ * `what-is-passkey`); -1 where no segment is. `asks`: whether the word between two places of the path opens a question.
  */
 export function lastSentence(path: string, asks: (start: number, end: number) => boolean): number {
   for (let end = path.length; end > 0; ) {

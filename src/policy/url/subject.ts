@@ -9,6 +9,7 @@ import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
 import { foldedPaths } from './paths.ts';
 import type { TokenIndex } from './tokens.ts';
 
+/** One request for a verdict. */
 export class Subject implements Request {
   readonly url: CanonicalUrl;
   readonly method: string;

@@ -28,6 +28,7 @@ function squeeze(text: string): string {
   return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');
 }
 
+/** All token lists of a policy, in one hash table. */
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
   readonly names: readonly string[];

@@ -70,6 +70,7 @@ class SuffixMemo {
   }
 }
 
+/** The words of one URL; filled by a layer, cleared before the next URL. */
 export class Words {
   /** The two tables of {@link POSITION}: for each token list where it was met, by position and {@link CONTEXT}. */
   readonly tables: readonly [Int32Array, Int32Array];

@@ -1,6 +1,6 @@
 /** The admin listener: health, metrics and status for monitoring. It only reads, knows no secrets, and has no authentication. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -10,6 +10,8 @@ export interface AdminSources {
   /** Prometheus text. */
   readonly metrics: () => Promise<string>;
   readonly status: () => Promise<unknown>;
+  /** Names that the listener may be called by, beside addresses and localhost. */
+  readonly names: readonly string[];
 }
 
 const CONNECTIONS_MAX = LIMITS.adminConnections.value;
@@ -59,6 +61,11 @@ async function respond(req: IncomingMessage, res: ServerResponse, sources: Admin
   };
   const sendJson = (status: number, value: unknown): void =>
     send(status, 'application/json', `${JSON.stringify(value)}\n`);
+  if (!isCalledRightly(req.headers.host, sources.names))
+    return sendJson(421, {
+      error: 'host_not_allowed',
+      message: 'Call the admin listener by an address, as localhost, or by a name in admin.names.',
+    });
   if (req.method !== 'GET' && req.method !== 'HEAD') {
     res.setHeader('allow', 'GET, HEAD');
     return sendJson(405, { error: 'method_not_allowed', message: 'The admin listener only reads.' });
@@ -72,4 +79,17 @@ async function respond(req: IncomingMessage, res: ServerResponse, sources: Admin
   if (path === '/metrics') return send(200, 'text/plain; version=0.0.4; charset=utf-8', await sources.metrics());
   if (path === '/status') return sendJson(200, await sources.status());
   return sendJson(404, { error: 'not_found', message: 'Here are /livez, /readyz, /metrics and /status.' });
+}
+
+/**
+ * A web page that a browser on this host shows may have a name that leads to this listener, and read what it answers (DNS rebinding):
+ * the browser then sends that name.
+ */
+function isCalledRightly(host: string | undefined, names: readonly string[]): boolean {
+  const name = (host ?? '').replace(/:\d*$/, '').toLowerCase();
+  return (
+    name === 'localhost' ||
+    isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 ||
+    names.some((one) => one.toLowerCase() === name)
+  );
 }

@@ -2,11 +2,23 @@
 import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
+import { expectedNames } from '../certificate.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
 import type { LastKnownGood } from '../process/last-known-good.ts';
 import type { Replies, Supervisor } from '../process/supervisor.ts';
 import type { Readiness, ReloadReply, ServerStatus } from '../status.ts';
+import type { HealthWatch } from './health-watch.ts';
 import { addSnapshots, prometheusText } from './metrics.ts';
+import {
+  certificateProblems,
+  dataWarnings,
+  endOfDayMs,
+  hostWarnings,
+  quotaWarnings,
+  WARNING_KINDS,
+  type Warning,
+  workerWarnings,
+} from './warnings.ts';
 
 /** The parts of a server that are looked at. */
 export interface Observed {
@@ -16,6 +28,7 @@ export interface Observed {
   readonly supervisor: Supervisor;
   readonly ledgerWriter: LedgerWriter;
   readonly lastKnownGood: LastKnownGood;
+  readonly watch: HealthWatch;
 }
 
 export const addressOf = (config: Config, port: number): string => {
@@ -23,53 +36,72 @@ export const addressOf = (config: Config, port: number): string => {
   return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
 };
 
-export async function reloadAll(supervisor: Supervisor): Promise<ReloadReply> {
-  const { answers, missing } = await supervisor.ask('reload');
-  return { workers: answers, missing };
+export async function reloadAll(server: Observed): Promise<ReloadReply> {
+  const { answers, missing } = await server.supervisor.ask('reload');
+  await server.watch.look(() => currentWarnings(server));
+  return { workers: answers, missing, warnings: (await currentWarnings(server)).map(({ text }) => text) };
 }
 
 export async function readiness(server: Observed): Promise<Readiness> {
-  return judge(server.ledgerWriter, await server.supervisor.ask('status'));
+  const { warnings, ...judged } = judge(server, await server.supervisor.ask('status'));
+  return { ...judged, warnings: warnings.map(({ text }) => text) };
+}
+
+/** What is not as it should be now. */
+export async function currentWarnings(server: Observed): Promise<readonly Warning[]> {
+  return judge(server, await server.supervisor.ask('status')).warnings;
+}
+
+interface Judged extends Omit<Readiness, 'warnings'> {
+  readonly warnings: readonly Warning[];
 }
 
 /**
  * A worker that ended takes no connections until its replacement listens: the others answer, so that is a warning. One that hangs
  * still is given its share of them, which waits: that is a reason.
  */
-function judge({ health }: LedgerWriter, { answers, missing }: Replies<'status'>): Readiness {
+function judge(server: Observed, { answers, missing }: Replies<'status'>): Judged {
+  const { health, nearLimits } = server.ledgerWriter;
+  const nowMs = Date.now();
   const reasons: string[] = [];
-  const warnings: string[] = [];
+  const warnings: Warning[] = [];
   if (answers.length === 0) reasons.push('no worker answers');
   for (const { worker, pid, listens, reason } of missing) {
     const process = pid === null ? '' : ` (pid ${pid})`;
-    (listens ? reasons : warnings).push(`worker ${worker}${process} ${reason}`);
+    const text = `worker ${worker}${process} ${reason}`;
+    if (listens) reasons.push(text);
+    else warnings.push({ kind: 'worker', text });
   }
   for (const worker of answers) {
     const { index_failure: failure } = worker;
     if (worker.generation === null)
       reasons.push(`worker ${worker.worker} serves no index${failure === null ? '' : `: ${failure}`}`);
     else if (failure !== null) reasons.push(`worker ${worker.worker}: ${failure}`);
-    for (const [part, problem] of Object.entries(worker.problems))
-      warnings.push(`worker ${worker.worker}, ${part}: ${problem}`);
-    if (worker.unicode_agrees === false)
-      warnings.push(`worker ${worker.worker}: the index was built with another Unicode version`);
+    warnings.push(...workerWarnings(worker));
     if (worker.draining) reasons.push(`worker ${worker.worker} is stopping`);
     if (!worker.ledger.ready && health.ready) reasons.push(`worker ${worker.worker}: ${worker.ledger.reason}`);
   }
   if (!health.ready) reasons.push(health.reason);
+  const [first] = answers;
+  if (first !== undefined) warnings.push(...dataWarnings(first, nowMs));
+  const { certificate } = server.lastKnownGood.parts;
+  warnings.push(...certificateProblems(certificate, expectedNames(server.config), nowMs));
+  warnings.push(...quotaWarnings(nearLimits), ...hostWarnings(server.watch.facts));
   return { ready: reasons.length === 0, reasons, warnings };
 }
 
 export async function serverStatus(server: Observed): Promise<Omit<ServerStatus, 'stopping'>> {
-  const { config, supervisor, ledgerWriter, port, startedAt } = server;
+  const { config, supervisor, port, startedAt } = server;
   const replies = await supervisor.ask('status');
+  const { warnings, ...judged } = judge(server, replies);
   return {
     version: PROGRAM_VERSION,
     pid: process.pid,
     started: startedAt.toISOString(),
     address: addressOf(config, port),
     tls: config.tls.certificate_file !== null,
-    ...judge(ledgerWriter, replies),
+    ...judged,
+    warnings: warnings.map(({ text }) => text),
     worker_restarts: supervisor.restarts,
     workers: replies.answers,
     missing: replies.missing,
@@ -77,13 +109,13 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
 }
 
 /** Prometheus text. */
-export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: Observed): Promise<string> {
+export async function metricsText(server: Observed): Promise<string> {
+  const { supervisor, ledgerWriter, lastKnownGood } = server;
   const replies = await supervisor.ask('status');
   const { answers, missing } = replies;
-  const { ready, warnings } = judge(ledgerWriter, replies);
+  const { ready, warnings } = judge(server, replies);
   const gauges: Partial<Record<GaugeName, number>> = {
     ready: ready ? 1 : 0,
-    warnings: warnings.length,
     workers: answers.length,
     workers_configured: answers.length + missing.length,
   };
@@ -95,6 +127,8 @@ export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: O
   }
   const { certificate } = lastKnownGood.parts;
   if (certificate !== undefined) gauges.certificate_expiry_seconds = (certificate.expiresMs - Date.now()) / 1_000;
+  const until = answers[0]?.license.until;
+  if (until !== undefined && until !== null) gauges.license_expiry_seconds = (endOfDayMs(until) - Date.now()) / 1_000;
   const counters: Partial<Record<CounterName, number>> = { worker_restarts_total: supervisor.restarts };
   const ledger = answers[0]?.ledger;
   if (ledger !== undefined) {
@@ -103,7 +137,29 @@ export async function metricsText({ supervisor, ledgerWriter, lastKnownGood }: O
     gauges.ledger_commit_seconds = ledger.commitMs / 1_000;
     counters.ledger_commits_total = ledger.commits;
   }
-  const labeled = { [seriesOf('build_info', { version: PROGRAM_VERSION, node: process.versions.node })]: 1 };
+  const labeled = {
+    [seriesOf('build_info', { version: PROGRAM_VERSION, node: process.versions.node })]: 1,
+    ...warningCounts(warnings),
+    ...hostGauges(server),
+  };
   const own = { counters, gauges: { ...gauges, ...labeled }, histograms: {} };
   return prometheusText(addSnapshots([await supervisor.metrics(), own]));
+}
+
+/** How many warnings there are of each kind, none included. */
+function warningCounts(warnings: readonly Warning[]): Record<string, number> {
+  const counts = WARNING_KINDS.map((kind) => [
+    seriesOf('warnings', { kind }),
+    warnings.filter((warning) => warning.kind === kind).length,
+  ]);
+  return Object.fromEntries(counts) as Record<string, number>;
+}
+
+function hostGauges({ watch, ledgerWriter }: Observed): Record<string, number> {
+  const gauges: Record<string, number> = {};
+  for (const [place, bytes] of Object.entries(watch.facts.freeBytes))
+    gauges[seriesOf('disk_free_bytes', { place })] = bytes;
+  for (const { account, used, limit } of ledgerWriter.nearLimits)
+    gauges[seriesOf('account_quota_used_ratio', { account })] = used / limit;
+  return gauges;
 }

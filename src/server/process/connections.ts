@@ -78,7 +78,8 @@ export class ConnectionCount {
     connection.onAborted(release);
     connection.onData(() => {
       release();
-      // The transport stops the clock of a connection whose data somebody reads; this starts it again.
+      // The transport stops the clock of a connection whose data somebody reads. Resuming starts it again, but without a pause before it ends the reading.
+      connection.pause();
       connection.resume();
     });
   }

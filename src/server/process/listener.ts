@@ -13,11 +13,14 @@ export interface ListenerOptions {
   readonly certificate?: Certificate | undefined;
   /** Open connections of this worker. */
   readonly connections: ConnectionCount;
-  /** How long a connection may be open without a whole request, before its first one as well as between two, in seconds; 10 unless told. */
+  /** How long a connection may be open without its first whole request, in seconds; 10 unless told. */
   readonly idleSeconds?: number;
+  /** How long one may be open without a further whole request behind an answer, in seconds; 30 unless told. */
+  readonly keepAliveSeconds?: number;
 }
 
 const IDLE_SECONDS = 10;
+const KEEP_ALIVE_SECONDS = 30;
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
 
@@ -132,9 +135,9 @@ export class Listener {
       if (by > 0) connections.opened(res);
       else connections.ended();
     };
-    const { idleSeconds = IDLE_SECONDS } = this.#options;
+    const { idleSeconds = IDLE_SECONDS, keepAliveSeconds = KEEP_ALIVE_SECONDS } = this.#options;
     app.setIdleTimeout(idleSeconds);
-    app.setResponseTimeout(idleSeconds);
+    app.setResponseTimeout(keepAliveSeconds);
     app.filter(onConnection);
     app.any('/*', handle);
   }

@@ -7,6 +7,27 @@ export type Part = 'policy' | 'index' | 'certificate';
 /** How a part fared: taken into use, found to be the same, or refused for a reason. */
 export type ReloadReport = Readonly<Record<Part, string>>;
 
+export interface LicenseStatus {
+  /** The last day whose data it covers, as YYYY-MM-DD; null where it names drops instead of a day. */
+  readonly until: string | null;
+  /** Why it cannot be used; null where it can. */
+  readonly problem: string | null;
+}
+
+export interface WithdrawnStatus {
+  readonly generation: number;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly withdrawn_at: string;
+}
+
+export interface DecisionLogStatus {
+  readonly lines: number;
+  readonly dropped: number;
+  /** Why lines are dropped now; null where none are. */
+  readonly problem: string | null;
+}
+
 export interface WorkerStatus {
   readonly pid: number;
   readonly ready: boolean;
@@ -23,6 +44,12 @@ export interface WorkerStatus {
   readonly connections: number;
   readonly in_flight: number;
   readonly ledger: MeterHealth;
+  /** The installed license. */
+  readonly license: LicenseStatus;
+  /** The newest drop, where it was rolled back and nothing newer is served since. */
+  readonly withdrawn: WithdrawnStatus | null;
+  /** Null where it is off. */
+  readonly decision_log: DecisionLogStatus | null;
   /** Why lookups fail, or why no index is served: it is damaged, or its file was written to or cut. Null where neither is known. */
   readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */

@@ -17,11 +17,13 @@ import { BurstGuard } from '../request/burst.ts';
 import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
+import { RefusalLog } from '../request/refusal-log.ts';
 import { ActiveData } from './active-data.ts';
 import { ConnectionCount } from './connections.ts';
+import { DataNotices } from './data-notices.ts';
 import { type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
 import { Listener } from './listener.ts';
-import type { Part, ReloadReport, WorkerStatus } from './worker-status.ts';
+import type { DecisionLogStatus, Part, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -49,6 +51,8 @@ export class Worker {
   readonly #meter: Meter;
   readonly #handler: CheckHandler;
   readonly #decisions: DecisionLog | undefined;
+  readonly #refusals: RefusalLog;
+  readonly #notices: DataNotices;
   readonly #connections: ConnectionCount;
   readonly #onKnownGood: (acceptance: KnownGoodPart) => void;
   readonly #problems: Partial<Record<Part, string>> = {};
@@ -77,8 +81,11 @@ export class Worker {
       exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
       onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
     });
+    for (const reason of ['all', 'address'] as const) this.#metrics.counter('connections_refused_total', { reason });
     this.#policy = this.#firstPolicy();
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
+    this.#refusals = new RefusalLog({ log, networks: config.log.client_networks });
+    this.#notices = new DataNotices(config);
     this.#handler = new CheckHandler({
       config,
       meter,
@@ -86,6 +93,7 @@ export class Worker {
       metrics: this.#metrics,
       log,
       decisions: this.#decisions,
+      refusals: this.#refusals,
       served: () => this.#served,
       onDamage: (error) => this.#onDamage(error),
       closedConnections: () => this.#connections.closed,
@@ -119,8 +127,15 @@ export class Worker {
     this.#knownGood = {};
     const handle = this.#handler.handle.bind(this.#handler);
     const { tls } = this.#config;
-    const { idle_seconds: idleSeconds } = this.#config.server;
-    this.#listener = new Listener({ handle, tls, certificate: value, connections: this.#connections, idleSeconds });
+    const { idle_seconds: idleSeconds, keep_alive_seconds: keepAliveSeconds } = this.#config.server;
+    this.#listener = new Listener({
+      handle,
+      tls,
+      certificate: value,
+      connections: this.#connections,
+      idleSeconds,
+      keepAliveSeconds,
+    });
     await this.#listener.listen(this.#config.server.host, port);
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#onKnownGood({ part: 'certificate', certificate: value });
@@ -130,6 +145,7 @@ export class Worker {
 
   /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
   reload(): Promise<ReloadReport> {
+    this.#notices.look();
     return this.#oneAtATime(async () => {
       this.#dropChangedIndex();
       return this.#reloadAll();
@@ -166,9 +182,18 @@ export class Worker {
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
       ledger: this.#meter.health(),
+      license: this.#notices.license,
+      withdrawn: this.#notices.withdrawn(info?.generation),
+      decision_log: this.#decisionLogStatus(),
       index_failure: this.#indexFailure ?? null,
       problems: { ...this.#problems },
     };
+  }
+
+  #decisionLogStatus(): DecisionLogStatus | null {
+    if (this.#decisions === undefined) return null;
+    const { counts, problem } = this.#decisions;
+    return { lines: counts.written, dropped: counts.dropped, problem };
   }
 
   metrics(): MetricsSnapshot {
@@ -201,6 +226,7 @@ export class Worker {
     this.#served?.index.close();
     this.#served = undefined;
     await this.#decisions?.close();
+    this.#refusals.close();
   }
 
   #firstPolicy(): Policy {
@@ -242,6 +268,7 @@ export class Worker {
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isDraining) return;
+    this.#notices.look();
     this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
     if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());

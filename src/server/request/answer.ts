@@ -2,8 +2,9 @@
  * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses anew; the
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
-import type { Index } from '../../index/read.ts';
-import type { Verdict } from '../../policy/types.ts';
+import { type Index, NOT_FOUND } from '../../index/read.ts';
+import type { PageFilter, Verdict } from '../../policy/types.ts';
+import type { PageUrl } from '../../record/types.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
@@ -11,36 +12,36 @@ const QUOTA_MAX_DIGITS = 16;
 const GAP_MAX_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
 const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
 
-/** An answer whose quota is still open: what stands before the gap, and behind it from `tailStart` up to `end`. */
-export interface Draft {
-  readonly bytes: Buffer;
-  readonly headSize: number;
-  readonly tailStart: number;
-  readonly end: number;
-}
-
 /** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
+  /** Where the head ends and the gap begins; where what follows the gap begins and ends. */
   #headSize = 0;
+  #tailStart = 0;
+  #end = 0;
+  #index: Index | undefined;
+  #handle = NOT_FOUND;
   /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
   #gapSize = GAP_MAX_BYTES;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();
 
   /** Begins an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
   begin(index: Index, handle: number, key: string): void {
+    this.#index = index;
+    this.#handle = handle;
     const most = index.info.maxAnswerSizeBytes + 1_024;
     if (most > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(most);
     this.#headSize = handle < 0 ? writeUnknown(this.#scratch, key) : index.writeHead(handle, this.#scratch, 0);
   }
 
-  /** What is written of the answer that was begun last: the record's head, up to its last page. */
-  get head(): string {
-    return this.#scratch.toString('latin1', 0, this.#headSize);
+  /** The pages of the record that the answer was begun for which may matter. */
+  pages(mayMatter: PageFilter): readonly PageUrl[] {
+    return this.#index!.pageUrlsInHead(this.#handle, this.#scratch, mayMatter);
   }
 
-  /** Goes on with the answer that was begun, with the same index and record. */
-  draft(index: Index, handle: number, verdict: Verdict): Draft {
+  /** Writes all the rest but the quota. */
+  goOn(verdict: Verdict): void {
+    const index = this.#index!;
     const verdictBytes = this.#verdictBytes(verdict);
     const headSize = this.#headSize;
     const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_MAX_BYTES + 1_024;
@@ -50,22 +51,21 @@ export class AnswerWriter {
       this.#scratch = larger;
     }
     const out = this.#scratch;
-    const tailStart = headSize + this.#gapSize;
-    let end = tailStart + verdictBytes.copy(out, tailStart);
-    if (handle < 0) out[end++] = 0x7d;
-    else end = index.writeTail(handle, out, end);
-    return { bytes: out, headSize, tailStart, end };
+    this.#tailStart = headSize + this.#gapSize;
+    const end = this.#tailStart + verdictBytes.copy(out, this.#tailStart);
+    if (this.#handle < 0) out[end] = 0x7d;
+    this.#end = this.#handle < 0 ? end + 1 : index.writeTail(this.#handle, out, end);
   }
 
-  /** Puts the quota into the gap and returns the finished bytes; they lie in the draft's own buffer. */
-  finish({ bytes, headSize, tailStart, end }: Draft, quotaRemaining: number): Uint8Array {
-    QUOTA_NAME.copy(bytes, headSize);
-    const at = headSize + QUOTA_NAME.length;
+  /** Puts the quota into the gap and returns the finished bytes; they lie in the writer's own buffer. */
+  finish(quotaRemaining: number): Uint8Array {
+    const out = this.#scratch;
+    const at = this.#headSize + QUOTA_NAME.copy(out, this.#headSize);
     const gapEnd = at + decimalSize(quotaRemaining);
-    if (gapEnd !== tailStart) bytes.copyWithin(gapEnd, tailStart, end);
-    this.#gapSize = gapEnd - headSize;
-    writeDecimal(bytes, at, gapEnd, quotaRemaining);
-    return new Uint8Array(bytes.buffer, bytes.byteOffset, gapEnd + end - tailStart);
+    if (gapEnd !== this.#tailStart) out.copyWithin(gapEnd, this.#tailStart, this.#end);
+    this.#gapSize = gapEnd - this.#headSize;
+    writeDecimal(out, at, gapEnd, quotaRemaining);
+    return new Uint8Array(out.buffer, out.byteOffset, gapEnd + this.#end - this.#tailStart);
   }
 
   #verdictBytes(of: Verdict): Buffer {

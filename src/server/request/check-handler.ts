@@ -10,6 +10,7 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
 import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } from '../../network/address.ts';
+import { clientAddress } from '../../network/client-address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
@@ -19,16 +20,18 @@ import type { ActiveData } from '../process/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
-import { clientAddress } from './client-address.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
+import type { RefusalLog } from './refusal-log.ts';
 
 const CHECK_PATH = '/api/check';
 /** In a list of connection options. */
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const PARAMETER_ECHO_MAX_LENGTH = 64;
+/** Statuses about who asks; the log tells of them, see {@link RefusalLog}. */
+const LOGGED: ReadonlySet<number> = new Set([401, 403, 429]);
 const HINTS: Partial<Record<ErrorCode, string>> = {
   unknown_parameter: 'Known are url, domain, method and api_key.',
 };
@@ -40,6 +43,8 @@ export interface CheckParts {
   readonly metrics: WorkerMetrics;
   readonly log: Log;
   readonly decisions: DecisionLog | undefined;
+  /** Told of 401, 403 and 429. */
+  readonly refusals?: RefusalLog;
   /** What is served now; undefined before the first index. */
   readonly served: () => ActiveData | undefined;
   /** Told when a lookup met damage in the index. */
@@ -71,6 +76,11 @@ interface Question {
   readonly isLast: boolean;
   /** The client has gone away while the request waited. */
   isAborted: boolean;
+}
+
+interface CheckRefusal extends RefusalOptions {
+  /** Name of the account that is refused, where the key is known. */
+  readonly account?: string;
 }
 
 /** A lookup that was answered, as logs and metrics want it. */
@@ -121,7 +131,7 @@ export class CheckHandler {
         headers.key = value;
       } else if (name === 'content-length') headers.hasBody ||= value !== '0';
       else if (name === 'transfer-encoding') headers.hasBody = true;
-      else if (name === 'connection') headers.isLast ||= CLOSE.test(value);
+      else if (name === 'connection') headers.isLast ||= value !== 'keep-alive' && CLOSE.test(value);
       else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
     };
   }
@@ -203,7 +213,8 @@ export class CheckHandler {
     const caller = meter.authenticate(key);
     if (caller.kind === 'unknown') return this.#refuse(res, 'GET', 'unknown_key');
     const { account } = caller;
-    if (!caller.activated) return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota } });
+    if (!caller.activated)
+      return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota }, account: account.name });
     const target = readTarget(query);
     if ('problem' in target) return this.#refuse(res, 'GET', target.problem, inputOptions(target));
     const served = current();
@@ -212,18 +223,18 @@ export class CheckHandler {
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    const draft = this.#writer.draft(served.index, evidence.handle, verdict);
+    this.#writer.goOn(verdict);
     metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
     if (outcome === 'wait') return account;
     if (typeof outcome === 'string') {
-      const hasQuota = outcome !== 'ledger_unavailable';
-      return this.#refuse(res, 'GET', outcome, hasQuota ? { fields: { ...meter.quotaLeft(account) } } : {});
+      if (outcome === 'ledger_unavailable') return this.#refuse(res, 'GET', outcome);
+      return this.#refuse(res, 'GET', outcome, { fields: { ...meter.quotaLeft(account) }, account: account.name });
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(draft, outcome), this.#headers.isLast || this.#parts.isDraining());
+    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record({ account, method, target, evidence, verdict, served, startedMs });
     return undefined;
   }
@@ -233,6 +244,7 @@ export class CheckHandler {
     const { res } = question;
     const { meter, metrics } = this.#parts;
     const sinceMs = performance.now();
+    const client = Uint8Array.from(this.#headers.client);
     this.#inFlight += 1;
     res.onAborted(() => {
       question.isAborted = true;
@@ -247,6 +259,7 @@ export class CheckHandler {
       // In the meantime others were read into them.
       this.#headers.hasBody = false;
       this.#headers.isLast = question.isLast;
+      this.#headers.client = client;
       if (!question.isAborted) {
         res.cork(() => {
           try {
@@ -305,8 +318,9 @@ export class CheckHandler {
     return counter;
   }
 
-  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: RefusalOptions = {}): undefined {
+  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: CheckRefusal = {}): undefined {
     this.#refusalCounterOf(code).value += 1;
+    if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, this.#headers.client);
     const close = this.#headers.hasBody || this.#headers.isLast || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
   }

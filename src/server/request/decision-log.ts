@@ -9,6 +9,7 @@ import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { Verdict } from '../../policy/types.ts';
@@ -28,7 +29,7 @@ export interface DecisionLogOptions {
   readonly keepFiles: number;
   readonly queueLines: number;
   /** Told when writing fails. */
-  readonly onFailure?: (error: unknown) => void;
+  readonly onFailure?: (error: PagegateError) => void;
 }
 
 export interface Decision {
@@ -56,6 +57,8 @@ export class DecisionLog {
   #failedAt = Number.NEGATIVE_INFINITY;
   /** Lines written, and lines dropped because the queue was full or the disk failed. */
   readonly counts = { written: 0, dropped: 0 };
+  /** Why lines are dropped now; null where none are. */
+  problem: string | null = null;
 
   constructor(options: DecisionLogOptions) {
     this.#options = options;
@@ -93,12 +96,17 @@ export class DecisionLog {
       }
       try {
         await this.#write(batch);
+        this.problem = null;
       } catch (error) {
+        const failure = fromSystem('decision_log_failed', this.#path, error);
+        const known =
+          failure instanceof PagegateError ? failure : new PagegateError('decision_log_failed', String(error));
+        this.problem = known.message;
         this.#failedAt = performance.now();
         this.counts.dropped += batch.length;
         await this.#file?.close().catch(() => {});
         this.#file = undefined;
-        this.#options.onFailure?.(error);
+        this.#options.onFailure?.(known);
       }
     }
     this.#writing = undefined;

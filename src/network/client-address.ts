@@ -1,7 +1,7 @@
 /** Who a request comes from: the peer of the connection, or the client that trusted proxies name. */
 
-import { LIMITS } from '../../limits.ts';
-import { type Address, isInAny, type Network, parseAddress } from '../../network/address.ts';
+import { LIMITS } from '../limits.ts';
+import { type Address, isInAny, type Network, parseAddress } from './address.ts';
 
 /** X-Forwarded-For beyond this is not read: a chain of proxies is a handful of addresses. */
 const FORWARDED_MAX_LENGTH = LIMITS.forwardedCharacters.value;

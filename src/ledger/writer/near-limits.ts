@@ -1,0 +1,23 @@
+/** The accounts that have used much of their quota, for health: bounded, however many accounts there are. */
+
+export interface NearLimit {
+  /** Its name. */
+  readonly account: string;
+  /** Lookups used in the current cycle. */
+  readonly used: number;
+  /** Lookups of a cycle. */
+  readonly limit: number;
+}
+
+/** Of the quota: from here on an account is told. */
+const SHARE_MIN = 0.8;
+const ACCOUNTS_MAX = 100;
+
+const shareOf = ({ used, limit }: NearLimit): number => used / limit;
+
+/** Those from 80 % on, the largest share first, at most 100. */
+export function nearLimits(accounts: Iterable<NearLimit>): NearLimit[] {
+  const near: NearLimit[] = [];
+  for (const account of accounts) if (account.limit > 0 && shareOf(account) >= SHARE_MIN) near.push(account);
+  return near.sort((a, b) => shareOf(b) - shareOf(a)).slice(0, ACCOUNTS_MAX);
+}

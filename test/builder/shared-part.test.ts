@@ -1,0 +1,167 @@
+/** A part that is larger than a worker's share: read once, scanned by all workers together. */
+import { hash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { buildIndex } from '../../src/builder/build.ts';
+import type { BuildReport } from '../../src/builder/report.ts';
+import { lineBlocks } from '../../src/drop/line-blocks.ts';
+import { type LineSink, LineSplitter } from '../../src/drop/line-splitter.ts';
+import { Random } from '../../tools/random.ts';
+import { makeDrop, rewriteManifest } from './drop.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-shared-part-'));
+  mkdirSync(join(folder, 'out'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What a splitter tells its sink. */
+class Told implements LineSink {
+  readonly lines: string[] = [];
+  repairs = 0;
+  line(buffer: Buffer, start: number, end: number, number: number): void {
+    this.lines.push(`${number} ${buffer.toString('latin1', start, end)}`);
+  }
+  overlong(number: number): void {
+    this.lines.push(`${number} too long`);
+  }
+  repair(name: string): void {
+    this.lines.push(name);
+  }
+}
+
+const LONG = 65_536;
+/** Lines of every kind, more than a few blocks of them. */
+function hostileText(random: Random): Buffer {
+  const kinds: (() => string)[] = [
+    () => '',
+    () => 'x',
+    () => 'short\r',
+    () => '\r',
+    () => 'l'.repeat(random.below(3_000)),
+    () => 'e'.repeat(LONG),
+    () => `${'e'.repeat(LONG)}\r`,
+    () => 't'.repeat(LONG + 1),
+    () => `${'t'.repeat(LONG + 1)}\r`,
+  ];
+  const lines = Array.from({ length: 400 }, () => random.pick(kinds)());
+  // Longer than any block.
+  lines.splice(random.below(400), 0, 'h'.repeat(700_000));
+  return Buffer.from(`\ufeff${lines.join('\n')}${random.below(2) === 0 ? '\n' : ''}`);
+}
+
+async function* inChunks(bytes: Buffer, random: Random): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; ) {
+    const size = 1 + random.below(300_000);
+    yield bytes.subarray(at, at + size);
+    at += size;
+  }
+}
+
+describe('blocks of lines', () => {
+  it('give the lines that the stream has, each with its number', async () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const random = new Random(seed);
+      const bytes = hostileText(random);
+      const whole = new Told();
+      const splitter = new LineSplitter(whole);
+      splitter.push(bytes);
+      splitter.end();
+      const told = new Told();
+      const lines = new LineSplitter(told);
+      let blocks = 0;
+      for await (const block of lineBlocks(inChunks(bytes, random), 150_000)) {
+        blocks += 1;
+        lines.skipTo(block.firstLine);
+        lines.push(Buffer.from(block.bytes));
+        lines.end();
+      }
+      expect(blocks).toBeGreaterThan(5);
+      expect(told.lines).toEqual(whole.lines);
+    }
+  });
+
+  it('are not made of nothing', async () => {
+    for await (const block of lineBlocks(inChunks(Buffer.alloc(0), new Random(1)))) expect(block).toBeUndefined();
+  });
+});
+
+/** About 6 MB: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
+function part(): string {
+  const lines = ['\ufeff{"domain":"first.example"}'];
+  for (let i = 0; i < 40_000; i += 1) {
+    const domain = `name${i % 35_000}.example`;
+    if (i % 3 === 0) lines.push(`{"domain":"bad domain ${i}"}`);
+    else if (i % 997 === 0) lines.push('', `{"domain":"www.${domain}","language":"de"}\r`);
+    else if (i % 9_001 === 0) lines.push('y'.repeat(100_000));
+    else {
+      const page = `https://${domain}/login/${'p'.repeat(100)}`;
+      lines.push(JSON.stringify({ domain, page_types: { login: page }, global_rank: i + 1 }));
+    }
+  }
+  return lines.join('\n');
+}
+
+async function build(workers: number): Promise<{ report: BuildReport; sums: string }> {
+  const out = join(folder, 'out', 'index.pgx');
+  const rejectsFile = `${out}.rejects`;
+  const report = await buildIndex({ drop: join(folder, 'drop'), out, generation: 1, workers, rejectsFile });
+  return { report, sums: [out, rejectsFile].map((path) => hash('sha256', readFileSync(path))).join() };
+}
+
+/** What must not depend on the number of workers. */
+const resultOf = ({
+  lines,
+  entries,
+  duplicates,
+  pages,
+  ranksRepeated,
+  rejects,
+  repairs,
+  rejectsWritten,
+}: BuildReport) => ({
+  lines,
+  entries,
+  duplicates,
+  pages,
+  ranksRepeated,
+  rejects,
+  repairs,
+  rejectsWritten,
+});
+
+describe('a drop with one part that is larger than the others together', () => {
+  it.each(['a.ndjson', 'a.ndjson.gz', 'a.ndjson.zst'])(
+    'gives the same index, rejects and report with any number of workers: %s',
+    async (name) => {
+      await makeDrop(join(folder, 'drop'), { [name]: part(), 'b.ndjson': [{ domain: 'name7.example' }] });
+      const alone = await build(0);
+      expect(alone.report.rejectsWritten).toBe(10_000);
+      expect(Object.values(alone.report.rejects).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(13_000);
+      for (const workers of [2, 3]) {
+        const { report, sums } = await build(workers);
+        expect(resultOf(report)).toEqual(resultOf(alone.report));
+        expect(sums).toBe(alone.sums);
+      }
+    },
+  );
+
+  it('is refused for what is wrong with it as a whole', async () => {
+    const drop = join(folder, 'drop');
+    const manifest = await makeDrop(drop, { 'a.ndjson': part() });
+    const [file] = manifest.files;
+    const change = (changes: object) => rewriteManifest(drop, { ...manifest, files: [{ ...file, ...changes }] });
+    for (const difference of [-39_000, -1, 1]) {
+      change({ records: file!.records + difference });
+      await expect(build(2)).rejects.toMatchObject({ code: 'drop_part_records' });
+    }
+    change({ sha256: '0'.repeat(64) });
+    await expect(build(2)).rejects.toMatchObject({ code: 'drop_part_checksum' });
+    truncateSync(join(drop, 'a.ndjson'), 3_000_000);
+    change({ bytes: 3_000_000 });
+    await expect(build(2)).rejects.toMatchObject({ name: 'PagegateError' });
+  });
+});

@@ -1,0 +1,316 @@
+/** Every page and action of the console in a real browser, as operator, viewer and account: with and without scripts, by keyboard, narrow. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { UserRole } from '../../../src/console/users.ts';
+import type { TestConsole } from '../../support/console.ts';
+import { decisionLine, HOSTILE, startWorld } from '../../support/console-world.ts';
+
+/** Without these Chromium looks for its maker's services, and as root it needs the first. */
+const ARGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+].concat(['--disable-component-update', '--disable-sync']);
+const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+const SHOTS = process.env['PAGEGATE_SHOTS'];
+
+const STAFF_PAGES = ['', 'decisions', 'try', 'accounts', 'accounts/pro', 'generations', 'health', 'audit', 'you'];
+const OPERATOR_PAGES = [...STAFF_PAGES, 'accounts/pro/suspend', 'accounts/pro/subscribe', 'generations/2/rollback'];
+const ACCOUNT_PAGES = ['account', 'account/rotate-key', 'you'];
+const PAGES: Readonly<Record<Who, readonly string[]>> = {
+  operator: OPERATOR_PAGES,
+  viewer: STAFF_PAGES,
+  account: ACCOUNT_PAGES,
+};
+type Who = UserRole | 'account';
+
+let world: TestConsole;
+let browser: Browser;
+const contexts: BrowserContext[] = [];
+/** Violations of the policy, failures of scripts, and requests that leave the console; there must be none. */
+const troubles: string[] = [];
+let invited = 0;
+
+beforeAll(async () => {
+  world = await startWorld();
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
+});
+
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close();
+  expect(troubles.splice(0)).toEqual([]);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await world?.stop();
+});
+
+type ContextOptions = Parameters<Browser['newContext']>[0];
+
+async function open(options: ContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext(options);
+  contexts.push(context);
+  await context.exposeFunction('reportViolation', (text: string) => void troubles.push(text)).catch(() => {});
+  await context.addInitScript(
+    `document.addEventListener('securitypolicyviolation', (event) =>
+       reportViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile))`,
+  );
+  const page = await context.newPage();
+  page.on('pageerror', (error) => troubles.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) troubles.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(world.url)) troubles.push(`left the console: ${request.url()}`);
+  });
+  return page;
+}
+
+const at = (path: string): string => new URL(path, world.url).href;
+
+/** Signs in as people do: by a link, or by typing a key. */
+async function signIn(who: Who, options: ContextOptions = {}): Promise<Page> {
+  const page = await open(options);
+  if (who === 'account') {
+    await page.goto(at('sign-in'));
+    await page.getByLabel('API key').fill(world.server.keys['pro']!);
+    await page.getByRole('button', { name: 'Sign in with the key' }).click();
+    await page.waitForURL(at('account'));
+    return page;
+  }
+  invited += 1;
+  const { link } = world.users.add(`${who}-b${invited}`, who);
+  await page.goto(link);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL(world.url);
+  return page;
+}
+
+async function shoot(page: Page, name: string): Promise<void> {
+  if (SHOTS === undefined) return;
+  mkdirSync(SHOTS, { recursive: true });
+  writeFileSync(join(SHOTS, `${name}.png`), await page.screenshot({ fullPage: true }));
+}
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly impact: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = (await page.evaluate('axe.run()')) as AxeResult;
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${page.url()} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
+}
+
+const EVERYBODY = Object.keys(PAGES) as Who[];
+const nameOf = (path: string): string => (path === '' ? 'overview' : path.replaceAll('/', '-'));
+
+describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
+  it.each(EVERYBODY)('every page of %s is accessible and keeps the policy', async (who) => {
+    const page = await signIn(who, { colorScheme });
+    const findings: string[] = [];
+    for (const path of PAGES[who]) {
+      await page.goto(at(path));
+      expect(await page.evaluate('window.pwned')).toBeUndefined();
+      expect(await page.locator('.hostile').count()).toBe(0);
+      findings.push(...(await seriousFindings(page)));
+      await shoot(page, `${who}-${nameOf(path)}-${colorScheme}`);
+    }
+    expect(findings).toEqual([]);
+  });
+
+  it('the sign-in is accessible', async () => {
+    const page = await open({ colorScheme });
+    await page.goto(at('sign-in'));
+    expect(await seriousFindings(page)).toEqual([]);
+    await shoot(page, `sign-in-${colorScheme}`);
+  });
+});
+
+describe('360 pixels wide', () => {
+  it.each(EVERYBODY)('no page of %s scrolls sideways', async (who) => {
+    const page = await signIn(who, { viewport: { width: 360, height: 740 } });
+    for (const path of PAGES[who]) {
+      await page.goto(at(path));
+      expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(360);
+      await shoot(page, `${who}-${nameOf(path)}-narrow`);
+    }
+  });
+});
+
+describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
+  it('an operator creates, subscribes, suspends, rotates and closes an account', async () => {
+    const page = await signIn('operator', { javaScriptEnabled });
+    const name = `made-${javaScriptEnabled}`;
+    await page.goto(at('accounts'));
+    await page.getByLabel('Name', { exact: true }).fill(name);
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.waitForURL(at(`accounts/${name}`));
+    await page.getByRole('link', { name: 'Subscribe a plan' }).click();
+    await page.getByLabel('Plan').selectOption('pro');
+    await page.getByLabel('Reference').fill(`REF-${name} ${HOSTILE.slice(0, 60)}`);
+    await page.getByRole('button', { name: 'Subscribe a plan' }).click();
+    const key = await page.locator('.secret').textContent();
+    expect(key).toMatch(/^pg_\w{38}$/);
+    // Shown once: not by loading the page again.
+    await page.goto(at(`accounts/${name}`));
+    expect(await page.locator('.secret').count()).toBe(0);
+    const answer = await world.server.check('?url=shop.example.com', { 'x-api-key': key! });
+    expect(answer.status).toBe(200);
+    for (const [link, said] of [
+      ['Suspend', 'is suspended'],
+      ['Reactivate', 'is active again'],
+      ['Rotate the key', 'is issued'],
+      ['Show the key', 'The look is in the audit'],
+      ['Close for good', 'is closed'],
+    ] as const) {
+      await page.getByRole('link', { name: link }).click();
+      await page.getByRole('button', { name: link }).click();
+      expect(await page.locator('.notice').textContent()).toContain(said);
+    }
+    await page.goto(at('audit'));
+    expect(await page.getByText('account.suspend').count()).toBeGreaterThan(0);
+  });
+
+  it('an account sees itself, rotates its key and stays signed in', async () => {
+    const page = await signIn('account', { javaScriptEnabled });
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Account pro');
+    expect(await page.content()).not.toContain('rival');
+    await page.getByRole('link', { name: 'Rotate the key' }).click();
+    await page.getByLabel('The key in use now').selectOption('86400');
+    await page.getByRole('button', { name: 'Rotate the key' }).click();
+    expect(await page.locator('.secret').textContent()).toMatch(/^pg_/);
+    await page.goto(at('account'));
+    expect(page.url()).toBe(at('account'));
+    await page.goto(at('accounts/rival'));
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Not allowed');
+  });
+
+  it('a number leads to the log, a line to a try, a try to an entry for the policy', async () => {
+    const page = await signIn('viewer', { javaScriptEnabled });
+    await page.getByRole('link', { name: /Denied, last hour/ }).click();
+    await page.waitForURL(/decisions\?verdict=deny/);
+    expect(await page.locator('tbody tr').count()).toBeGreaterThan(20);
+    await page.goto(at('decisions?domain=host-3.example.com'));
+    await page.getByRole('link', { name: 'try it' }).first().click();
+    await page.waitForURL(/\/try\?/);
+    expect(await page.locator('pre').textContent()).toContain('"host": "host-3.example.com"');
+    expect(await page.getByText('With it the verdict is').count()).toBe(1);
+    await page.goto(at('try?url=https://shop.example.com/login'));
+    expect(await page.getByText('decides').count()).toBe(1);
+  });
+
+  it('an operator verifies, compares and rolls back, and what is served changes', async () => {
+    const page = await signIn('operator', { javaScriptEnabled });
+    const [to, from] = javaScriptEnabled ? [2, 3] : [3, 2];
+    const done = async (): Promise<void> => {
+      await expect
+        .poll(
+          async () => {
+            await page.goto(at('generations'));
+            return page.locator('#work tbody tr').first().locator('.mark').textContent();
+          },
+          { timeout: 120_000, interval: 500 },
+        )
+        .toBe('done');
+    };
+    await page.goto(at('generations'));
+    await page
+      .getByRole('row', { name: new RegExp(`^${to} `) })
+      .getByRole('button', { name: 'Verify' })
+      .click();
+    await done();
+    const compare = page.getByRole('row', { name: /^3 / }).getByRole('button', { name: 'Compare' });
+    if ((await compare.count()) > 0) {
+      await compare.click();
+      await done();
+    }
+    expect(await page.content()).toMatch(/\d+ added, \d+ removed, \d+ changed/);
+    await page.goto(at(`generations/${to}/rollback`));
+    expect(await page.content()).toContain(`Served now is generation ${from}`);
+    await page.getByRole('button', { name: `Serve generation ${to}` }).click();
+    await done();
+    expect((await world.server.check('?url=shop.example.com')).headers.get('x-pagegate-data')).toMatch(
+      new RegExp(`^${to}\\.`),
+    );
+    await page.goto(at('audit'));
+    expect(await page.getByText('generation.rollback').count()).toBeGreaterThan(0);
+  });
+});
+
+describe('with scripts', () => {
+  it('decisions are followed live, and hostile text stays text', async () => {
+    const page = await signIn('viewer');
+    await page.goto(at('decisions'));
+    await page.getByRole('link', { name: 'Follow live' }).click();
+    const file = join(world.server.paths.logDir, 'decisions-9.ndjson');
+    const live = decisionLine(999_999, 0, { path: '/seen-live', domain: 'live.example', host: `live${HOSTILE}` });
+    writeFileSync(file, live, { flag: 'a' });
+    await page.getByText('/seen-live').waitFor();
+    expect(await page.locator('.hostile').count()).toBe(0);
+    expect(await page.evaluate('window.pwned')).toBeUndefined();
+  });
+
+  it('times have the local time beside them', async () => {
+    const page = await signIn('viewer', { timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
+    await page.goto(at('audit'));
+    expect(await page.locator('time .local').count()).toBeGreaterThan(0);
+    expect(await page.locator('footer').textContent()).toContain('Asia/Tokyo');
+  });
+});
+
+describe('by keyboard alone', () => {
+  /** Presses Tab until the element with this text or label has the focus. */
+  async function reach(page: Page, wanted: RegExp): Promise<void> {
+    for (let i = 0; i < 80; i++) {
+      await page.keyboard.press('Tab');
+      const name = (await page.evaluate(
+        `((focused) => ((focused.labels?.[0]?.textContent ?? '') + ' ' + focused.textContent).trim())(document.activeElement)`,
+      )) as string;
+      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+      if (!wanted.test(name)) continue;
+      expect(outline).not.toBe('none');
+      return;
+    }
+    throw new Error(`Tab does not reach ${wanted}`);
+  }
+
+  it('signs in, tries a URL, suspends an account, signs out', async () => {
+    const page = await open();
+    invited += 1;
+    await page.goto(world.users.add(`operator-b${invited}`, 'operator').link);
+    await reach(page, /^Sign in$/);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(world.url);
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+    await reach(page, /^Try a URL$/);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/try/);
+    await reach(page, /^URL or domain/);
+    await page.keyboard.type('https://shop.example.com/login');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Verdict' }).waitFor();
+    await page.goto(at('accounts/rival'));
+    await reach(page, /^Suspend$/);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/suspend$/);
+    await reach(page, /^Suspend$/);
+    await page.keyboard.press('Enter');
+    await page.getByText('rival is suspended.').waitFor();
+    await reach(page, /^Sign out$/);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/sign-in$/);
+  });
+});

@@ -1,0 +1,70 @@
+/** The console's process dies or hangs: no lookup notices, and it comes back. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { ConsoleProcess, checkConsole, WarningLog } from '../../src/console/start.ts';
+import { startTestConsole, type TestConsole } from '../support/console.ts';
+import { ENTRIES } from './entries.ts';
+
+let world: TestConsole;
+
+beforeAll(async () => {
+  world = await startTestConsole({ entries: ENTRIES });
+});
+
+afterAll(() => world.stop());
+
+/** Asks without a pause while a task runs; the statuses of all answers. */
+async function asking(task: () => Promise<void>): Promise<Set<number>> {
+  const statuses = new Set<number>();
+  let isOver = false;
+  const asked = (async () => {
+    while (!isOver) statuses.add((await world.server.check('?url=shop.example.com')).status);
+  })();
+  await task();
+  isOver = true;
+  await asked;
+  return statuses;
+}
+
+/** Where the console listens now: with port 0 each life has its own. */
+const address = (): string => new URL('/sign-in', world.users.link('watcher')).href;
+
+const answers = (): Promise<number> =>
+  fetch(address()).then(
+    ({ status }) => status,
+    () => 0,
+  );
+
+describe('a console', () => {
+  it('killed with -9 comes back, and no lookup notices', async () => {
+    world.users.add('watcher', 'viewer');
+    const before = world.process.pid!;
+    const statuses = await asking(async () => {
+      process.kill(before, 'SIGKILL');
+      await expect.poll(() => [world.process.pid === before, world.process.pid !== undefined]).toEqual([false, true]);
+      await expect.poll(answers).toBe(200);
+    });
+    expect([...statuses]).toEqual([200]);
+  });
+
+  it('that hangs is killed and comes back, and no lookup notices', async () => {
+    const { log, warnings } = new WarningLog(() => {});
+    const { config, server } = world.server;
+    const other = new ConsoleProcess({ config, server, log, warnings, timeoutMs: 3_000 });
+    await other.listening;
+    const before = other.pid!;
+    const statuses = await asking(async () => {
+      process.kill(before, 'SIGSTOP');
+      await expect.poll(() => other.pid !== undefined && other.pid !== before).toBe(true);
+    });
+    expect([...statuses]).toEqual([200]);
+    expect(warnings.map(({ event }) => event)).toEqual(expect.arrayContaining(['console_hung', 'console_died']));
+    await other.stop();
+  });
+
+  it('beyond loopback needs TLS', () => {
+    const config = loadConfig({ env: {}, flags: { console: { enabled: true, host: '0.0.0.0' } } });
+    expect(() => checkConsole(config)).toThrow(/console\.host is 0\.0\.0\.0/);
+    expect(() => checkConsole(loadConfig({ env: {}, flags: { console: { host: '0.0.0.0' } } }))).not.toThrow();
+  });
+});

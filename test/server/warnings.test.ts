@@ -1,0 +1,245 @@
+/** What health warns of, while lookups are answered: in /readyz, in the log, in metrics, and in what a reload answers. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { withdraw } from '../../src/refresh/withdrawn.ts';
+import { hostWarnings } from '../../src/server/admin/warnings.ts';
+import { certificateWarnings } from '../../src/server/certificate.ts';
+import { askServer } from '../../src/server/control.ts';
+import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+
+let server: TestServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+const ENTRIES = [{ domain: 'example.com' }];
+
+async function start(options: TestServerOptions = {}): Promise<TestServer> {
+  server = await startTestServer({ entries: ENTRIES, ...options });
+  return server;
+}
+
+const folder = (): string => {
+  const dir = mkdtempSync(join(tmpdir(), 'pagegate-warnings-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+};
+
+async function readyz({ adminUrl }: TestServer): Promise<{ status: number; warnings: string[] }> {
+  const response = await fetch(`${adminUrl}/readyz`);
+  return { status: response.status, ...((await response.json()) as { warnings: string[] }) };
+}
+
+async function metric({ adminUrl }: TestServer, series: string): Promise<number | undefined> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith(`pagegate_${series} `));
+  return line === undefined ? undefined : Number(line.split(' ').at(-1));
+}
+
+const logged = ({ log }: TestServer, event: string): Record<string, unknown>[] =>
+  log.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['event'] === event);
+
+describe('the certificate', () => {
+  const HALF_A_DAY_AGO = -0.5;
+  const inDays = (days: number, names: readonly string[] = []): string[] =>
+    certificateWarnings({ chain: createCertificate('x.test', days).certificate }, names, Date.now());
+
+  it('that is good for its names is no warning', () => {
+    expect(inDays(30, ['localhost', '127.0.0.1'])).toEqual([]);
+  });
+
+  it.each([
+    ['has expired', HALF_A_DAY_AGO, [], /^the certificate expired at 20/],
+    ['expires soon', 13.5, [], /^the certificate expires at 20\S+, in 13 days$/],
+    [
+      'is for other names',
+      30,
+      ['localhost', 'pagegate.internal', '10.1.2.3'],
+      /, not for pagegate\.internal, 10\.1\.2\.3 /,
+    ],
+  ])('that %s', (_name, days, names, expected) => {
+    expect(inDays(days, names)).toEqual([expect.stringMatching(expected)]);
+  });
+
+  it('that is not valid yet', () => {
+    const { certificate } = createCertificate('x.test', 30);
+    const warnings = certificateWarnings({ chain: certificate }, [], Date.now() - 3 * 86_400_000);
+    expect(warnings).toEqual([expect.stringMatching(/^the certificate is not valid before 20/)]);
+  });
+
+  it('whose issuer in the chain has expired', () => {
+    const chain = createCertificate('x.test', 30).certificate + createCertificate('Old CA', HALF_A_DAY_AGO).certificate;
+    expect(certificateWarnings({ chain }, [], Date.now())).toEqual([
+      expect.stringMatching(/^the chain's certificate "CN=Old CA" expired at 20/),
+    ]);
+  });
+
+  it('expired: start, /readyz, status, metrics and reload tell, and a renewed one ends it', async () => {
+    const dir = folder();
+    const tls = { certificate_file: join(dir, 'cert.pem'), key_file: join(dir, 'key.pem') };
+    const install = (days: number): void => {
+      const { certificate, key } = createCertificate('x.test', days);
+      putPem(tls.certificate_file, certificate);
+      putPem(tls.key_file, key);
+    };
+    install(HALF_A_DAY_AGO);
+    const { paths, ...running } = await start({ config: { tls } });
+    const expired = expect.stringMatching(/^the certificate expired at 20/);
+    expect(logged(running as TestServer, 'warning')).toMatchObject([
+      { level: 'warn', kind: 'certificate', warning: expired },
+    ]);
+    expect(await readyz(server!)).toMatchObject({ status: 200, warnings: [expired] });
+    expect(await metric(server!, 'warnings{kind="certificate"}')).toBe(1);
+    expect(await metric(server!, 'certificate_expiry_seconds')).toBeLessThan(0);
+    expect(await askServer(paths.socket, 'reload')).toMatchObject({ warnings: [expired] });
+    install(30);
+    expect(await askServer(paths.socket, 'reload')).toMatchObject({ warnings: [] });
+    expect(logged(server!, 'warning_ended')).toMatchObject([{ kind: 'certificate', warning: expired }]);
+    expect(await metric(server!, 'warnings{kind="certificate"}')).toBe(0);
+    expect(await metric(server!, 'certificate_expiry_seconds')).toBeGreaterThan(29 * 86_400);
+  });
+
+  it('for another name than clients use', async () => {
+    const dir = folder();
+    const tls = {
+      certificate_file: join(dir, 'cert.pem'),
+      key_file: join(dir, 'key.pem'),
+      names: ['pagegate.internal'],
+    };
+    const { certificate, key } = createCertificate('x.test');
+    putPem(tls.certificate_file, certificate);
+    putPem(tls.key_file, key);
+    await start({ config: { tls } });
+    const other = expect.stringMatching(
+      /^the certificate is for .*localhost.*, not for pagegate\.internal \(tls\.names\)$/,
+    );
+    expect(await readyz(server!)).toMatchObject({ status: 200, warnings: [other] });
+  });
+});
+
+describe('data', () => {
+  const day = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+
+  it('a license that ends soon, or has ended, is a warning and a metric', async () => {
+    const vendor = createLicenseKey();
+    const { paths, adminUrl } = await start({
+      config: { license: { trusted_keys: { vendor: vendor.publicKey } }, server: { poll_seconds: 0.1 } },
+    });
+    // The license that the test server installs is signed by another key.
+    expect((await readyz(server!)).warnings).toContainEqual(expect.stringMatching(/license/));
+    const license = (until: string): void => {
+      const entitlement = { kind: 'refreshes_until', until } as const;
+      const terms = { licensee: 'Test', dataset: 'test', entitlement };
+      writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
+    };
+    license(day(10));
+    await expect
+      .poll(() => readyz(server!))
+      .toMatchObject({
+        warnings: expect.arrayContaining([expect.stringMatching(/^the license ends with \S+, in 10 days$/)]),
+      });
+    expect(await metric(server!, 'license_expiry_seconds')).toBeGreaterThan(9 * 86_400);
+    license(day(-3));
+    await expect
+      .poll(() => readyz(server!))
+      .toMatchObject({
+        warnings: expect.arrayContaining([expect.stringMatching(/^the license ended with /)]),
+      });
+    expect(await metric(server!, 'license_expiry_seconds')).toBeLessThan(0);
+    expect(adminUrl).toMatch(/^http/);
+  });
+
+  it('a drop that was rolled back is told until a newer one is served', async () => {
+    const { paths, publish } = await start({ config: { server: { poll_seconds: 0.1 } } });
+    expect((await readyz(server!)).warnings).toEqual([]);
+    const mark = { manifestSha256: 'ab'.repeat(32), generation: 2, revision: 9, withdrawnAt: '2026-01-01T00:00:00Z' };
+    withdraw(paths.indexDir, mark);
+    await expect
+      .poll(() => readyz(server!))
+      .toMatchObject({
+        warnings: [expect.stringMatching(/^generation 2 \(revision 9\) was rolled back at 2026-01-01T00:00:00Z; /)],
+      });
+    expect(await metric(server!, 'warnings{kind="withdrawn"}')).toBe(1);
+    publish(3, ENTRIES);
+    await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
+  });
+
+  it('an account is a metric from 80 % of its quota on, and a warning from 95 %', async () => {
+    await start({ accounts: { small: { plan: 'custom', limit: 20 }, large: { plan: 'pro' } } });
+    const headers = { 'x-api-key': server!.keys['small']! };
+    const ask = async (times: number): Promise<void> => {
+      for (let i = 0; i < times; i++) expect((await server!.check('?domain=example.com', headers)).status).toBe(200);
+    };
+    await ask(17);
+    const ratio = 'account_quota_used_ratio{account="small"}';
+    await expect.poll(() => metric(server!, ratio), { timeout: 15_000 }).toBe(0.85);
+    expect((await readyz(server!)).warnings).toEqual([]);
+    await ask(2);
+    await expect
+      .poll(() => readyz(server!), { timeout: 15_000 })
+      .toMatchObject({
+        warnings: ['account small has used 95 % of its quota'],
+      });
+    expect(await metric(server!, 'account_quota_used_ratio{account="large"}')).toBeUndefined();
+  });
+});
+
+describe('the decision log', () => {
+  const withLog = (dir: string) => start({ config: { decision_log: { enabled: true, dir } } });
+
+  async function expectDropped(reason: RegExp): Promise<void> {
+    await expect
+      .poll(async () => {
+        await server!.check('?domain=example.com');
+        return (await readyz(server!)).warnings;
+      })
+      .toContainEqual(expect.stringMatching(reason));
+    expect((await server!.check('?domain=example.com')).status).toBe(200);
+    const [line] = logged(server!, 'decision_log_failed');
+    expect(line).toMatchObject({ level: 'error', code: 'decision_log_failed' });
+    expect(line).not.toHaveProperty('stack');
+    expect(await metric(server!, 'decision_log_dropped_total')).toBeGreaterThan(0);
+  }
+
+  it('that cannot be written is a warning with a code, without a stack', async () => {
+    const dir = join(folder(), 'log');
+    await withLog(dir);
+    writeFileSync(dir, 'a file in the place of the folder');
+    await expectDropped(/^worker 0, decision log: The decision log cannot be written.*: /);
+    rmSync(dir);
+  });
+
+  it.runIf(process.getuid?.() === 0)('on a full disk', async ({ skip }) => {
+    const dir = folder();
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', dir], { stdio: 'pipe' });
+    } catch {
+      return skip();
+    }
+    onTestFinished(() => void execFileSync('umount', ['-l', dir]));
+    writeFileSync(join(dir, 'full'), Buffer.alloc(8_192));
+    await withLog(dir);
+    await expectDropped(/ENOSPC/);
+  });
+});
+
+describe('the disk', () => {
+  it('that is nearly full is a warning', () => {
+    expect(hostWarnings({ freeBytes: { state: 2 * 1024 ** 3, decision_log: 5 * 1024 ** 2 } })).toEqual([
+      { kind: 'disk', text: 'the disk of decision_log has 5 MiB free' },
+    ]);
+  });
+
+  it('is a metric', async () => {
+    await start();
+    expect(await metric(server!, 'disk_free_bytes{place="state"}')).toBeGreaterThan(0);
+    expect(dirname(server!.paths.ledgerFile)).toContain('ledger');
+    mkdirSync(join(folder(), 'x'));
+  });
+});
