@@ -11,14 +11,20 @@ export function writeHundredths(value: number, out: DataView, start: number): nu
   return at;
 }
 
-/** Writes a whole number from 0 at `start`; returns where it ends. */
-export function writeDecimal(value: number, out: DataView, start: number): number {
+/** How many decimal digits a whole number from 0 has. */
+export function decimalSize(value: number): number {
   let digits = 1;
   for (let limit = 10; limit <= value; limit *= 10) digits++;
+  return digits;
+}
+
+/** Writes a whole number from 0 at `start`; returns where it ends. */
+export function writeDecimal(value: number, out: DataView, start: number): number {
+  const end = start + decimalSize(value);
   let rest = value;
-  for (let i = start + digits - 1; i >= start; i--) {
+  for (let i = end - 1; i >= start; i--) {
     out.setUint8(i, 0x30 + (rest % 10));
     rest = Math.floor(rest / 10);
   }
-  return start + digits;
+  return end;
 }

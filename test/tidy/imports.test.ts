@@ -27,6 +27,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform'],
   server: [
+    'bytes',
     'config',
     'index',
     'policy',

@@ -192,6 +192,21 @@ describe.each(Object.entries(PAGES))('%s', (page, tables) => {
   });
 });
 
+/** The anchors of a page's headings, as they are made of their texts. */
+function anchorsOf(text: string): Set<string> {
+  const headings = text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    [...headings].map(([, heading = '']) =>
+      heading
+        .replaceAll(/\]\([^)]*\)/g, ']')
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .trim()
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
 describe('links', () => {
   it('between the pages lead somewhere', () => {
     const all = new Set(filesUnder(''));
@@ -203,6 +218,22 @@ describe('links', () => {
         if (!all.has(path) && ![...all].some((file) => file.startsWith(`${path}/`))) broken.push(`${page}: ${target}`);
       }
     }
+    expect(broken).toEqual([]);
+  });
+
+  it('to a heading lead to one that is there', () => {
+    const broken: string[] = [];
+    let checked = 0;
+    for (const page of filesUnder('').filter((path) => path.endsWith('.md') && !path.startsWith('data/'))) {
+      for (const [, target = '', anchor = ''] of textOf(page).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        const path = target === '' ? page : new URL(target, `file:///${page}`).pathname.slice(1);
+        if (!path.endsWith('.md')) continue;
+        checked += 1;
+        if (!anchorsOf(textOf(path)).has(anchor)) broken.push(`${page}: ${target}#${anchor}`);
+      }
+    }
+    expect(checked).toBeGreaterThan(30);
     expect(broken).toEqual([]);
   });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readReports, seriesOf } from '../../tools/plot/plot.ts';
+import { readReports, seriesOf, wholesOf } from '../../tools/plot/plot.ts';
 import { drawCharts, ticks } from '../../tools/plot/svg.ts';
 
 test('reports become lines, the smallest number of records first', () => {
@@ -33,6 +33,12 @@ test('reports become lines, the smallest number of records first', () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test('sizes are of whole stores: no part of the index, whatever it is called, and not the sample drop', () => {
+  const rows = ['pagegate index, the whole file', '  directory', '    any part', 'sample drop: as delivered', 'lmdb'];
+  const [report] = wholesOf([{ records: 1, rows: rows.map((what) => ({ what })) }]);
+  expect(report?.rows.map(({ what }) => what)).toEqual(['pagegate index, the whole file', 'lmdb']);
 });
 
 test('ticks enclose the values', () => {

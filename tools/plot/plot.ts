@@ -29,6 +29,12 @@ export function readReports(folder: string, bench: string): Measured[] {
     .sort((a, b) => a.records - b.records);
 }
 
+/** Reports of `size` without the parts of the index, whose names are indented, and without the sample drop, which is other data. */
+export function wholesOf(reports: readonly Measured[]): Measured[] {
+  const isWhole = (what: string): boolean => !/^(?: |sample drop)/.test(what);
+  return reports.map(({ records, rows }) => ({ records, rows: rows.filter((row) => isWhole(`${row['what']}`)) }));
+}
+
 /** One line for each name in the column `by`: its `value` at every number of records where it was measured. */
 export function seriesOf(reports: readonly Measured[], by: string, value: string, suffix = ''): Series[] {
   const lines = new Map<string, { x: number; y: number }[]>();
@@ -48,16 +54,15 @@ function charts(folder: string): Chart[] {
   const sizes = readReports(folder, 'size');
   if (lookups.length === 0 || sizes.length === 0)
     throw new Error(`${folder}: no lookup-*.json and size-*.json here; run make bench`);
-  const isWhole = (name: string): boolean =>
-    !/sample drop|directory|payload|domain|facts|shapes|literals|padding|check|dictionary/.test(name);
   return [
     { title: 'A lookup that hits, nanoseconds', series: seriesOf(lookups, 'store', 'hit ns') },
     { title: 'A lookup that misses, nanoseconds', series: seriesOf(lookups, 'store', 'miss ns') },
     {
       title: 'Bytes a record',
-      series: seriesOf(sizes, 'what', 'bytes a record')
-        .filter(({ name }) => isWhole(name))
-        .map(({ name, points }) => ({ name: name.replace(' index, the whole file', ''), points })),
+      series: seriesOf(wholesOf(sizes), 'what', 'bytes a record').map(({ name, points }) => ({
+        name: name.replace(' index, the whole file', ''),
+        points,
+      })),
     },
   ];
 }

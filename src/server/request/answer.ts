@@ -2,6 +2,7 @@
  * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses anew; the
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
+import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
 import { type Index, NOT_FOUND } from '../../index/read.ts';
 import type { PageFilter, Verdict } from '../../policy/types.ts';
 import type { PageUrl } from '../../record/types.ts';
@@ -15,6 +16,7 @@ const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
 /** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
+  #view = new DataView(this.#scratch.buffer);
   /** Where the head ends and the gap begins; where what follows the gap begins and ends. */
   #headSize = 0;
   #tailStart = 0;
@@ -30,7 +32,7 @@ export class AnswerWriter {
     this.#index = index;
     this.#handle = handle;
     const most = index.info.maxAnswerSizeBytes + 1_024;
-    if (most > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(most);
+    if (most > this.#scratch.length) this.#use(Buffer.allocUnsafeSlow(most));
     this.#headSize = handle < 0 ? writeUnknown(this.#scratch, key) : index.writeHead(handle, this.#scratch, 0);
   }
 
@@ -48,7 +50,7 @@ export class AnswerWriter {
     if (most > this.#scratch.length) {
       const larger = Buffer.allocUnsafeSlow(most);
       this.#scratch.copy(larger, 0, 0, headSize);
-      this.#scratch = larger;
+      this.#use(larger);
     }
     const out = this.#scratch;
     this.#tailStart = headSize + this.#gapSize;
@@ -64,8 +66,13 @@ export class AnswerWriter {
     const gapEnd = at + decimalSize(quotaRemaining);
     if (gapEnd !== this.#tailStart) out.copyWithin(gapEnd, this.#tailStart, this.#end);
     this.#gapSize = gapEnd - this.#headSize;
-    writeDecimal(out, at, gapEnd, quotaRemaining);
+    writeDecimal(quotaRemaining, this.#view, at);
     return new Uint8Array(out.buffer, out.byteOffset, gapEnd + this.#end - this.#tailStart);
+  }
+
+  #use(buffer: Buffer<ArrayBuffer>): void {
+    this.#scratch = buffer;
+    this.#view = new DataView(buffer.buffer);
   }
 
   #verdictBytes(of: Verdict): Buffer {
@@ -83,20 +90,4 @@ function writeUnknown(out: Buffer, key: string): number {
   // A key, and a canonical host, holds nothing that JSON would escape; quoting costs little and trusts nobody.
   const at = out.write(`{"domain":${JSON.stringify(key)}`, 0, 'latin1');
   return at + NOT_FOUND_TAIL.copy(out, at);
-}
-
-/** How many decimal digits a non-negative integer has. */
-function decimalSize(value: number): number {
-  let digits = 1;
-  for (let bound = 10; value >= bound; bound *= 10) digits += 1;
-  return digits;
-}
-
-/** A non-negative integer in the digits from `start` up to `end`. */
-function writeDecimal(out: Buffer, start: number, end: number, value: number): void {
-  let rest = value;
-  for (let at = end - 1; at >= start; at--) {
-    out[at] = 0x30 + (rest % 10);
-    rest = Math.floor(rest / 10);
-  }
 }

@@ -1,0 +1,48 @@
+/**
+ * Whoever keeps records and judges on them (the guard's local verdicts) relies on one revision meaning one verdict everywhere. The
+ * revision covers the engine by a number, which somebody has to raise: this test knows when.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { parseTarget } from '../../src/domain/target.ts';
+import type { PolicyDocument } from '../../src/policy/documents.ts';
+import { evaluate } from '../../src/policy/evaluate.ts';
+import { compilePolicy, ENGINE_VERSION } from '../../src/policy/policy.ts';
+import { type Evidence, NO_EVIDENCE } from '../../src/policy/types.ts';
+import { pageTypes } from '../../src/record/vocabulary.ts';
+
+/** A policy and URLs that stay as they are, whatever lists and labelled pages ship. */
+const { document, urls } = JSON.parse(
+  gunzipSync(readFileSync(new URL('../data/engine.json.gz', import.meta.url))).toString('utf8'),
+) as { readonly document: PolicyDocument; readonly urls: readonly string[] };
+
+/** What the version says of them. After a change on purpose: raise ENGINE_VERSION, and put the new digest here. */
+const KNOWN = { version: 1, digest: '940b6dfdebbfa662' };
+
+test('the engine’s version is raised when its verdicts change', () => {
+  const policy = compilePolicy({ ...document, warnings: [] });
+  const types = pageTypes().map(({ name }) => name);
+  const hash = createHash('sha256');
+  let judged = 0;
+  for (const [at, text] of urls.entries()) {
+    const target = parseTarget(text);
+    if ('problem' in target) continue;
+    const classified: Evidence = {
+      found: at % 2 === 0,
+      parentFound: true,
+      pages: () => [{ type: types[at % types.length]!, url: text }],
+      filteringCategories: () => (at % 5 === 0 ? ['Gambling'] : []),
+    };
+    for (const evidence of [NO_EVIDENCE, classified]) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const { verdict, layer, id } = evaluate(policy, { url: target.url, method }, evidence);
+        hash.update(`${verdict} ${layer}/${id}\n`);
+        judged++;
+      }
+    }
+  }
+  expect(judged).toBeGreaterThan(6_000);
+  expect({ version: ENGINE_VERSION, digest: hash.digest('hex').slice(0, 16) }).toEqual(KNOWN);
+});
