@@ -7,7 +7,7 @@ SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh soak dist differential test-integrations test-console clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart soak dist differential test-integrations test-console clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ chaos: install ## kill, stop and starve a real server under load, and lose its p
 
 chaos-refresh: install ## kill a refresh at 100 random moments
 	$(NODE) tools/chaos/refresh.ts
+
+chaos-restart: install ## restart, upgrade and break a server under load, and kill it while it hands over
+	$(NODE) tools/chaos/restart.ts
 
 soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 	$(NODE) tools/chaos/soak.ts

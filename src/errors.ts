@@ -14,6 +14,7 @@ export const EXIT = {
   refused: 6,
   environment: 7,
   busy: 8,
+  not_replaced: 9,
   interrupted: 130,
 } as const;
 
@@ -376,6 +377,18 @@ const CONFIGURATION = table({
     message: 'This user may not open the socket of the server; run the command as its user, or as one of its group.',
   },
   server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
+  restart_busy: {
+    exit: EXIT.busy,
+    message: 'The server is being restarted or stopped already; wait for that, and look at `pagegate status`.',
+  },
+  restart_failed: {
+    exit: EXIT.not_replaced,
+    message: 'The new server did not become ready; the running one goes on as before.',
+  },
+  restart_needs_stop: {
+    exit: EXIT.refused,
+    message: 'The running server cannot hand over and goes on as before; take a backup, stop the server, and start it.',
+  },
   server_refused: { exit: EXIT.refused, message: 'The running server did not do it.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
 });

@@ -20,6 +20,7 @@ import { registerPrune } from './prune.ts';
 import { registerRefresh } from './refresh.ts';
 import { registerRegister } from './register.ts';
 import { registerReload } from './reload.ts';
+import { registerRestart } from './restart.ts';
 import { registerRollback } from './rollback.ts';
 import { registerServe } from './serve.ts';
 import { registerStatus } from './status.ts';
@@ -48,6 +49,7 @@ export const commands: readonly ((program: Command) => void)[] = [
   registerConsole,
   registerServe,
   registerReload,
+  registerRestart,
   registerDrain,
   registerStatus,
 ];

@@ -1,7 +1,7 @@
 /** `pagegate serve`: the server, until it is told to stop. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { RunningServer } from '../server/server.ts';
+import type { Program, RunningServer } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
 import { printLine } from './shared/output.ts';
 
@@ -77,14 +77,20 @@ function overrides(flags: ServeFlags): Record<string, unknown> {
   return given;
 }
 
+/** How this program was started: by a path that a later version may have taken meanwhile. */
+function thisProgram(): Program {
+  const [, script = '', ...args] = process.argv;
+  const command = process.env['PAGEGATE_PROGRAM'];
+  if (command !== undefined) return { command, args };
+  return { command: process.execPath, args: [...process.execArgv, script, ...args] };
+}
+
 async function serve(flags: ServeFlags): Promise<void> {
   const { loadConfig } = await import('../config/config.ts');
   const { createLog } = await import('../server/log.ts');
-  const { startServer } = await import('../server/server.ts');
+  const { findPredecessor, startServer } = await import('../server/server.ts');
   const { checkConsole, ConsoleProcess, WarningLog } = await import('../console/start.ts');
-  const config = loadConfig({ file: flags.config, flags: overrides(flags) });
-  checkConsole(config);
-  const { log, warnings } = new WarningLog(createLog(config.log.level));
+  const predecessor = findPredecessor();
   let running: RunningServer | undefined;
   let asked = 0;
   const stop = (): void => {
@@ -95,7 +101,16 @@ async function serve(flags: ServeFlags): Promise<void> {
   };
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
-  const server = await startServer(config, { log });
+  const start = async () => {
+    const config = loadConfig({ file: flags.config, flags: overrides(flags) });
+    checkConsole(config);
+    const { log, warnings } = new WarningLog(createLog(config.log.level));
+    return { server: await startServer(config, { log, predecessor, program: thisProgram() }), config, log, warnings };
+  };
+  const { server, config, log, warnings } = await start().catch(async (error: unknown) => {
+    await predecessor?.fail(error);
+    throw error;
+  });
   running = server;
   if (asked > 0) return server.stop();
   process.on('SIGHUP', () => {
@@ -107,8 +122,10 @@ async function serve(flags: ServeFlags): Promise<void> {
     printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
   for (const warning of status.warnings) printLine(`Warning: ${warning}.`);
   for (const reason of status.reasons) printLine(`Not ready: ${reason}; the log says why.`);
-  const pages = config.console.enabled ? new ConsoleProcess({ config, server, log, warnings }) : undefined;
-  void pages?.listening.then((address) => printLine(`Console: ${address}`));
+  const parts = { config, server, log, warnings };
+  const pages = server.inPlace.then(() => (config.console.enabled ? new ConsoleProcess(parts) : undefined));
+  void pages.then((console) => console?.listening.then((address) => printLine(`Console: ${address}`)));
+  await server.leaving;
+  void pages.then((console) => console?.stop());
   await server.stopped;
-  await pages?.stop();
 }

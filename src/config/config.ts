@@ -184,6 +184,10 @@ interface OtherVariable {
 
 /** Variables that are not settings. */
 export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
+  PAGEGATE_PROGRAM: {
+    reader: '`serve`',
+    meaning: 'The path by which the program was called; a restart starts what it leads to then. The program sets it.',
+  },
   PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
   PAGEGATE_SERVER: {
     reader: '`pagegate-allows.sh`',

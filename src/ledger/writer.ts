@@ -10,7 +10,20 @@ import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import { COUNTERS_VERSION } from './counters/counters.ts';
+import { LEDGER_VERSION } from './store/migrations.ts';
 import type { NearLimit } from './writer/near-limits.ts';
+
+/** What programs that use one ledger at the same time must agree on. */
+export interface LedgerVersions {
+  /** Of the ledger's tables. */
+  readonly ledger: number;
+  /** Of the shared counters. */
+  readonly counters: number;
+}
+
+/** Those of this program. */
+export const LEDGER_VERSIONS: LedgerVersions = { ledger: LEDGER_VERSION, counters: COUNTERS_VERSION };
 
 export interface LedgerWriterOptions {
   /** The SQLite file. */

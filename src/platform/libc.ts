@@ -1,10 +1,11 @@
 /**
- * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, and files in memory. The only import of koffi.
+ * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, and files in memory. The only import of koffi;
+ * sockets.ts has the calls about sockets.
  * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
  * owner is an empty one and not the end of the process.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import koffi from 'koffi';
+import koffi, { type LibraryHandle } from 'koffi';
 import { PagegateError } from '../errors.ts';
 
 const PROT_READ = 1;
@@ -29,7 +30,13 @@ export const ADVICE = {
 
 type Advice = (typeof ADVICE)[keyof typeof ADVICE];
 
-const library = koffi.load(null);
+/** The C library itself, for the modules beside this one. */
+export const library: LibraryHandle = koffi.load(null);
+/** What the last failed call set. */
+export const errno = (): number => koffi.errno();
+/** Where the bytes of a buffer lie in this process, for a structure that points to them. */
+export const addressOf = (bytes: Uint8Array): bigint => koffi.address(bytes);
+
 const mmap = library.func(
   'void *mmap(void *address, size_t length, int protection, int flags, int fd, int64_t offset)',
 );
@@ -177,6 +184,6 @@ function mappedRanges(): { readonly start: bigint; readonly hugeBytes: number }[
 }
 
 function systemFailure(call: string, what: string): PagegateError {
-  const errno = koffi.errno();
-  return new PagegateError('mapping_failed', `${call}: ${what} (errno ${errno}).`, { call, errno });
+  const number = errno();
+  return new PagegateError('mapping_failed', `${call}: ${what} (errno ${number}).`, { call, errno: number });
 }

@@ -2,18 +2,31 @@
  * The Unix socket for commands to a running server: reload, drain, status. One JSON object in one line each way. Who may open the
  * socket (mode 0660) may command the server; there is no other authentication.
  */
-import { chmodSync, rmSync, statSync } from 'node:fs';
-import { createConnection, createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
+import { chmodSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { failureFields } from './log.ts';
+import { relayedError } from './relayed-error.ts';
 
-export type ControlCommand = 'reload' | 'drain' | 'status';
+export type ControlCommand = 'reload' | 'restart' | 'drain' | 'status';
+
+export interface ControlRequest {
+  readonly command: ControlCommand;
+  /** How long a restart waits for the new server, in seconds. */
+  readonly wait_seconds?: number;
+}
 
 /** Answers a command with anything that JSON can hold. */
-export type ControlHandlers = { readonly [command in ControlCommand]: () => Promise<unknown> };
+export type ControlHandlers = { readonly [command in ControlCommand]: (request: ControlRequest) => Promise<unknown> };
+
+/** The socket of a running server. */
+export interface ControlSocket {
+  /** Stops listening, and removes the socket unless another server has taken its place. */
+  close(): void;
+}
 
 /** A request is a word in braces. */
 const REQUEST_MAX_BYTES = 256;
@@ -22,13 +35,22 @@ const CONNECTIONS_MAX = LIMITS.socketConnections.value;
 /** The kernel's limit for the path of a Unix socket, without its final NUL. */
 const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
 
+/** A socket gets its place in one step, from a name of its own beside it. */
+const TEMPORARY_NAME = '.control-';
+
 /**
  * Listens on the socket.
  *
- * @throws PagegateError server_running when another server answers there
+ * @param mayReplace takes the place of the server that answers there.
+ * @throws PagegateError server_running when another server answers there, listen_failed
  */
-export async function listenControl(path: string, handlers: ControlHandlers): Promise<Server> {
-  if (Buffer.byteLength(path) > PATH_MAX_BYTES) {
+export async function listenControl(
+  path: string,
+  handlers: ControlHandlers,
+  mayReplace = false,
+): Promise<ControlSocket> {
+  const temporary = join(dirname(path), `${TEMPORARY_NAME}${process.pid}`);
+  if (Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)) > PATH_MAX_BYTES) {
     throw new PagegateError('listen_failed', `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`, {
       path,
     });
@@ -38,17 +60,34 @@ export async function listenControl(path: string, handlers: ControlHandlers): Pr
   } catch (error) {
     throw fromSystem('listen_failed', path, error);
   }
-  await removeStale(path);
+  if (!mayReplace) await removeStale(path);
+  removeLeftovers(path);
   const server = createServer((socket) => serve(socket, handlers));
   server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(new PagegateError('listen_failed', `${path}: ${cause.message}.`, { path }, { cause })),
     );
-    server.listen(path, resolve);
+    server.listen(temporary, resolve);
   });
-  chmodSync(path, 0o660);
-  return server;
+  const inode = statSync(temporary).ino;
+  chmodSync(temporary, 0o660);
+  renameSync(temporary, path);
+  return {
+    close: () => {
+      server.close();
+      if (statSync(path, { throwIfNoEntry: false })?.ino === inode) rmSync(path, { force: true });
+    },
+  };
+}
+
+/** What processes left behind that died before their socket had its place. */
+function removeLeftovers(path: string): void {
+  for (const name of readdirSync(dirname(path))) {
+    const pid = name.startsWith(TEMPORARY_NAME) ? Number(name.slice(TEMPORARY_NAME.length)) : Number.NaN;
+    if (pid === process.pid || (pid > 0 && !existsSync(`/proc/${pid}`)))
+      rmSync(join(dirname(path), name), { force: true });
+  }
 }
 
 async function removeStale(path: string): Promise<void> {
@@ -108,7 +147,7 @@ async function respond(socket: Socket, line: string, handlers: ControlHandlers):
     const command =
       typeof request === 'object' && request !== null && 'command' in request ? request.command : undefined;
     if (typeof command !== 'string' || !Object.hasOwn(handlers, command)) throw new PagegateError('usage');
-    reply = { ok: true, result: await handlers[command as ControlCommand]() };
+    reply = { ok: true, result: await handlers[command as ControlCommand](request as ControlRequest) };
   } catch (error) {
     const { code, message } = failureFields(error instanceof SyntaxError ? new PagegateError('usage') : error);
     reply = { ok: false, error: code, message };
@@ -126,14 +165,19 @@ const isDenied = (error: NodeJS.ErrnoException): boolean => error.code === 'EACC
  * @throws PagegateError server_not_running, server_forbidden where this user cannot know whether there is one, or what the
  *   server answers
  */
-export async function askServer(path: string, command: ControlCommand, timeoutMs = 150_000): Promise<unknown> {
+export async function askServer(
+  path: string,
+  command: ControlCommand,
+  timeoutMs = 150_000,
+  options: Omit<ControlRequest, 'command'> = {},
+): Promise<unknown> {
   const text = await new Promise<string>((resolve, reject) => {
     let received = '';
     const fail = (why: string, cause?: unknown): void => {
       socket.destroy();
       reject(new PagegateError('server_not_running', `${path}: ${why}.`, { path }, { cause }));
     };
-    const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command })}\n`));
+    const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command, ...options })}\n`));
     socket.setTimeout(timeoutMs, () => fail('no answer in time'));
     socket.on('error', (cause) => {
       if (isDenied(cause)) reject(fromSystem('server_forbidden', path, cause));
@@ -148,8 +192,12 @@ export async function askServer(path: string, command: ControlCommand, timeoutMs
   const reply = JSON.parse(text === '' ? '{"ok":false,"message":"The server ended."}' : text) as {
     readonly ok: boolean;
     readonly result?: unknown;
+    readonly error?: string;
     readonly message?: string;
   };
+  // Why a server is not replaced has codes of its own.
+  if (!reply.ok && reply.error?.startsWith('restart_'))
+    throw relayedError(reply.error, reply.message ?? '', 'server_refused');
   if (!reply.ok) throw new PagegateError('server_refused', reply.message ?? '', { command });
   return reply.result;
 }

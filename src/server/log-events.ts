@@ -48,6 +48,31 @@ export const LOG_EVENTS = table({
     action: '',
   },
   stopped: { level: 'info', meaning: 'The server has stopped.', fields: {}, action: '' },
+  restarting: { level: 'info', meaning: 'The server starts the one that is to follow it.', fields: {}, action: '' },
+  restart_failed: {
+    level: 'error',
+    meaning: 'The server that was to follow did not become ready or is not well; this one goes on as before.',
+    fields: FAILURE,
+    action: 'Follow the message and the log of the other server, then run "pagegate restart" again.',
+  },
+  handed_over: {
+    level: 'info',
+    meaning: 'Another server has taken over; this one answers what is open, then ends.',
+    fields: { pid: "the other server's process id", version: 'its version' },
+    action: '',
+  },
+  taken_over: {
+    level: 'info',
+    meaning: 'This server has taken over from the one that started it.',
+    fields: { alone: 'true where that one ended before it had passed everything on' },
+    action: '',
+  },
+  notify_failed: {
+    level: 'warn',
+    meaning: 'systemd was not told of a state of the service.',
+    fields: { errno: "the system's error number" },
+    action: 'Look at NOTIFY_SOCKET in the environment of the service.',
+  },
   admin_not_on_loopback: {
     level: 'warn',
     meaning: 'The admin listener, which has no authentication, listens on an address that others can reach.',

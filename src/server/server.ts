@@ -1,158 +1,96 @@
 /** The server as a whole: checks, ledger writer, workers, admin listener, control socket; started together, stopped together. */
-import { readdirSync, rmSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from 'node:net';
+import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
 import { isLoopback } from '../network/address.ts';
 import { makeFolder } from '../platform/folders.ts';
-import { mapShared } from '../platform/libc.ts';
+import { PROGRAM_VERSION } from '../version.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
-import {
-  addressOf,
-  currentWarnings,
-  metricsText,
-  type Observed,
-  readiness,
-  reloadAll,
-  serverStatus,
-} from './admin/health.ts';
+import { addressOf, currentWarnings, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
-import type { MetricsSnapshot } from './admin/metrics.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
-import { listenControl, refuseSecondServer } from './control.ts';
+import { refuseSecondServer } from './control.ts';
 import type { Log } from './log.ts';
+import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
+import type { Begin, Wellness } from './process/hand-over-messages.ts';
 import { type KnownGoodPart, LastKnownGood } from './process/last-known-good.ts';
+import { findPort, type HeldPort } from './process/port.ts';
+import type { Predecessor, Taken } from './process/predecessor.ts';
+import type { Program } from './process/successor.ts';
 import { Supervisor } from './process/supervisor.ts';
-import { Worker } from './process/worker.ts';
+import { drainMs, Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
-import type { ReloadReply, ServerStatus } from './status.ts';
+import { type Parts, RunningServer } from './running-server.ts';
+import { notifySystemd } from './systemd.ts';
 import { loadUws } from './uws.ts';
+
+export { findPredecessor } from './process/predecessor.ts';
+export type { Program } from './process/successor.ts';
+export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   readonly log: Log;
   /** One worker inside this process instead of worker processes: for tests and measurements. */
   readonly inProcess?: boolean;
-}
-
-/** The time that the ledger writer is given for its last commit when workers have taken all of the drain time, in milliseconds. */
-const LAST_COMMIT_MS = 2_000;
-
-/** A server that answers. */
-export class RunningServer {
-  readonly port: number;
-  /** Resolves when the server has stopped, for whatever reason. */
-  readonly stopped: Promise<void>;
-  readonly #parts: Parts;
-  readonly #resolveStopped: () => void;
-  #stopping: Promise<void> | undefined;
-
-  /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.port = parts.port;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.stopped = promise;
-    this.#resolveStopped = resolve;
-  }
-
-  /** Undefined without an admin listener. */
-  get adminPort(): number | undefined {
-    return this.#parts.admin?.port;
-  }
-
-  /** Process ids of the workers. */
-  get pids(): readonly number[] {
-    return this.#parts.supervisor.pids;
-  }
-
-  /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
-  async reload(): Promise<ReloadReply> {
-    return reloadAll(this.#parts);
-  }
-
-  async status(): Promise<ServerStatus> {
-    return { ...(await serverStatus(this.#parts)), stopping: this.#stopping !== undefined };
-  }
-
-  /** Prometheus text. */
-  async metrics(): Promise<string> {
-    return metricsText(this.#parts);
-  }
-
-  /** What all workers counted since the start, those included that have ended. */
-  async snapshot(): Promise<MetricsSnapshot> {
-    return this.#parts.supervisor.metrics();
-  }
-
-  /** Stops gracefully, within the configured time. Safe to call twice. */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop();
-    return this.#stopping;
-  }
-
-  async #stop(): Promise<void> {
-    const { config, supervisor, watch, ledgerWriter, lastKnownGood, admin, control, log, burstFile } = this.#parts;
-    log('stopping');
-    const untilMs = performance.now() + config.server.drain_seconds * 1_000;
-    watch.stop();
-    await supervisor.stop();
-    lastKnownGood.close();
-    // Before the ledger is given up: the next server that waits for it must find the socket free.
-    control?.close();
-    await ledgerWriter.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
-    admin?.server.close();
-    admin?.server.closeAllConnections();
-    if (burstFile !== undefined) rmSync(burstFile, { force: true });
-    log('stopped');
-    this.#resolveStopped();
-  }
-}
-
-interface Parts extends Observed {
-  readonly log: Log;
-  burstFile: string | undefined;
-  admin: { readonly server: Server; readonly port: number } | undefined;
-  control: NetServer | undefined;
+  /** How the server that follows this one is started; without it this one cannot be restarted. */
+  readonly program?: Program | undefined;
+  /** The server that this one follows. */
+  readonly predecessor?: Predecessor | undefined;
 }
 
 /**
- * Starts everything, or nothing.
+ * Starts everything, or nothing; one that follows another server takes over from it.
  *
- * @throws PagegateError plain_http_refused, server_running, listen_failed, and what the parts throw
+ * @throws PagegateError plain_http_refused, server_running, listen_failed, and what the parts throw.
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   const lastKnownGood = new LastKnownGood(config, checkTransport(config));
-  await refuseSecondServer(statePaths(config).socket);
-  createRunDir(statePaths(config).runDir);
-  const held = await findPort(config.server.host, config.server.port);
+  const { socket, runDir, ledgerFile } = statePaths(config);
+  options.predecessor?.hello(ledgerFile, socket);
+  const shared = await options.predecessor?.begin;
+  if (shared === undefined) await refuseSecondServer(socket);
+  createRunDir(runDir);
+  const held = await portFor(config, shared);
   try {
-    return await startOn(held, config, lastKnownGood, options);
+    return await startOn(held, config, { lastKnownGood, shared, options });
   } finally {
     await held.release();
   }
 }
 
+/** The predecessor's port where it is ours, too: its workers and ours then share it. */
+async function portFor({ server: { host, port } }: Config, shared: Begin | undefined): Promise<HeldPort> {
+  if (shared === undefined || shared.host !== host || (port !== 0 && port !== shared.port)) return findPort(host, port);
+  return { port: shared.port, release: async () => {} };
+}
+
+interface Start {
+  readonly lastKnownGood: LastKnownGood;
+  readonly shared: Begin | undefined;
+  readonly options: ServerOptions;
+}
+
 async function startOn(
   { port, release }: HeldPort,
   config: Config,
-  lastKnownGood: LastKnownGood,
-  options: ServerOptions,
+  { lastKnownGood, shared, options }: Start,
 ): Promise<RunningServer> {
-  const { log } = options;
+  const { log, predecessor, program } = options;
+  const { ledgerFile, runDir } = statePaths(config);
   const ledgerWriter = await startLedgerWriter(
-    { file: statePaths(config).ledgerFile },
+    { file: ledgerFile, standsBy: predecessor !== undefined },
     {
       onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
       onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
     },
   );
   const workers = options.inProcess === true ? 1 : workerCount(config);
+  const sharedBurst = sharedBurstFile(shared?.burst, config.burst);
   let burstFile: string | undefined;
   const onKnownGood = (part: KnownGoodPart): void => lastKnownGood.retain(part);
   const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
@@ -162,21 +100,28 @@ async function startOn(
       { signal, indexFd: lastKnownGood.indexFd, onKnownGood },
     );
   };
-  const supervisor = new Supervisor({ workers, start, drainMs: config.server.drain_seconds * 1_000, log });
+  const supervisor = new Supervisor({
+    workers,
+    start,
+    drainMs: (keepsIdle) => drainMs(config.server, keepsIdle),
+    log,
+  });
   let server: RunningServer | undefined;
   try {
-    if (options.inProcess !== true) burstFile = createBurstFile(config);
+    if (options.inProcess !== true)
+      burstFile = sharedBurst ?? createBurstFile(runDir, config.burst, shared !== undefined);
     await supervisor.start();
     // Before anybody is told the port: the holder cuts the connections that it is given.
     await release();
+    const isAlone = predecessor?.gone ?? Promise.resolve();
+    const observed = { config, port, startedAt: new Date(), supervisor, ledgerWriter, lastKnownGood };
+    const inPlace = predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS));
     const parts: Parts = {
-      config,
+      ...observed,
       log,
-      port,
-      startedAt: new Date(),
-      supervisor,
-      ledgerWriter,
-      lastKnownGood,
+      program,
+      isAlone,
+      inPlace,
       watch: new HealthWatch(config, log),
       burstFile,
       admin: undefined,
@@ -184,39 +129,81 @@ async function startOn(
     };
     server = new RunningServer(parts);
     await parts.watch.start(() => currentWarnings(parts));
-    await startAdminEndpoints(parts, server);
-    log('listening', { address: addressOf(config, port), workers, admin_port: parts.admin?.port ?? null });
+    if (predecessor === undefined) await startAdminEndpoints(parts, server);
+    else await takeOver(predecessor, parts, server, sharedBurst !== undefined);
+    const address = addressOf(config, port);
+    log('listening', { address, workers, admin_port: parts.admin?.port ?? null });
+    if (predecessor === undefined) notifyReady(log, address);
     return server;
   } catch (error) {
     if (server !== undefined) await server.stop();
     else {
       lastKnownGood.close();
       await ledgerWriter.close();
-      if (burstFile !== undefined) rmSync(burstFile, { force: true });
+      if (burstFile !== undefined && burstFile !== sharedBurst) rmSync(burstFile, { force: true });
     }
     throw error;
   }
 }
 
+const notifyReady = (log: Log, address: string): void =>
+  notifySystemd(log, { READY: 1, STATUS: `pagegate ${PROGRAM_VERSION} answers on ${address}` });
+
+/** Longer than a predecessor needs to close its sockets. */
+const CLOSED_MS = 1_000;
+
+/** Takes over from a server whose workers listen beside ours; where it dies before all is passed on, this one goes on alone. */
+async function takeOver(
+  predecessor: Predecessor,
+  parts: Parts,
+  server: RunningServer,
+  keepsBurstFile: boolean,
+): Promise<void> {
+  const { config, log, supervisor, ledgerWriter } = parts;
+  predecessor.ready(await readiness(parts), keepsBurstFile);
+  const taken = await predecessor.take;
+  await startAdmin(parts, server, taken);
+  if (taken !== undefined) await ledgerWriter.inPlace;
+  await server.listenControl(taken !== undefined);
+  if (taken !== undefined) await supervisor.ask('steer', taken.listening);
+  predecessor.taken(() => wellness(parts));
+  const finish = async (): Promise<void> => {
+    await predecessor.committed;
+    log('taken_over', { alone: taken === undefined });
+    notifyReady(log, addressOf(config, parts.port));
+    await parts.inPlace;
+    await supervisor.ask('steer', -1);
+  };
+  void finish();
+}
+
+/** Readiness, where a worker that died at its first requests counts against the server. */
+async function wellness(parts: Parts): Promise<Wellness> {
+  const { reasons } = await readiness(parts);
+  const all = parts.supervisor.restarts === 0 ? reasons : [...reasons, 'a worker died'];
+  return { ready: all.length === 0, reasons: all };
+}
+
 async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise<void> {
-  const { config, log } = parts;
-  parts.control = await listenControl(statePaths(config).socket, {
-    reload: () => server.reload(),
-    status: () => server.status(),
-    drain: async () => {
-      // The answer leaves before the sockets close.
-      setTimeout(() => void server.stop(), 10);
-      return 'draining';
-    },
-  });
-  if (!config.admin.enabled) return;
-  if (!isLoopback(config.admin.host)) log('admin_not_on_loopback', { host: config.admin.host });
-  parts.admin = await listenAdmin(config.admin.host, config.admin.port, {
+  await server.listenControl(false);
+  await startAdmin(parts, server, undefined);
+}
+
+/** Starts the admin listener, on the predecessor's socket where that listens where ours should. */
+async function startAdmin(parts: Parts, server: RunningServer, taken: Taken | undefined): Promise<void> {
+  const { host, port, enabled } = parts.config.admin;
+  const { admin, adminServer } = taken ?? {};
+  const isOurs = enabled && admin?.host === host && (port === 0 || port === admin.port);
+  if (!isOurs) adminServer?.close();
+  if (!enabled) return;
+  if (!isLoopback(host)) parts.log('admin_not_on_loopback', { host });
+  const sources = {
     readiness: () => readiness(parts),
     metrics: () => server.metrics(),
     status: () => server.status(),
-    names: config.admin.names,
-  });
+    names: parts.config.admin.names,
+  };
+  parts.admin = await listenAdmin(host, port, sources, isOurs ? adminServer : undefined);
 }
 
 /** The certificate, where there is TLS. */
@@ -232,39 +219,6 @@ function checkTransport(config: Config): Certificate | undefined {
   return undefined;
 }
 
-interface HeldPort {
-  readonly port: number;
-  /** Gives up what keeps others from the port. Safe to call twice. */
-  release(): Promise<void>;
-}
-
-/**
- * The port to use, known to be free: workers share their port with whoever asks to share it, so a stranger on it must be found
- * before; and a port that the kernel chose for one worker could not be shared with the others. One that the kernel chose is held until
- * the workers have it, or the kernel might choose it once more for another server.
- */
-async function findPort(host: string, port: number): Promise<HeldPort> {
-  // Closing waits for every connection that somebody opened meanwhile.
-  const probe = createTcpServer((connection) => connection.destroy());
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', (cause) =>
-      reject(
-        new PagegateError(
-          'listen_failed',
-          `Address ${host}, port ${port}: ${cause.message}.`,
-          { host, port },
-          { cause },
-        ),
-      ),
-    );
-    probe.listen({ host, port, exclusive: true, reusePort: port === 0 }, resolve);
-  });
-  const { port: free } = probe.address() as AddressInfo;
-  const release = (): Promise<void> => new Promise((resolve) => probe.close(() => resolve()));
-  if (port !== 0) await release();
-  return { port: free, release };
-}
-
 function workerCount(config: Config): number {
   return config.server.workers === 'auto' ? availableParallelism() : config.server.workers;
 }
@@ -274,21 +228,6 @@ function createRunDir(path: string): void {
     makeFolder(path, 0o750);
   } catch (error) {
     throw fromSystem('state_unavailable', path, error);
-  }
-}
-
-/** A fresh table: counts of an earlier server are not taken over, and what a killed one left behind goes. */
-function createBurstFile(config: Config): string {
-  const { runDir } = statePaths(config);
-  try {
-    for (const name of readdirSync(runDir)) if (name.startsWith('burst-')) rmSync(join(runDir, name), { force: true });
-    const path = join(runDir, `burst-${process.pid}`);
-    const mapping = mapShared(path, burstTableSizeBytes(config.burst));
-    initializeBurstTable(mapping.buffer);
-    mapping.unmap();
-    return path;
-  } catch (error) {
-    throw fromSystem('state_unavailable', runDir, error);
   }
 }
 

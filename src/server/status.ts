@@ -33,3 +33,9 @@ export interface ReloadReply {
   /** What is not as it should be afterwards, as health lists it. */
   readonly warnings: readonly string[];
 }
+
+/** The server that has taken over. */
+export interface RestartReply {
+  readonly version: string;
+  readonly pid: number;
+}

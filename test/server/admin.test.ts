@@ -139,7 +139,7 @@ describe('the control socket', () => {
   );
 
   it('a second server on the same state directory is refused; a file in the way stays', async () => {
-    const handlers = { reload: async () => 0, drain: async () => 0, status: async () => 0 };
+    const handlers = { reload: async () => 0, restart: async () => 0, drain: async () => 0, status: async () => 0 };
     await expect(listenControl(server.paths.socket, handlers)).rejects.toMatchObject({ code: 'server_running' });
     const file = `${server.paths.runDir}/file`;
     writeFileSync(file, 'x');

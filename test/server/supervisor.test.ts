@@ -14,7 +14,7 @@ describe('the start', () => {
     const supervisor = new Supervisor({
       workers: 4,
       start: (number) => new Promise((resolve) => waiting.set(number, () => resolve(link(number)))),
-      drainMs: 0,
+      drainMs: () => 0,
       log: () => {},
     });
     const started = supervisor.start();
@@ -33,7 +33,7 @@ describe('the start', () => {
         if (number === 1) throw new Error('worker 1');
         return link(number);
       },
-      drainMs: 0,
+      drainMs: () => 0,
       log: () => {},
     });
     await expect(supervisor.start()).rejects.toThrow('worker 1');
@@ -84,7 +84,7 @@ describe('a worker that hangs', () => {
         workers.push(worker);
         return worker;
       },
-      drainMs: 0,
+      drainMs: () => 0,
       timeoutMs,
       log: (event, fields) => log.push(`${event} ${JSON.stringify(fields)}`),
     });
@@ -131,7 +131,7 @@ describe('a worker that hangs', () => {
       answers: [{ worker: 0 }],
       missing: [{ ...missing, reason: expect.stringContaining('did not answer') }],
     });
-    expect(ask).toHaveBeenCalledWith('status', 2_000);
+    expect(ask).toHaveBeenCalledWith('status', 2_000, undefined);
     await expect
       .poll(async () => (await supervisor.ask('status')).missing)
       .toEqual([{ ...missing, reason: expect.stringMatching(/^has not answered for \d+ s$/) }]);

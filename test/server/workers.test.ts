@@ -102,6 +102,28 @@ describe('two worker processes', () => {
     expect((await server.check('?domain=example.com', spent)).status).toBe(429);
   });
 
+  it('that is stopped answers every request that was sent, then closes', async () => {
+    const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
+    const request = `GET /api/check?domain=example.com HTTP/1.1\r\nHost: x\r\nX-API-Key: ${other.keys['pro']}\r\n\r\n`;
+    const clients = Array.from({ length: 320 }, () => {
+      const socket = connect(other.port, '127.0.0.1');
+      const texts: Buffer[] = [];
+      socket.on('data', (data) => texts.push(data));
+      socket.on('error', () => {});
+      const connected = new Promise((resolve) => socket.once('connect', resolve));
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      return { socket, connected, closed, text: () => Buffer.concat(texts).toString() };
+    });
+    // Half of them are accepted long before, half wait to be accepted when the stop comes.
+    await Promise.all(clients.slice(0, 160).map(({ connected }) => connected));
+    for (const { socket } of clients) socket.write(request);
+    await Promise.all(clients.map(({ connected }) => connected));
+    await other.stop();
+    await Promise.all(clients.map(({ closed }) => closed));
+    const answered = clients.filter(({ text }) => /^HTTP\/1\.1 200 OK\r\n.*\}$/s.test(text()));
+    expect(answered.length).toBe(320);
+  });
+
   it('drains: what was asked is answered, then no process is left', async () => {
     const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
     const { pids } = other.server;

@@ -11,9 +11,16 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   #log = '';
 
-  constructor(configFile: string, options: { readonly port: number; readonly workers: number }, flags: string[] = []) {
-    const numbers = ['--port', String(options.port), '--workers', String(options.workers), '--admin-port', '0'];
-    this.#child = spawn(PAGEGATE, ['serve', '--config', configFile, ...numbers, ...flags], {
+  constructor(
+    configFile: string,
+    options: { readonly port?: number; readonly workers?: number },
+    flags: string[] = [],
+    program = PAGEGATE,
+  ) {
+    const { port, workers } = options;
+    const numbers =
+      port === undefined ? [] : ['--port', String(port), '--workers', String(workers), '--admin-port', '0'];
+    this.#child = spawn(program, ['serve', '--config', configFile, ...numbers, ...flags], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

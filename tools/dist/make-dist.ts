@@ -36,7 +36,7 @@ async function copyTree(folder: string, files: readonly string[]): Promise<void>
 }
 
 /** Fills a folder with the distribution; returns its files, relative to it. */
-async function fill(folder: string, cpu: string): Promise<string[]> {
+export async function fillDistribution(folder: string, cpu: string): Promise<string[]> {
   const files = selectFiles(ROOT, cpu);
   await copyTree(folder, files);
   const binary = `uws_linux_${cpu}_137.node`;
@@ -82,7 +82,7 @@ async function main(): Promise<void> {
   const parent = await mkdtemp(join(tmpdir(), 'pagegate-dist-'));
   try {
     const folder = join(parent, name);
-    const files = await fill(folder, cpu);
+    const files = await fillDistribution(folder, cpu);
     await writeChecksums(folder, files);
     const tarball = join(values.out, `${name}.tar.gz`);
     pack(parent, name, tarball);

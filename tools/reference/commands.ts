@@ -15,6 +15,7 @@ const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   refused: 'Understood and refused: a license, a policy, a limit or a state does not allow it.',
   environment: 'Something around the program failed: a file, a disk, a port, a service. Repair it, then retry.',
   busy: 'Another process holds what is needed; retry later.',
+  not_replaced: 'The running server could not be replaced and goes on as before; find out why, then retry.',
   interrupted: 'Stopped by Ctrl-C or a termination signal; nothing half-done was left behind.',
 };
 

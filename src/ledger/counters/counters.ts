@@ -18,7 +18,7 @@ export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT
 
 const MAGIC = 0x54436770;
 /** The version of the layout. Processes that share counters must agree on it. */
-const COUNTERS_VERSION = 2;
+export const COUNTERS_VERSION = 2;
 
 /** Indexes of 32-bit fields in the header. The owner has 48 bytes. */
 const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 18, lastSeenSeconds: 19 } as const;

@@ -1,6 +1,6 @@
 /** The admin listener: health, metrics and status for monitoring. It only reads, knows no secrets, and has no authentication. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
+import { type AddressInfo, isIP, type Server as NetServer } from 'node:net';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -18,11 +18,17 @@ const CONNECTIONS_MAX = LIMITS.adminConnections.value;
 const TIMEOUT_MS = LIMITS.adminRequestMs.value;
 const HEADERS_MAX_BYTES = 8_192;
 
-/** Listens; resolves with the server and its port. */
+/**
+ * Listens; resolves with the server and its port.
+ *
+ * @param given a socket that listens there already.
+ * @throws PagegateError listen_failed
+ */
 export async function listenAdmin(
   host: string,
   port: number,
   sources: AdminSources,
+  given?: NetServer,
 ): Promise<{ server: Server; port: number }> {
   const server = createServer(
     { maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS },
@@ -45,7 +51,8 @@ export async function listenAdmin(
         ),
       ),
     );
-    server.listen(port, host, resolve);
+    if (given === undefined) server.listen(port, host, resolve);
+    else server.listen(given, resolve);
   });
   return { server, port: (server.address() as AddressInfo).port };
 }

@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
+import { listeningSockets, refuseNewConnections, steerConnections } from '../../platform/sockets.ts';
 import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
@@ -23,6 +24,8 @@ const IDLE_SECONDS = 10;
 const KEEP_ALIVE_SECONDS = 30;
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
+/** Longer than a connection that is under way needs until it is accepted. */
+const HANDSHAKE_MS = 100;
 
 /** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */
 interface HandingApp extends TemplatedApp {
@@ -53,6 +56,8 @@ export class Listener {
   #endpoint: Endpoint | undefined;
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
+  /** The same, as the kernel knows it. */
+  #descriptor: number | undefined;
 
   /** @throws PagegateError tls_unusable when the files do not serve */
   constructor(options: ListenerOptions) {
@@ -111,10 +116,24 @@ export class Listener {
       throw new PagegateError('listen_failed', `Address ${host}, port ${port}.`, { host, port });
     }
     this.#socket = socket;
+    [this.#descriptor] = listeningSockets(port);
   }
 
-  /** No new connections; the open ones go on. Resolves when every connection that was accepted is counted as open. */
+  /**
+   * Gives all new connections of the port to the socket of this place among all that share it, or again to each its share. False where the
+   * kernel does not do it.
+   */
+  steer(place: number | undefined): boolean {
+    return this.#descriptor !== undefined && steerConnections(this.#descriptor, place);
+  }
+
+  /**
+   * No new connections; the open ones go on. Closing the socket resets what waits there to be accepted, so nothing new is let in before.
+   * Resolves when every connection that was accepted is counted as open.
+   */
   async stopListening(): Promise<void> {
+    if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await setTimeout(HANDSHAKE_MS);
+    this.#descriptor = undefined;
     if (this.#socket !== undefined) loadUws().us_listen_socket_close(this.#socket);
     this.#socket = undefined;
     if (this.#endpoint !== undefined) await setTimeout(HAND_OVER_MS);
@@ -123,6 +142,7 @@ export class Listener {
   /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */
   close(): void {
     this.#socket = undefined;
+    this.#descriptor = undefined;
     for (const endpoint of [this.#endpoint, ...this.#retired]) endpoint?.app.close();
     this.#app.close();
   }

@@ -21,7 +21,8 @@ export interface SupervisorOptions {
   readonly workers: number;
   /** Starts the worker with this number (from 0); resolves when it listens. Once aborted it ends what it started. */
   readonly start: (number: number, signal: AbortSignal) => Promise<WorkerLink>;
-  readonly drainMs: number;
+  /** How long a worker may take to drain, in milliseconds; idle connections may be kept until the transport closes them. */
+  readonly drainMs: (keepsIdle: boolean) => number;
   readonly log: Log;
   /**
    * How long a worker may give no answer before it is killed and replaced, in milliseconds; 10,000 unless told otherwise. After each such
@@ -109,8 +110,8 @@ export class Supervisor {
   }
 
   /** Asks every worker; takes a few seconds at most, a reload until the slowest has done it or was killed. */
-  async ask<Q extends Question>(question: Q): Promise<Replies<Q>> {
-    const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question)));
+  async ask<Q extends Question>(question: Q, argument?: number): Promise<Replies<Q>> {
+    const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question, argument)));
     return {
       answers: replies.flatMap((reply) => ('missing' in reply ? [] : [reply.answer])),
       missing: replies.flatMap((reply) => ('missing' in reply ? [reply.missing] : [])),
@@ -124,7 +125,7 @@ export class Supervisor {
   }
 
   /** Drains all workers, at most until the deadline, and ends what is left. */
-  async stop(): Promise<void> {
+  async stop(how: 'drain' | 'retire' = 'drain'): Promise<void> {
     this.#starts.abort();
     await Promise.all(
       this.#slots.map(async (slot, worker) => {
@@ -132,7 +133,7 @@ export class Supervisor {
         const { link } = slot;
         if (link === undefined) return;
         try {
-          await link.ask('drain', this.#options.drainMs + DRAIN_GRACE_MS);
+          await link.ask(how, this.#options.drainMs(how === 'retire') + DRAIN_GRACE_MS);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
           this.#options.log('worker_killed', { worker, pid: link.pid, reason });
@@ -148,6 +149,7 @@ export class Supervisor {
   async #askSlot<Q extends Question>(
     worker: number,
     question: Q,
+    argument?: number,
   ): Promise<{ answer: Answers[Q] & { readonly worker: number } } | { missing: MissingWorker }> {
     const slot = this.#slots[worker]!;
     const { link, watch } = slot;
@@ -159,7 +161,7 @@ export class Supervisor {
     if (question !== 'reload' && watch.quietMs > QUIET_WORKER_MS)
       return missing(`has not answered for ${watch.quietMs / 1_000} s`);
     try {
-      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS);
+      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS, argument);
       watch.heard();
       if (question === 'metrics' && slot.link === link) slot.last = answer as MetricsSnapshot;
       return { answer: { worker, ...answer } };

@@ -2,9 +2,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
-import { ERRORS, type ErrorCode, PagegateError } from '../../errors.ts';
+import { PagegateError } from '../../errors.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import type { MetricsSnapshot } from '../admin/metrics.ts';
+import { relayedError } from '../relayed-error.ts';
 import type { KnownGoodPart, KnownGoodParts } from './last-known-good.ts';
 import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
@@ -15,6 +16,10 @@ export interface Answers {
   readonly status: WorkerStatus;
   readonly reload: ReloadReport;
   readonly drain: null;
+  /** The same for a worker that is followed by others: idle connections are left to their clients. */
+  readonly retire: null;
+  /** See {@link Worker.steer}; -1 gives each worker its share again. */
+  readonly steer: { readonly isSteered: boolean };
 }
 
 export type Question = keyof Answers;
@@ -22,7 +27,7 @@ export type Question = keyof Answers;
 export interface WorkerLink {
   readonly pid: number;
   /** Rejects when the worker does not answer in time, or dies; the message is the predicate of a sentence about the worker. */
-  ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]>;
+  ask<Q extends Question>(question: Q, timeoutMs: number, argument?: number): Promise<Answers[Q]>;
   /** Ends the worker at once. */
   kill(): void;
   /** Resolves when the worker has ended, with how. */
@@ -48,7 +53,14 @@ export interface ForkOptions {
   readonly onKnownGood: (part: KnownGoodPart) => void;
 }
 
-export type ToWorker = StartMessage | { readonly type: 'ask'; readonly id: number; readonly question: Question };
+export type ToWorker = StartMessage | Ask;
+
+export interface Ask {
+  readonly type: 'ask';
+  readonly id: number;
+  readonly question: Question;
+  readonly argument?: number | undefined;
+}
 
 export type FromWorker =
   | { readonly type: 'listening' }
@@ -57,7 +69,7 @@ export type FromWorker =
   | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
 
 /** Asks a worker, in whichever process it is. */
-export async function answer<Q extends Question>(worker: Worker, question: Q): Promise<Answers[Q]> {
+export async function answer<Q extends Question>(worker: Worker, question: Q, argument = -1): Promise<Answers[Q]> {
   const answers: { [K in Question]: () => Promise<Answers[K]> | Answers[K] } = {
     metrics: () => worker.metrics(),
     status: () => worker.status(),
@@ -66,9 +78,17 @@ export async function answer<Q extends Question>(worker: Worker, question: Q): P
       await worker.drain();
       return null;
     },
+    retire: async () => {
+      await worker.drain(true);
+      return null;
+    },
+    steer: () => ({ isSteered: worker.steer(argument < 0 ? undefined : argument) }),
   };
   return answers[question]();
 }
+
+/** Whether a worker ends with its answer. */
+export const isLast = (question: Question): boolean => question === 'drain' || question === 'retire';
 
 /** A link to a worker in this process. */
 export function localLink(worker: Worker): WorkerLink {
@@ -76,9 +96,9 @@ export function localLink(worker: Worker): WorkerLink {
   return {
     pid: process.pid,
     ended,
-    async ask(question) {
-      const result = await answer(worker, question);
-      if (question === 'drain') resolve('drained');
+    async ask(question, _timeoutMs, argument) {
+      const result = await answer(worker, question, argument);
+      if (isLast(question)) resolve('drained');
       return result;
     },
     kill: () => resolve('killed'),
@@ -118,7 +138,7 @@ export async function forkWorker(start: StartMessage, options: ForkOptions): Pro
     );
     child.on('message', (message: FromWorker) => {
       if (message.type === 'listening') resolve();
-      else if (message.type === 'failed') reject(asError(message.code, message.message));
+      else if (message.type === 'failed') reject(relayedError(message.code, message.message, 'worker_failed'));
       else if (message.type === 'known_good') return onKnownGood(message.part);
       else return;
       clearTimeout(timer);
@@ -138,15 +158,6 @@ export async function forkWorker(start: StartMessage, options: ForkOptions): Pro
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
-}
-
-function asError(code: string, message: string): PagegateError {
-  if (!Object.hasOwn(ERRORS, code)) return new PagegateError('worker_failed', message);
-  const sentence = ERRORS[code as ErrorCode].message;
-  return new PagegateError(
-    code as ErrorCode,
-    message.startsWith(sentence) ? message.slice(sentence.length).trim() : message,
-  );
 }
 
 function send(child: ChildProcess, message: ToWorker): void {
@@ -187,7 +198,7 @@ class ProcessLink implements WorkerLink {
     return this.#child.pid ?? 0;
   }
 
-  async ask<Q extends Question>(question: Q, timeoutMs: number): Promise<Answers[Q]> {
+  async ask<Q extends Question>(question: Q, timeoutMs: number, argument?: number): Promise<Answers[Q]> {
     if (this.#how !== undefined) throw new Error(`ended (${this.#how})`);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Question]>();
@@ -196,7 +207,7 @@ class ProcessLink implements WorkerLink {
       timeoutMs,
     );
     this.#open.set(id, { resolve, reject });
-    send(this.#child, { type: 'ask', id, question });
+    send(this.#child, { type: 'ask', id, question, argument });
     try {
       return (await promise) as Answers[Q];
     } finally {

@@ -8,7 +8,7 @@ import { createLog, failureFields, requestFailureFields } from '../log.ts';
 import { burstTableSizeBytes } from '../request/burst.ts';
 import type { KnownGoodPart } from './last-known-good.ts';
 import { Worker } from './worker.ts';
-import { answer, type FromWorker, type StartMessage, type ToWorker } from './worker-link.ts';
+import { answer, type FromWorker, isLast, type StartMessage, type ToWorker } from './worker-link.ts';
 
 let worker: Worker | undefined;
 
@@ -52,10 +52,10 @@ process.on('message', (message: ToWorker) => {
     void start(message);
     return;
   }
-  const { id, question } = message;
+  const { id, question, argument } = message;
   if (worker === undefined) return;
-  void answer(worker, question).then((result) => {
+  void answer(worker, question, argument).then((result) => {
     tell({ type: 'answer', id, answer: result });
-    if (question === 'drain' && process.connected) process.disconnect();
+    if (isLast(question) && process.connected) process.disconnect();
   });
 });

@@ -43,6 +43,13 @@ export interface WorkerOptions {
 const QUIET_MS = 250;
 const DRAIN_STEP_MS = 25;
 
+/** The transport looks for idle connections every four seconds; so much longer than allowed one may be left. */
+const IDLE_GRACE_SECONDS = 6;
+
+/** How long draining takes at most, in milliseconds; idle connections that are kept end by the transport's own timeout. */
+export const drainMs = ({ drain_seconds, idle_seconds }: Config['server'], keepsIdle: boolean): number =>
+  Math.max(drain_seconds, keepsIdle ? idle_seconds + IDLE_GRACE_SECONDS : 0) * 1_000;
+
 /** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
 export class Worker {
   readonly #config: Config;
@@ -207,17 +214,31 @@ export class Worker {
     return { ...snapshot, counters };
   }
 
-  /** Stops: no new connections, open requests answered, idle connections closed, then the ledger. Takes at most `drain_seconds`. */
-  async drain(): Promise<void> {
+  /** Gives all new connections to the worker whose socket has this place among all that share the port, or again to each its share. */
+  steer(place: number | undefined): boolean {
+    return this.#listener?.steer(place) ?? false;
+  }
+
+  /**
+   * Stops: no new connections, open requests answered with `Connection: close`, then the ledger.
+   *
+   * @param keepsIdle leaves idle connections to their clients: each ends with its next answer, or with the transport's timeout. Otherwise
+   * they are closed as soon as nothing happens on any.
+   */
+  async drain(keepsIdle = false): Promise<void> {
     if (this.#isDraining) return;
     this.#isDraining = true;
     clearInterval(this.#poll);
-    const deadline = performance.now() + this.#config.server.drain_seconds * 1_000;
+    const limitMs = drainMs(this.#config.server, keepsIdle);
+    const deadline = performance.now() + limitMs;
     await this.#listener?.stopListening();
     let busyAt = performance.now();
+    let closed = 0;
     while (this.#connections.open > 0 && performance.now() < deadline) {
-      if (this.#handler.inFlight > 0) busyAt = performance.now();
-      if (performance.now() - busyAt > QUIET_MS) break;
+      // Each answer ends its connection now.
+      if (this.#handler.inFlight > 0 || this.#connections.closed !== closed) busyAt = performance.now();
+      closed = this.#connections.closed;
+      if (!keepsIdle && performance.now() - busyAt > QUIET_MS) break;
       await new Promise((resolve) => setTimeout(resolve, DRAIN_STEP_MS));
     }
     this.#listener?.close();

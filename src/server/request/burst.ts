@@ -33,6 +33,7 @@ const LOCK_LOOK_MS = 1;
 /** Workers read one clock, but not at one moment: a time that lies this little ahead is now. */
 const AHEAD_MAX_TICKS = 1_000;
 
+/** The first word of a table. Servers of two versions share one for a moment: another layout needs another word. */
 const MAGIC = 0x42555253;
 
 export interface BurstLimits {
@@ -62,6 +63,9 @@ export function initializeBurstTable(memory: ArrayBufferLike): void {
   words[2] = secret.readUInt32LE(4);
   words[0] = MAGIC;
 }
+
+/** Whether memory holds a table of this layout. */
+export const isBurstTable = (memory: ArrayBufferLike): boolean => new Uint32Array(memory, 0, 1)[0] === MAGIC;
 
 /** One worker's view of the shared table. */
 export class BurstGuard {

@@ -1,0 +1,117 @@
+/** The kernel's calls about sockets that Node lacks: which listening socket gets a new connection, and datagrams between processes. */
+import { closeSync, readdirSync } from 'node:fs';
+import { addressOf, errno, library } from './libc.ts';
+
+const setsockopt = library.func('int setsockopt(int fd, int level, int name, const void *value, uint32_t size)');
+const getsockopt = library.func(
+  'int getsockopt(int fd, int level, int name, _Out_ void *value, _Inout_ uint32_t *size)',
+);
+const getsockname = library.func('int getsockname(int fd, _Out_ void *address, _Inout_ uint32_t *size)');
+const socket = library.func('int socket(int family, int type, int protocol)');
+const sendto = library.func(
+  'int64_t sendto(int fd, const void *data, size_t size, int flags, const void *address, uint32_t addressSize)',
+);
+
+const SOL_SOCKET = 1;
+const SO_ATTACH_FILTER = 26;
+const SO_ACCEPTCONN = 30;
+const SO_ATTACH_REUSEPORT_CBPF = 51;
+const AF_UNIX = 1;
+const SOCK_DGRAM_CLOEXEC = 0o2000002;
+const MSG_DONT_WAIT_NO_SIGNAL = 0x4040;
+/** Longest address of a socket in the file system, in bytes. */
+const UNIX_PATH_MAX_BYTES = 107;
+/** The error number of a name that is too long. */
+const ENAMETOOLONG = 36;
+const SOCKET_ADDRESS_MAX_BYTES = 128;
+
+/** Instructions of the kernel's classic packet filter: operation, jumps, operand (linux/bpf_common.h). */
+type Instruction = readonly [operation: number, ifTrue: number, ifFalse: number, operand: number];
+const BPF = { loadByte: 0x30, and: 0x54, jumpIfEqual: 0x15, return: 0x06 } as const;
+const INSTRUCTION_SIZE_BYTES = 8;
+
+/** The place of the flags in a TCP header, and the two that tell the first packet of a connection from all others. */
+const TCP = { flagsOffset: 13, synAndAck: 0x12, syn: 0x02 } as const;
+const ALL_BYTES = 0xffff_ffff;
+/** A place that no group of sockets has: the kernel then chooses by the connection's hash. */
+const NO_PLACE = 0xffff_ffff;
+
+function attach(fd: number, option: number, instructions: readonly Instruction[]): boolean {
+  const code = Buffer.alloc(instructions.length * INSTRUCTION_SIZE_BYTES);
+  for (const [i, [operation, ifTrue, ifFalse, operand]] of instructions.entries()) {
+    const at = i * INSTRUCTION_SIZE_BYTES;
+    code.writeUInt16LE(operation, at);
+    code.writeUInt8(ifTrue, at + 2);
+    code.writeUInt8(ifFalse, at + 3);
+    code.writeUInt32LE(operand, at + 4);
+  }
+  const program = Buffer.alloc(16);
+  program.writeUInt16LE(instructions.length, 0);
+  program.writeBigUInt64LE(addressOf(code), 8);
+  const isAttached = setsockopt(fd, SOL_SOCKET, option, program, program.length) === 0;
+  // The structure holds only the code's address: until here something must hold the code itself.
+  return isAttached && code.length > 0;
+}
+
+/** The descriptors of this process that listen on a TCP port. */
+export function listeningSockets(port: number): number[] {
+  return readdirSync('/proc/self/fd')
+    .map(Number)
+    .filter((fd) => {
+      const value = Buffer.alloc(4);
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, value, [value.length]) !== 0 || value.readInt32LE(0) !== 1)
+        return false;
+      const address = Buffer.alloc(SOCKET_ADDRESS_MAX_BYTES);
+      // In both families the port stands behind the family.
+      const isRead = getsockname(fd, address, [address.length]) === 0;
+      return isRead && address.readUInt16LE(0) !== AF_UNIX && address.readUInt16BE(2) === port;
+    });
+}
+
+/**
+ * Gives all new connections of a shared port to one of the sockets that listen on it, or again to each its share.
+ *
+ * @param fd any of the sockets.
+ * @param place of the socket that gets them, in the order in which the sockets began to listen; where there is none of this place, all get
+ * their share. When a socket is closed, the last one takes its place.
+ * @returns false where the kernel does not do it.
+ */
+export function steerConnections(fd: number, place: number | undefined): boolean {
+  return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, place ?? NO_PLACE]]);
+}
+
+/**
+ * Drops what asks a listening socket for a new connection; those under way are finished. Clients ask again a second later, and then learn
+ * that the socket is closed, or find another. False where the kernel does not do it.
+ */
+export function refuseNewConnections(fd: number): boolean {
+  return attach(fd, SO_ATTACH_FILTER, [
+    [BPF.loadByte, 0, 0, TCP.flagsOffset],
+    [BPF.and, 0, 0, TCP.synAndAck],
+    [BPF.jumpIfEqual, 0, 1, TCP.syn],
+    [BPF.return, 0, 0, 0],
+    [BPF.return, 0, 0, ALL_BYTES],
+  ]);
+}
+
+/**
+ * Sends one datagram to a socket in the file system, or with a name that begins with `@` in the kernel's own name space.
+ *
+ * @returns the system's error number; 0 where it was sent.
+ */
+export function sendDatagram(path: string, text: string): number {
+  const name = Buffer.from(path.startsWith('@') ? `\0${path.slice(1)}` : path, 'utf8');
+  if (name.length > UNIX_PATH_MAX_BYTES) return ENAMETOOLONG;
+  const address = Buffer.alloc(2 + name.length);
+  address.writeUInt16LE(AF_UNIX, 0);
+  name.copy(address, 2);
+  const fd = socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0) as number;
+  if (fd < 0) return errno();
+  try {
+    const data = Buffer.from(text, 'utf8');
+    const sent = sendto(fd, data, data.length, MSG_DONT_WAIT_NO_SIGNAL, address, address.length) as number;
+    return sent < 0 ? errno() : 0;
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,97 @@
+/** Versions of the program side by side, with a link to the one in use, as an operator unpacks and switches them; broken ones, too. */
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fillDistribution } from '../dist/make-dist.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+
+/** What is wrong with a version: a file of it, and what becomes of a place in it. */
+interface Fault {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const TAKEN = 'const taken = await predecessor.take;';
+const LISTENING = 'predecessor.ready(await readiness(parts)';
+
+/** Versions that must not take over. */
+export const FAULTS: Readonly<Record<string, Fault>> = {
+  'is not a program': { file: 'src/cli.ts', from: 'import ', to: 'this is no program; import ' },
+  'ends at once': { file: 'src/cli.ts', from: 'if (import.meta.main)', to: 'process.exit(0);\nif (import.meta.main)' },
+  'hangs at once': { file: 'src/cli.ts', from: 'if (import.meta.main)', to: 'for (;;);\nif (import.meta.main)' },
+  'has another counters version': {
+    file: 'src/ledger/counters/counters.ts',
+    from: 'export const COUNTERS_VERSION = ',
+    to: 'export const COUNTERS_VERSION = 9',
+  },
+  'has another ledger version': {
+    file: 'src/ledger/store/migrations.ts',
+    from: 'export const LEDGER_VERSION: number = MIGRATIONS.length',
+    to: 'export const LEDGER_VERSION: number = MIGRATIONS.length + 1',
+  },
+  'ends when its workers listen': {
+    file: 'src/server/server.ts',
+    from: LISTENING,
+    to: `process.exit(1);\n${LISTENING}`,
+  },
+  'hangs when its workers listen': { file: 'src/server/server.ts', from: LISTENING, to: `for (;;);\n${LISTENING}` },
+  'ends with the ledger writer’s place': {
+    file: 'src/server/server.ts',
+    from: TAKEN,
+    to: `${TAKEN}\nprocess.exit(1);`,
+  },
+  'has workers that die': {
+    file: 'src/server/request/check-handler.ts',
+    from: '    const method = req.getCaseSensitiveMethod();\n',
+    to: '    process.exit(1);\n',
+  },
+  'has workers that cannot start': {
+    file: 'src/server/process/worker-process.ts',
+    from: '    await worker.listen(port);\n',
+    to: "    throw new Error('no');\n",
+  },
+};
+
+/** A place with versions. */
+export class Distributions {
+  readonly #folder: string;
+  readonly #packed: boolean;
+
+  /** @param packed makes whole distributions as `make dist` packs them; otherwise they share data and packages with this checkout. */
+  constructor(folder: string, packed: boolean) {
+    this.#folder = folder;
+    this.#packed = packed;
+  }
+
+  /** The program in use. */
+  get program(): string {
+    return join(this.#folder, 'pagegate/pagegate');
+  }
+
+  /** Makes a version of the program in this checkout, with a number of its own and a fault, if any. */
+  async make(version: string, fault?: Fault): Promise<void> {
+    const home = join(this.#folder, `pagegate-${version}`);
+    mkdirSync(home, { recursive: true });
+    if (this.#packed && fault === undefined) await fillDistribution(home, process.arch);
+    else {
+      cpSync(join(ROOT, 'src'), join(home, 'src'), { recursive: true });
+      for (const name of ['data', 'node_modules']) symlinkSync(join(ROOT, name), join(home, name));
+      cpSync(join(ROOT, 'package.json'), join(home, 'package.json'));
+      symlinkSync('src/pagegate', join(home, 'pagegate'));
+    }
+    const manifest = readFileSync(join(home, 'package.json'), 'utf8');
+    writeFileSync(join(home, 'package.json'), JSON.stringify({ ...JSON.parse(manifest), version }));
+    if (fault === undefined) return;
+    const text = readFileSync(join(home, fault.file), 'utf8');
+    if (!text.includes(fault.from)) throw new Error(`${fault.file} has no "${fault.from}" any more`);
+    writeFileSync(join(home, fault.file), text.replace(fault.from, fault.to));
+  }
+
+  /** Makes a version the one in use. */
+  use(version: string): void {
+    const link = join(this.#folder, 'pagegate');
+    symlinkSync(`pagegate-${version}`, `${link}.new`);
+    renameSync(`${link}.new`, link);
+  }
+}

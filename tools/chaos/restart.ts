@@ -1,0 +1,360 @@
+/**
+ * `make chaos-restart`: a real server under load is restarted and upgraded again and again. No request may be refused or lost, and every
+ * lookup that was read is charged once. Versions that do not start, hang or die must not take over. The old or the new primary process is
+ * killed at random moments: afterwards a server runs or can be started, and the counts hold.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PagegateError } from '../../src/errors.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
+import { openLedger } from '../../src/ledger/open.ts';
+import { askServer } from '../../src/server/control.ts';
+import type { RestartReply, ServerStatus } from '../../src/server/status.ts';
+import { createCertificate } from '../certificate.ts';
+import { freePort } from '../free-port.ts';
+import { activate, createInstallation, type Installation } from '../installation.ts';
+import { readOptions, wholeNumber } from '../options.ts';
+import { Random } from '../random.ts';
+import { Distributions, FAULTS } from './distributions.ts';
+import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
+import { ServerProcess } from './server-process.ts';
+import { SteadyClients } from './steady-clients.ts';
+
+const USAGE =
+  'Usage: node tools/chaos/restart.ts [--restarts 50] [--upgrades 10] [--broken 20] [--kills 100] [--packed 1] [--seed N] [--json FILE]';
+
+const VERSIONS = ['0.1.0', '0.2.0'] as const;
+const ACCOUNT = 'gateway';
+const LIMIT = 1_000_000_000;
+/** A version that hangs is given up after this. */
+const HANG_WAIT_SECONDS = 8;
+const WAIT_SECONDS = 300;
+/** No hand-over takes longer; a moment to kill at lies before. */
+const HAND_OVER_MS = 6_000;
+const DEADLINE_MS = 60_000;
+
+export interface RestartOptions {
+  readonly restarts: number;
+  readonly upgrades: number;
+  readonly broken: number;
+  readonly kills: number;
+  readonly seed: number;
+  /** Whole distributions for the upgrades, as `make dist` packs them. */
+  readonly packed?: boolean;
+  readonly onRound?: (line: string) => void;
+}
+
+export interface RestartReport extends RestartOptions {
+  /** Requests sent during restarts, upgrades and broken versions; those not answered 200 are failures. */
+  readonly asked: number;
+  readonly read: number;
+  readonly charged: number;
+  /** The most that kills charged without an answer that was read, in one round. */
+  readonly worstSurplus: number;
+  readonly handOverMs: readonly number[];
+  /** In words; empty when all is well. */
+  readonly failures: readonly string[];
+}
+
+interface Setup {
+  readonly isTls: boolean;
+  readonly workers: number;
+}
+
+const SETUPS: readonly Setup[] = [
+  { isTls: false, workers: 2 },
+  { isTls: true, workers: 1 },
+  { isTls: false, workers: 1 },
+  { isTls: true, workers: 2 },
+];
+
+/** An installation that is served, whichever process serves it. */
+class Scene {
+  readonly place: Installation;
+  readonly setup: Setup;
+  readonly distributions: Distributions;
+  key = '';
+  port = 0;
+  #first: ServerProcess | undefined;
+  readonly #ledger: Ledger;
+
+  constructor(place: Installation, setup: Setup, distributions: Distributions) {
+    const [file, keyFile] = ['ledger/ledger.sqlite', 'keys/ledger.key'].map((name) => join(place.state, name));
+    this.#ledger = openLedger({ file: file!, keyFile: keyFile!, actor: 'chaos' });
+    this.place = place;
+    this.setup = setup;
+    this.distributions = distributions;
+  }
+
+  static async create(setup: Setup, packed: boolean): Promise<Scene> {
+    const place = createInstallation();
+    leaveNothing(place.root);
+    const { certificate, key } = createCertificate('localhost');
+    const files = { certificate_file: join(place.root, 'chain.pem'), key_file: join(place.root, 'key.pem') };
+    writeFileSync(files.certificate_file, certificate);
+    writeFileSync(files.key_file, key, { mode: 0o600 });
+    const config = JSON.parse(readFileSync(place.configFile, 'utf8'));
+    writeFileSync(
+      place.configFile,
+      JSON.stringify({ ...config, burst: { exempt: ['127.0.0.1'] }, ...(setup.isTls ? { tls: files } : {}) }),
+    );
+    await activate(place, { revision: 1, domains: 10 });
+    const distributions = new Distributions(place.root, packed);
+    for (const version of VERSIONS) await distributions.make(version);
+    distributions.use(VERSIONS[0]);
+    const scene = new Scene(place, setup, distributions);
+    await scene.#ledger.createAccount(ACCOUNT);
+    scene.key = (await scene.#ledger.subscribe(ACCOUNT, 'custom', 'PAY', LIMIT)).issued?.key ?? '';
+    scene.port = await freePort();
+    await scene.start();
+    return scene;
+  }
+
+  get socket(): string {
+    return join(this.place.state, 'run/pagegate.sock');
+  }
+
+  /** The end of what all its servers wrote. */
+  get log(): string {
+    return this.#first?.log ?? '';
+  }
+
+  /** Starts a server, as a service manager does; one that ends at once is started again. */
+  async start(): Promise<void> {
+    const deadline = Date.now() + DEADLINE_MS;
+    for (;;) {
+      const { port, setup, place, distributions } = this;
+      this.#first = new ServerProcess(place.configFile, { port, workers: setup.workers }, [], distributions.program);
+      try {
+        return await this.#first.listening();
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
+    }
+  }
+
+  status(): Promise<ServerStatus> {
+    return askServer(this.socket, 'status', 10_000) as Promise<ServerStatus>;
+  }
+
+  /** The process that serves; 0 where none does. */
+  async primary(): Promise<number> {
+    return this.status().then(
+      ({ pid }) => pid,
+      () => 0,
+    );
+  }
+
+  async restart(waitSeconds = WAIT_SECONDS): Promise<RestartReply> {
+    const options = { wait_seconds: waitSeconds };
+    return (await askServer(this.socket, 'restart', (waitSeconds + 90) * 1_000, options)) as RestartReply;
+  }
+
+  async charged(): Promise<number> {
+    return (await this.#ledger.view(ACCOUNT)).quota.quota_used;
+  }
+
+  clients(): SteadyClients {
+    const { port, key, setup } = this;
+    return new SteadyClients({ port, key, isTls: setup.isTls, kept: 8, slow: 6, fresh: 6 });
+  }
+
+  async stop(): Promise<void> {
+    const pid = await this.primary();
+    if (pid > 0) process.kill(pid, 'SIGTERM');
+    await gone(pid);
+  }
+
+  remove(): void {
+    this.#ledger.close();
+    this.place.remove();
+  }
+}
+
+async function gone(pid: number): Promise<void> {
+  const deadline = Date.now() + DEADLINE_MS;
+  while (pid > 0 && commandOf(pid) !== '' && Date.now() < deadline) await sleep(20);
+}
+
+/** Runs a task under load; returns what was lost, and what was charged beyond what was read. */
+async function underLoad(
+  scene: Scene,
+  task: (clients: SteadyClients) => Promise<void>,
+): Promise<{ readonly clients: SteadyClients; readonly charged: number; readonly problems: string[] }> {
+  const before = await scene.charged();
+  const clients = scene.clients();
+  clients.start();
+  const problems: string[] = [];
+  try {
+    await task(clients);
+  } catch (error) {
+    problems.push(`${(error as Error).message}\n${scene.log.slice(-3_000)}`);
+  } finally {
+    await clients.stop();
+  }
+  return { clients, charged: (await scene.charged()) - before, problems };
+}
+
+class Run {
+  readonly failures: string[] = [];
+  readonly handOverMs: number[] = [];
+  asked = 0;
+  read = 0;
+  charged = 0;
+  worstSurplus = 0;
+  readonly options: RestartOptions;
+  readonly random: Random;
+
+  constructor(options: RestartOptions) {
+    this.options = options;
+    this.random = new Random(options.seed);
+  }
+
+  /** A round in which nothing may be lost. */
+  async lossless(name: string, scene: Scene, task: () => Promise<void>): Promise<void> {
+    const { clients, charged, problems } = await underLoad(scene, task);
+    const told = `${name} (${scene.setup.isTls ? 'TLS' : 'plain'}, ${scene.setup.workers} workers)`;
+    for (const problem of problems) this.failures.push(`${told}: ${problem}`);
+    for (const [what, times] of clients.failures) this.failures.push(`${told}: ${times} requests: ${what}`);
+    if (charged !== clients.read) this.failures.push(`${told}: ${clients.read} read, ${charged} charged`);
+    this.asked += clients.asked;
+    this.read += clients.read;
+    this.charged += charged;
+    this.options.onRound?.(`${told}: ${clients.asked} asked, ${clients.read} read, ${charged} charged`);
+  }
+
+  async timed(scene: Scene, version: string): Promise<void> {
+    const before = await scene.primary();
+    const startedMs = performance.now();
+    const reply = await scene.restart();
+    this.handOverMs.push(Math.round(performance.now() - startedMs));
+    if (reply.version !== version) this.failures.push(`version ${reply.version} instead of ${version} took over`);
+    // The old one ends when its clients have let go of it.
+    await gone(before);
+    const { pid, ready, reasons } = await scene.status();
+    if (pid !== reply.pid) this.failures.push(`process ${pid} instead of ${reply.pid} serves`);
+    if (!ready) this.failures.push(`it is not ready: ${reasons.join('; ')}`);
+  }
+
+  /** A version that must not take over: the server before it goes on. */
+  async broken(scene: Scene, fault: string, version: string): Promise<void> {
+    scene.distributions.use(version);
+    const before = await scene.primary();
+    const error = await scene.restart(HANG_WAIT_SECONDS).then(
+      () => undefined,
+      (failure: PagegateError) => failure,
+    );
+    const expected = fault.startsWith('has another') ? 'restart_needs_stop' : 'restart_failed';
+    if (error?.code !== expected) this.failures.push(`a version that ${fault}: ${error?.code} ${error?.message}`);
+    const after = await scene.status();
+    if (after.pid !== before || !after.ready)
+      this.failures.push(
+        `a version that ${fault}: ${before} served before, ${after.pid} after; ${after.reasons.join()}`,
+      );
+    scene.distributions.use(VERSIONS[0]);
+  }
+
+  /** Kills the old or the new primary process during a restart. */
+  async kill(scene: Scene, round: number): Promise<void> {
+    const isOld = this.random.below(2) === 0;
+    const atMs = this.random.below(HAND_OVER_MS);
+    const told = `kill ${round} of the ${isOld ? 'old' : 'new'} one after ${atMs} ms`;
+    const { clients, charged, problems } = await underLoad(scene, async () => {
+      const old = await scene.primary();
+      const restarting = scene.restart().catch(() => undefined);
+      await sleep(atMs);
+      const successor = childrenOf(old).find((pid) => commandOf(pid).includes(' serve ')) ?? (await scene.primary());
+      const victim = isOld ? old : successor;
+      if (victim > 0 && commandOf(victim) !== '') process.kill(victim, 'SIGKILL');
+      await restarting;
+      await this.#settle(scene, [old, successor]);
+    });
+    for (const problem of problems) this.failures.push(`${told}: ${problem}`);
+    const lost = clients.asked - clients.read;
+    if (charged < clients.read) this.failures.push(`${told}: ${clients.read} read, only ${charged} charged`);
+    if (charged > clients.read + lost)
+      this.failures.push(`${told}: ${clients.read} read, ${lost} lost, ${charged} charged`);
+    this.worstSurplus = Math.max(this.worstSurplus, charged - clients.read);
+    this.options.onRound?.(`${told}: ${clients.read} read, ${lost} lost, ${charged} charged`);
+  }
+
+  /** Waits until one server is left and ready; where none is, one is started. */
+  async #settle(scene: Scene, pids: readonly number[]): Promise<void> {
+    const deadline = Date.now() + DEADLINE_MS;
+    for (;;) {
+      const status = await scene.status().catch(() => undefined);
+      const others = pids.filter((pid) => pid !== status?.pid && pid > 0 && commandOf(pid) !== '');
+      if (status?.ready === true && others.length === 0) return;
+      if (status === undefined && others.length === 0) await scene.start();
+      if (Date.now() > deadline) throw new Error(`no server is ready: ${JSON.stringify(status)}`);
+      await sleep(100);
+    }
+  }
+}
+
+/** Shares a number of rounds among set-ups. */
+const share = (rounds: number, setup: number): number =>
+  Math.floor(rounds / SETUPS.length) + (setup < rounds % SETUPS.length ? 1 : 0);
+
+async function runSetup(run: Run, number: number): Promise<void> {
+  const { restarts, upgrades, broken, kills, packed = false } = run.options;
+  const counts = [restarts, upgrades, broken, kills].map((rounds) => share(rounds, number));
+  const [ofRestarts = 0, ofUpgrades = 0, ofBroken = 0, ofKills = 0] = counts;
+  if (counts.every((rounds) => rounds === 0)) return;
+  const scene = await Scene.create(SETUPS[number]!, packed);
+  try {
+    for (let i = 0; i < ofRestarts; i += 1)
+      await run.lossless(`restart ${i}`, scene, () => run.timed(scene, VERSIONS[0]));
+    let version = 0;
+    for (let i = 0; i < ofUpgrades; i += 1) {
+      version = 1 - version;
+      scene.distributions.use(VERSIONS[version]!);
+      await run.lossless(`to version ${VERSIONS[version]}`, scene, () => run.timed(scene, VERSIONS[version]!));
+    }
+    const faults = Object.entries(FAULTS);
+    for (let i = 0; i < ofBroken; i += 1) {
+      const [fault, change] = faults[(i * SETUPS.length + number) % faults.length]!;
+      const name = `0.3.${i}`;
+      await scene.distributions.make(name, change);
+      // A worker that dies cuts its connections: only there something may be lost.
+      if (fault.includes('die')) await run.broken(scene, fault, name);
+      else await run.lossless(`a version that ${fault}`, scene, () => run.broken(scene, fault, name));
+    }
+    for (let i = 0; i < ofKills; i += 1) await run.kill(scene, i);
+    await scene.stop();
+  } catch (error) {
+    run.failures.push(`${(error as Error).stack}\n${scene.log.slice(-3_000)}`);
+  } finally {
+    scene.remove();
+  }
+}
+
+export async function runRestarts(options: RestartOptions): Promise<RestartReport> {
+  const run = new Run(options);
+  for (const number of SETUPS.keys()) await runSetup(run, number);
+  const { asked, read, charged, worstSurplus, handOverMs, failures } = run;
+  return { ...options, asked, read, charged, worstSurplus, handOverMs, failures };
+}
+
+async function main(): Promise<void> {
+  const seed = String(Date.now() % 1_000_000);
+  const defaults = { restarts: '50', upgrades: '10', broken: '20', kills: '100', packed: '1', seed, json: '' };
+  const { values } = await readOptions(USAGE, defaults);
+  const number = (name: 'restarts' | 'upgrades' | 'broken' | 'kills' | 'packed' | 'seed'): number =>
+    wholeNumber(values, name, 0);
+  const report = await runRestarts({
+    restarts: number('restarts'),
+    upgrades: number('upgrades'),
+    broken: number('broken'),
+    kills: number('kills'),
+    seed: number('seed'),
+    packed: number('packed') > 0,
+    onRound: (line) => void process.stdout.write(`${line}\n`),
+  });
+  process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
+  if (report.failures.length > 0) process.exitCode = 1;
+}
+
+if (import.meta.main) await main();
