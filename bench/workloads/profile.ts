@@ -28,7 +28,7 @@ const PROBE = new URL('../http/probe.ts', import.meta.url);
 
 /** The steps in the order of a request. A function belongs to the first whose pattern `<file>#<function>` fits; calls of the transport follow. */
 const STEPS: readonly (readonly [string, RegExp])[] = [
-  ['headers and client', /request\/(?:headers|client-address|burst|closing)\.ts#|network\/|#(?:#admit|#readHeader)$/],
+  ['headers and client', /request\/(?:headers|client-address|burst|closing)\.ts#|network\/|#(?:#admit|#readHeaders?)$/],
   ['query', /request\/query\.ts#/],
   ['key', /store\/|#(?:authenticate|#lookUp|#keyProblem)$/],
   ['charge', /ledger\//],

@@ -50,6 +50,16 @@ export class Judge {
     this.#config = config;
   }
 
+  /** Opens index and policy ahead of the first question. Whatever is wrong with them is told then. */
+  prepare(): void {
+    try {
+      this.#currentIndex();
+      this.#currentPolicy();
+    } catch {
+      // The first question says it.
+    }
+  }
+
   /** @throws PagegateError bad_input, bad_method, and what opening the index and the policy throws */
   judge(input: string, methodText: string): Judgment {
     const target = parseTarget(input);

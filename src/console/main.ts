@@ -26,6 +26,8 @@ import { createWebServer } from './web/server.ts';
 /** Failures to sign in within ten minutes after which an address, and a name, has to wait. */
 const ADDRESS_FAILURES = 20;
 const NAME_FAILURES = 10;
+/** What comes first after a start is a page, not a try. */
+const PREPARE_MS = 2_000;
 const SAMPLES_EVERY_MS = 15_000;
 
 function tell(message: FromConsole): void {
@@ -95,6 +97,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     process.exit(0);
   };
   tell({ type: 'listening', address });
+  setTimeout(() => app.judge.prepare(), PREPARE_MS).unref();
 }
 
 /** Takes over the minutes that the primary has counted. */

@@ -16,6 +16,8 @@ import type { RunningServer } from '../server/server.ts';
 import type { Answers, FromConsole, Question, ToConsole, Warning } from './process/messages.ts';
 import { Sampler } from './process/sampler.ts';
 
+/** It may be slow, as when it compiles a policy on a busy host; nobody but its readers waits for it. */
+const TIMEOUT_MS = 3 * HANG_TIMEOUT_MS;
 const RESTART_FIRST_MS = 200;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 2_000;
@@ -54,7 +56,7 @@ export interface ConsoleParts {
   readonly server: Pick<RunningServer, 'status' | 'snapshot' | 'metrics'>;
   readonly log: Log;
   readonly warnings: readonly Warning[];
-  /** How long it may send no heartbeat before it is killed and started again, in milliseconds; 10,000 unless told otherwise. */
+  /** How long it may send no heartbeat before it is killed and started again, in milliseconds; 30,000 unless told otherwise. */
   readonly timeoutMs?: number;
 }
 
@@ -100,7 +102,7 @@ export class ConsoleProcess {
   }
 
   #start(): void {
-    const { log, config, timeoutMs = HANG_TIMEOUT_MS } = this.#parts;
+    const { log, config, timeoutMs = TIMEOUT_MS } = this.#parts;
     const startedMs = performance.now();
     const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

@@ -20,6 +20,8 @@ const ALPHABETS: Readonly<Record<string, string>> = {
 
 interface Prefix {
   readonly text: string;
+  /** Its second character, which most words do not have. */
+  readonly second: number;
   readonly alphabet: number;
   readonly minLength: number;
   readonly minDots: number;
@@ -72,7 +74,15 @@ export class SecretScanner {
       ordinals.set(token.alphabet, alphabet);
       for (const text of token.prefixes) {
         const first = text.charCodeAt(0);
-        const prefix = { text, alphabet, minLength: token.min_length, minDots: token.min_dots ?? 0, name: token.name };
+        const second = text.charCodeAt(1);
+        const prefix = {
+          text,
+          second,
+          alphabet,
+          minLength: token.min_length,
+          minDots: token.min_dots ?? 0,
+          name: token.name,
+        };
         this.#byFirst[first] = [...(this.#byFirst[first] ?? []), prefix];
         shortest = Math.min(shortest, text.length + token.min_length);
       }
@@ -97,8 +107,12 @@ export class SecretScanner {
       if (code <= 0x39 && code >= 0x30) digits++;
       const kind = code < 128 ? this.#kinds[code]! : 0;
       if (kind >= 2 && !inWord) {
-        runEnds ??= new Int32Array(this.#alphabets.length);
-        for (const prefix of this.#byFirst[code]!) if (this.#matches(prefix, text, at, runEnds)) return prefix.name;
+        const next = text.charCodeAt(at + 1);
+        for (const prefix of this.#byFirst[code]!) {
+          if (prefix.text.length > 1 && prefix.second !== next) continue;
+          runEnds ??= new Int32Array(this.#alphabets.length);
+          if (this.#matches(prefix, text, at, runEnds)) return prefix.name;
+        }
       }
       inWord = kind === 1 || kind === 2;
     }

@@ -233,6 +233,7 @@ describe('a working directory that was removed', () => {
     [['account', 'list', '--state-dir', 'state']],
     [['serve', '--state-dir', 'state']],
     [['refresh', 'drop']],
+    [['build', 'drop', '--out', 'x.pgx']],
   ])('ends %j in one line', (words) => {
     const { status, stderr } = runThere(...words);
     expect(stderr).toMatch(

@@ -154,7 +154,7 @@ describe('decision logs', () => {
   it('are read by so many at a time, and no more', async () => {
     write('decisions-0.ndjson', [lineOf(1)]);
     const logs = new DecisionLogs(dir);
-    const readers = Array.from({ length: 8 }, () => logs.read({}));
+    const readers = Array.from({ length: 32 }, () => logs.read({}));
     for (const reader of readers) await reader.next();
     await expect(logs.read({}).next()).rejects.toMatchObject({ code: 'console_busy' });
     for (const reader of readers) await reader.return(undefined);

@@ -35,7 +35,11 @@ describe('hostile text is text', () => {
     ['in a name that is sought', `accounts${query({ q: HOSTILE })}`, true],
     ['in a filter', `decisions${query({ account: HOSTILE, domain: HOSTILE.slice(0, 100), rule: HOSTILE })}`, true],
     ['in a filter of another kind', `decisions${query({ account: TURNED, rule: TURNED.replaceAll('\0', '') })}`, false],
-    ['in a URL to try', `try${query({ url: `https://shop.example.com/${HOSTILE}`, method: 'GET' })}`, true],
+    [
+      'in a URL to try',
+      `try${query({ url: `https://shop.example.com/${HOSTILE}`, method: 'GET', propose: '1' })}`,
+      true,
+    ],
     ['in a host to try', `try${query({ url: HOSTILE })}`, true],
     ['in a method to try', `try${query({ url: 'shop.example.com', method: HOSTILE })}`, true],
     ['in a scheme to try', `try${query({ url: 'javascript:window.pwned=1//%0a' })}`, false],

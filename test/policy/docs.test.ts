@@ -1,6 +1,7 @@
 /** The page about the verdict and the shipped policy say the same. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { hostileForms } from '../evasion/forms.ts';
 import { licenseePolicy, shipped } from './support.ts';
 
 const page = readFileSync(new URL('../../docs/verdict.md', import.meta.url), 'utf8');
@@ -40,6 +41,13 @@ describe('docs/verdict.md', () => {
     });
     expect(shippedGroups.length).toBeGreaterThan(10);
     expect(listed).toEqual(shippedGroups);
+  });
+
+  it('counts the hostile URLs that are tried, by class', () => {
+    const listed = rowsOf('Evasion').map((cells) => cells.join(' '));
+    const { classes } = hostileForms(licenseePolicy({}, 'open').document);
+    const count = (forms: readonly string[]): string => forms.length.toLocaleString('en-US');
+    expect(listed).toEqual(Object.entries(classes).map(([name, forms]) => `${name} ${count(forms)}`));
   });
 
   it('shows a policy file that is valid', () => {

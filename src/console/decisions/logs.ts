@@ -7,7 +7,7 @@ import { ALL_READ, LogCursor } from './log-file.ts';
 
 const NAME = /^decisions-(\d{1,4})\.(?:(.+)\.)?ndjson$/;
 /** Readers at a time: each takes memory and a share of the disk. */
-const READERS_MAX = 8;
+const READERS_MAX = 32;
 
 /** Where a page of lines ended; the next one begins behind it. */
 export interface Place {

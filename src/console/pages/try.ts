@@ -31,7 +31,12 @@ function record(judgment: Judgment): Html {
   ])}${rows.length === 0 ? empty('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
 }
 
-function proposal({ app }: SignedVisit, judgment: Judgment): Html {
+/** Only when asked for: it takes a whole policy to compile. */
+function proposal({ app, query }: SignedVisit, judgment: Judgment): Html {
+  if (query.get('propose') !== '1') {
+    const asked = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
+    return html`<p class="actions"><a class="button plain" href="${app.config.console.base_path}try?${String(asked)}">Propose an entry for the policy</a></p>`;
+  }
   const { text, verdict, problem } = app.judge.propose(judgment);
   const before = judgment.explanation.verdict;
   const outcome =

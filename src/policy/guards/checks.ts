@@ -66,15 +66,16 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const suffixes = bySuffix(rule.suffixes ?? []);
     const inside = bySuffix(rule.inside_suffixes ?? []);
     const { single_label: singleLabel = false, unlisted = false } = rule;
-    const isPlain = memoByLastLabel(
-      (label) => !suffixes.has(label) && (!unlisted || (!inside.has(label) && hasKnownSuffix(`a.${label}`))),
-    );
+    const hasSuffixes = memoByLastLabel((label) => suffixes.has(label));
+    const isListed = memoByLastLabel((label) => !inside.has(label) && hasKnownSuffix(`a.${label}`));
     // A top-level domain may be newer than the list: what is classified exists.
     const isUnlisted = ({ host, evidence }: Subject): boolean =>
       (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.found && !evidence.parentFound;
     return (subject) => {
-      if (subject.url.hostKind !== 'domain' || isPlain(subject.host)) return false;
-      return isSpecialName(subject.host, singleLabel, suffixes) || (unlisted && isUnlisted(subject));
+      const { host, url } = subject;
+      if (url.hostKind !== 'domain') return false;
+      if (hasSuffixes(host) !== false && isSpecialName(host, singleLabel, suffixes)) return true;
+      return unlisted && isListed(host) !== true && isUnlisted(subject);
     };
   },
   spelled_address: (rule) => {
@@ -138,21 +139,33 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
 
 const MEMO_MAX_SIZE = 4096;
 
-/** What holds for all hosts below a last label, asked once for each label; never for a single label. */
-function memoByLastLabel(holds: (label: string) => boolean): (host: string) => boolean {
-  const known = new Map<string, boolean>();
+/** What holds for all hosts below a last label, asked once for each label; undefined for a single label. */
+function memoByLastLabel(holds: (label: string) => boolean): (host: string) => boolean | undefined {
+  const known = new Map<number | string, boolean>();
   return (host) => {
     const dot = host.lastIndexOf('.');
-    if (dot < 0) return false;
-    const label = host.slice(dot + 1);
-    let answer = known.get(label);
+    if (dot < 0) return undefined;
+    const key = packed(host, dot + 1) ?? host.slice(dot + 1);
+    let answer = known.get(key);
     if (answer === undefined) {
       if (known.size >= MEMO_MAX_SIZE) known.clear();
-      answer = holds(label);
-      known.set(label, answer);
+      answer = holds(host.slice(dot + 1));
+      known.set(key, answer);
     }
     return answer;
   };
+}
+
+/** Up to six letters from `start` to the end as one number, which is found without a copy; undefined for anything else. */
+function packed(text: string, start: number): number | undefined {
+  if (text.length - start > 6) return undefined;
+  let number = 0;
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at) - 0x60;
+    if (code < 1 || code > 26) return undefined;
+    number = number * 32 + code;
+  }
+  return number;
 }
 
 /** Whether a parameter of a list has a value. */

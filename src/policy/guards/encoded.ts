@@ -4,6 +4,28 @@
 const BEGINS =
   /aHR0c|SFRUUD|SFRUUF|Ly[89]|ZmlsZT|ZnRwO|amF2YXNj|ZGF0YT|Z29waG|68747470|48545450|66696c65|6674703a|676f7068|6a617661|646174613a|(?<![0-9a-f])2f2f[0-9a-f]{10}/i;
 
+const WORD_MIN_LENGTH = 8;
+
+/** Whether a text has a run of letters and digits as long as the shortest word, with a capital or a digit: most paths have none. */
+function mayHoldWord(text: string): boolean {
+  let run = 0;
+  let isEncoded = false;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    const isLower = code >= 0x61 && code <= 0x7a;
+    const isOther = (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || code === 0x2b || code === 0x5f;
+    if (!isLower && !isOther && code !== 0x2d) {
+      run = 0;
+      isEncoded = false;
+      continue;
+    }
+    run++;
+    isEncoded ||= isOther;
+    if (isEncoded && run >= WORD_MIN_LENGTH) return true;
+  }
+  return false;
+}
+
 /** A word as encoders write it. A slash of base64 cuts it, which leaves the beginning of the URL. */
 const WORD = /(?<![A-Za-z0-9])[A-Za-z0-9+_-]{8,2048}/g;
 
@@ -14,9 +36,11 @@ const MARK_MAX_LENGTH = 2;
 /** No more of them are looked at. */
 const TARGETS_MAX = 16;
 
+const NO_TARGETS: readonly string[] = Object.freeze([]);
+
 /** What is told to be a URL in the words of a text, decoded once; a few of them. */
-export function encodedTargets(text: string): string[] {
-  if (text.length < 8 || !BEGINS.test(text)) return [];
+export function encodedTargets(text: string): readonly string[] {
+  if (!mayHoldWord(text) || !BEGINS.test(text)) return NO_TARGETS;
   const found: string[] = [];
   for (const [word] of text.matchAll(WORD)) {
     if (found.length >= TARGETS_MAX) break;

@@ -22,7 +22,7 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
     return ({ url }) => url.query.length > maxLength || isBulk(url.query, /[&=;]/) || isBulk(url.path, /\//);
   },
   graphql_mutation: () => (subject) => {
-    if (!GRAPHQL_PATH.test(subject.url.decodedPath)) return false;
+    if (subject.parameters.length === 0 || !GRAPHQL_PATH.test(subject.url.decodedPath)) return false;
     return subject.parameters.some(({ name, value }) => QUERY_NAME.test(name) && MUTATION.test(value));
   },
 };

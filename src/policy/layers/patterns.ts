@@ -6,7 +6,7 @@ import { CONTEXT } from '../url/contexts.ts';
 import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
-import { compilePlaces, type PlaceTemplate } from '../url/places.ts';
+import { compilePlaces, type HostPlaces } from '../url/places.ts';
 import { nameEnd, withoutDots, withoutEmptyEnd } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -47,7 +47,7 @@ export class PatternLayer {
   readonly #table: ConditionTable;
   readonly #tokens: TokenIndex;
   readonly #words: Words;
-  readonly #places: HostMap<readonly PlaceTemplate[]>;
+  readonly #places: HostMap<HostPlaces>;
   readonly #lists: Readonly<Record<keyof typeof PARAMETER_LISTS, number>>;
   /** For each rule whether one of its conditions holds. */
   readonly #hits: Uint8Array;
@@ -124,7 +124,7 @@ export class PatternLayer {
   }
 
   /** Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. */
-  #readPath(url: CanonicalUrl, places: readonly PlaceTemplate[] | undefined): void {
+  #readPath(url: CanonicalUrl, places: HostPlaces | undefined): void {
     const words = this.#words;
     const shorter = shorterPath(url);
     if (shorter !== undefined) {

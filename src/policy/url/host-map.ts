@@ -14,6 +14,8 @@ export function comparableHost(host: string): string {
 /** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
 export type HostReach = 'exact' | 'suffix' | 'below';
 
+const MARKS = 65_536;
+
 const NONE: readonly never[] = Object.freeze([]);
 
 type Reaches<T> = { [reach in HostReach]?: T };
@@ -21,8 +23,8 @@ type Reaches<T> = { [reach in HostReach]?: T };
 /** Values by host; what is found is the nearest entry. */
 export class HostMap<T> {
   readonly #map = new Map<string, Reaches<T>>();
-  /** For each mark of a host that was added 1: most hosts that are asked for have another one, and need no copy and no hash. */
-  readonly #marks = new Uint8Array(4096);
+  /** A bit for each mark of a host that was added: most hosts that are asked for have another one, and need no copy and no hash. */
+  readonly #marks = new Uint32Array(MARKS / 32);
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
@@ -30,37 +32,39 @@ export class HostMap<T> {
     const before = entries[reach];
     entries[reach] = value;
     this.#map.set(host, entries);
-    this.#marks[markOf(host, 0)] = 1;
+    const mark = markOf(host, 0);
+    this.#marks[mark >>> 5]! |= 1 << (mark & 31);
     return before;
   }
 
   /** The entries of the host that `text` is from `start` on. */
   #at(text: string, start: number): Reaches<T> | undefined {
-    return this.#marks[markOf(text, start)] === 0 ? undefined : this.#map.get(text.slice(start));
+    const mark = markOf(text, start);
+    return (this.#marks[mark >>> 5]! & (1 << (mark & 31))) === 0 ? undefined : this.#map.get(text.slice(start));
   }
 
   /** The nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
-    return this.all(host)[0];
+    if (this.#map.size === 0) return undefined;
+    const own = this.#at(host, 0);
+    let found = own?.exact ?? own?.suffix;
+    for (let dot = host.indexOf('.'); dot >= 0 && found === undefined; dot = host.indexOf('.', dot + 1)) {
+      const parent = this.#at(host, dot + 1);
+      found = parent?.below ?? parent?.suffix;
+    }
+    return found;
   }
 
   /** Every entry for a host, the nearest first. */
   all(host: string): readonly T[] {
-    let found: T[] | undefined;
-    const add = (...entries: (T | undefined)[]): void => {
-      for (const entry of entries) {
-        if (entry === undefined) continue;
-        found ??= [];
-        found.push(entry);
-      }
-    };
+    if (this.#map.size === 0) return NONE;
     const own = this.#at(host, 0);
-    if (own !== undefined) add(own.exact, own.suffix);
+    let found = own === undefined ? NONE : together(NONE, own.exact, own.suffix);
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
       const parent = this.#at(host, dot + 1);
-      if (parent !== undefined) add(parent.below, parent.suffix);
+      if (parent !== undefined) found = together(found, parent.below, parent.suffix);
     }
-    return found ?? NONE;
+    return found;
   }
 
   get isEmpty(): boolean {
@@ -68,12 +72,18 @@ export class HostMap<T> {
   }
 }
 
-/** A number below 4,096 that the same host always has: from its size, its first character and one near its end. */
+function together<T>(found: readonly T[], first: T | undefined, second: T | undefined): readonly T[] {
+  if (first === undefined && second === undefined) return found;
+  return [...found, first, second].filter((entry) => entry !== undefined);
+}
+
+/** A number below {@link MARKS} that the same host always has: from its size, its first characters and one near its end. */
 function markOf(text: string, start: number): number {
   const size = text.length - start;
   const first = size > 0 ? text.charCodeAt(start) : 0;
+  const second = size > 1 ? text.charCodeAt(start + 1) : 0;
   const late = size >= 5 ? text.charCodeAt(text.length - 5) : 0;
-  return (size * 33 + first * 7 + late * 61) & 4095;
+  return (Math.imul(size * 961 + first * 31 + second, 40_503) + late * 1_021) & (MARKS - 1);
 }
 
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */

@@ -15,17 +15,33 @@ export interface PlaceTemplate {
   readonly isRest: boolean;
 }
 
+/** What stands where on one host. */
+export interface HostPlaces {
+  /** The context of every segment. */
+  readonly everywhere: number;
+  readonly templates: readonly PlaceTemplate[];
+}
+
+function placesOf(templates: readonly PlaceTemplate[]): HostPlaces {
+  const isEverywhere = ({ steps, isRest }: PlaceTemplate): boolean => steps.length === 0 && isRest;
+  const everywhere = templates.filter(isEverywhere).map(({ context }) => context);
+  return {
+    everywhere: Math.max(CONTEXT.none, ...everywhere),
+    templates: templates.filter((one) => !isEverywhere(one)),
+  };
+}
+
 const KINDS = ['documentation', 'topic', 'title', 'source'] as const;
 
 /** @throws PagegateError policy_invalid */
-export function compilePlaces(entries: readonly PlaceEntry[]): HostMap<readonly PlaceTemplate[]> {
-  const map = new HostMap<readonly PlaceTemplate[]>();
+export function compilePlaces(entries: readonly PlaceEntry[]): HostMap<HostPlaces> {
+  const map = new HostMap<HostPlaces>();
   for (const entry of entries) {
     const templates = KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
     for (const host of entry.hosts) {
       const read = readPolicyHost(host);
       if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host.`);
-      if (map.add(read.host, read.reach, templates) !== undefined)
+      if (map.add(read.host, read.reach, placesOf(templates)) !== undefined)
         throw invalid(host, `The host "${host}" has its places twice.`);
     }
   }
@@ -40,15 +56,19 @@ function readTemplate(text: string, context: number): PlaceTemplate {
   return { steps, context, isRest: last === '**' };
 }
 
-/** The context that the places of a host give each segment of a path, by position; 0 where they give none. `wanted`: lists that rules ask for. */
+/**
+ * The context that the places of a host give each segment of a path, by position; undefined where they give none but the one everywhere.
+ * `wanted`: lists that rules ask for.
+ */
 export function contextsAt(
-  templates: readonly PlaceTemplate[],
+  { templates, everywhere }: HostPlaces,
   path: string,
   tokens: TokenIndex,
   wanted: Uint8Array,
-): Uint8Array {
+): Uint8Array | undefined {
+  if (templates.length === 0) return undefined;
   const segments = path.split('/').filter((segment) => nameEnd(segment, 0, segment.length) > 0);
-  const contexts = new Uint8Array(segments.length);
+  const contexts = new Uint8Array(segments.length).fill(everywhere);
   const isStep = (step: string, segment: string): boolean => {
     if (step === '*') return true;
     if (step === '@') {

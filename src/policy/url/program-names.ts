@@ -42,7 +42,8 @@ export class ProgramNames {
   readonly #tokens: TokenIndex;
   readonly #verb: number;
   readonly #object: number;
-  /** Words in front and behind that say nothing, by their first and by their last letter. */
+  /** Verbs, and words in front that say nothing, by their first letter; words behind that say nothing, by their last one. */
+  readonly #verbs: ReadonlyMap<number, readonly string[]>;
   readonly #before: ReadonlyMap<number, readonly string[]>;
   readonly #after: ReadonlyMap<number, readonly string[]>;
 
@@ -51,6 +52,7 @@ export class ProgramNames {
     this.#tokens = tokens;
     this.#verb = tokens.ordinal(LISTS.verb);
     this.#object = tokens.ordinal(LISTS.object);
+    this.#verbs = byLetter(tokens, this.#verb, 0);
     this.#before = byLetter(tokens, tokens.ordinal(LISTS.before), 0);
     this.#after = byLetter(tokens, tokens.ordinal(LISTS.after), -1);
   }
@@ -60,8 +62,9 @@ export class ProgramNames {
     const stop = nameEnd(path, start, end);
     if (stop - start > NAME_MAX_LENGTH) return undefined;
     const extension = path.charCodeAt(stop) === 0x2e ? withoutSigns(path.slice(stop + 1, end)) : '';
-    const isCalled = PROGRAM_EXTENSIONS.has(extension.toLowerCase());
+    const isCalled = extension !== '' && PROGRAM_EXTENSIONS.has(extension.toLowerCase());
     if (extension !== '' && !isCalled) return undefined;
+    if (!isCalled && hasMoreWords(path, start, stop)) return undefined;
     const words = path
       .slice(start, stop)
       .toLowerCase()
@@ -95,16 +98,29 @@ export class ProgramNames {
 
   /** Adds the lists of a verb before what it is done to: `deleteitem`. */
   #addVerb(name: string, to: Set<number>): void {
-    for (let at = 3; at <= name.length - 3; at++) {
-      const lists = this.#tokens.find(name, 0, at);
-      if (lists.includes(this.#verb) && this.#tokens.find(name, at, name.length).includes(this.#object))
-        to.add(this.#verb);
+    for (const verb of this.#verbs.get(name.charCodeAt(0)) ?? []) {
+      const at = verb.length;
+      if (at < CORE_MIN_LENGTH || name.length - at < CORE_MIN_LENGTH || !name.startsWith(verb)) continue;
+      if (this.#tokens.find(name, at, name.length).includes(this.#object)) to.add(this.#verb);
     }
   }
 
   #add(text: string, to: Set<number>, isWithoutVerb = false): void {
     for (const list of this.#tokens.find(text, 0, text.length)) if (!isWithoutVerb || list !== this.#verb) to.add(list);
   }
+}
+
+/** Whether a name has more words than one that is not called; told before anything is cut out of it. */
+function hasMoreWords(path: string, start: number, end: number): boolean {
+  let words = 0;
+  let isWord = false;
+  for (let at = start; at < end; at++) {
+    const lower = path.charCodeAt(at) | 0x20;
+    const isLetter = lower >= 0x61 && lower <= 0x7a;
+    if (isLetter && !isWord) words++;
+    isWord = isLetter;
+  }
+  return words > UNCALLED_WORDS_MAX;
 }
 
 function byLetter(tokens: TokenIndex, list: number, at: 0 | -1): Map<number, string[]> {

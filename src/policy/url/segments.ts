@@ -109,19 +109,18 @@ export function isCutMark(code: number): boolean {
   return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
 }
 
-/** As many words make a sentence, rather than the name of a page. */
+/** As many words make a sentence, rather than the name of a page; fewer do where the first one asks. */
 const SENTENCE_MIN_WORDS = 5;
+const QUESTION_MIN_WORDS = 3;
 
 /**
- * Where the last segment of a path begins that is a sentence, as the titles of articles are (`how-to-change-your-password`); -1 where no
- * segment is.
+ * Where the last segment of a path begins that is a sentence, as the titles of articles are (`five-ways-to-change-your-password`,
+ * `what-is-passkey`); -1 where no segment is. `asks`: whether the word between two places of the path opens a question.
  */
-export function lastSentence(path: string): number {
+export function lastSentence(path: string, asks: (start: number, end: number) => boolean): number {
   for (let end = path.length; end > 0; ) {
     const slash = path.lastIndexOf('/', end - 1);
-    let signs = 0;
-    for (let at = slash + 1; at < end; at++) if (isWordSign(path.charCodeAt(at))) signs++;
-    if (signs >= SENTENCE_MIN_WORDS - 1 && isSentence(path.slice(slash + 1, end))) return slash + 1;
+    if (end - slash > 2 * QUESTION_MIN_WORDS && isSentence(path, slash + 1, end, asks)) return slash + 1;
     end = slash;
   }
   return -1;
@@ -132,12 +131,37 @@ function isWordSign(code: number): boolean {
   return code === 0x2d || code === 0x5f || code === 0x20;
 }
 
-function isSentence(segment: string): boolean {
-  const words = segment.split(/[-_ ]+/);
-  return (
-    words.filter(Boolean).length >= SENTENCE_MIN_WORDS &&
-    words.filter((word) => /^\p{L}{2,}$/u.test(word)).length >= SENTENCE_MIN_WORDS - 1
-  );
+function isSentence(path: string, start: number, end: number, asks: (start: number, end: number) => boolean): boolean {
+  let words = 0;
+  // Words of at least two letters, and nothing else.
+  let plainWords = 0;
+  let firstStart = -1;
+  let firstEnd = -1;
+  for (let at = start; at < end; ) {
+    if (isWordSign(path.charCodeAt(at))) {
+      at++;
+      continue;
+    }
+    const wordStart = at;
+    let isPlain = true;
+    for (; at < end && !isWordSign(path.charCodeAt(at)); at++) isPlain &&= isLetter(path.charCodeAt(at));
+    words++;
+    if (isPlain && at - wordStart >= 2) plainWords++;
+    if (words === 1) {
+      firstStart = wordStart;
+      firstEnd = at;
+    }
+  }
+  if (words >= SENTENCE_MIN_WORDS && plainWords >= SENTENCE_MIN_WORDS - 1) return true;
+  return words >= QUESTION_MIN_WORDS && plainWords >= QUESTION_MIN_WORDS - 1 && asks(firstStart, firstEnd);
+}
+
+const LETTER = /[\p{L}\p{Cs}]/u;
+
+function isLetter(code: number): boolean {
+  if (code > 0x7f) return LETTER.test(String.fromCharCode(code));
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x7a;
 }
 
 /** A text without the signs at its end: up to its last letter or digit. */

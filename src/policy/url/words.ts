@@ -4,7 +4,7 @@
  */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { CONTEXT, POSITION } from './contexts.ts';
-import { contextsAt, type PlaceTemplate } from './places.ts';
+import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, lastSentence, nameEnd, wholeNameEnd, withoutEmptyEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -25,6 +25,8 @@ const PLACE_LISTS = {
   index: 'index',
   /** Segments that end a path of text, whatever stands before them. */
   textPage: 'text_page',
+  /** Words that open the title of an explanation. */
+  question: 'question_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
 } as const;
@@ -39,8 +41,12 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
-const AT_SIGN = 0x40;
 const EXCLAMATION_MARK = 0x21;
+
+/** Whether a sign stands in front of somebody's name: `@`, and `~` before a user's folder. */
+function isNameSign(code: number): boolean {
+  return code === 0x40 || code === 0x7e;
+}
 
 /** Extensions behind the name of a method. */
 const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
@@ -98,8 +104,9 @@ export class Words {
   // What a segment said of those that follow.
   #isTitleNext = false;
   #isTopic = false;
-  /** Where the text begins that the path leads to; words before it are topics. */
+  /** Where the text begins that the path leads to; words before it are topics. Negative until somebody asks. */
   #textFrom = 0;
+  #path = '';
   /** How many numbers of a date the segments before are: a year, a month, a day. */
   #dated = 0;
   /** Segments from this one on are source files; the one before is the branch. */
@@ -120,7 +127,7 @@ export class Words {
 
   /** The context of a word behind all that was read. */
   get context(): number {
-    return this.#isTopic || this.#textFrom > 0 ? CONTEXT.topic : this.#level;
+    return this.#isTopic || this.#text > 0 ? CONTEXT.topic : this.#level;
   }
 
   /** Whether words of two lists stand in two segments: one word can be in both. */
@@ -184,14 +191,14 @@ export class Words {
   }
 
   /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
-  readPathApart(path: string, places?: readonly PlaceTemplate[]): void {
+  readPathApart(path: string, places?: HostPlaces): void {
     const level = this.#level;
     this.readPath(path, places);
     this.#level = level;
   }
 
   /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
-  readPath(wholePath: string, places?: readonly PlaceTemplate[]): void {
+  readPath(wholePath: string, places?: HostPlaces): void {
     const path = withoutEmptyEnd(wholePath);
     this.#lastLists = NO_LISTS;
     this.#listsBefore = NO_LISTS;
@@ -199,17 +206,19 @@ export class Words {
     this.lastEnd = 0;
     this.#isTitleNext = false;
     this.#isTopic = false;
-    this.#textFrom = this.#textStart(path);
+    this.#path = path;
+    this.#textFrom = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
     const given = places === undefined ? undefined : contextsAt(places, path, this.#tokens, this.#wanted);
+    const everywhere = places?.everywhere ?? CONTEXT.none;
     let position = 0;
     for (let start = 0; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
       const stop = nameEnd(path, start, end);
       if (stop > start) {
-        this.#readSegment(path, start, stop, end, position, given?.[position] ?? CONTEXT.none);
+        this.#readSegment(path, start, stop, end, position, given?.[position] ?? everywhere);
         this.#startBefore = this.lastStart;
         this.#endBefore = this.lastEnd;
         this.lastStart = start;
@@ -222,11 +231,20 @@ export class Words {
     if (position > 0) this.#readEnd(path);
   }
 
+  get #text(): number {
+    if (this.#textFrom < 0) this.#textFrom = this.#textStart(this.#path);
+    return this.#textFrom;
+  }
+
   /** Where a segment begins before which all words are topics: a sentence, or the last one where it says that a text is there; else 0. */
   #textStart(path: string): number {
     const start = path.lastIndexOf('/') + 1;
     const lists = this.#tokens.find(path, start, nameEnd(path, start, path.length));
-    const text = lists.includes(this.#lists.textPage) ? start : lists.length > 0 ? 0 : lastSentence(path);
+    const text = lists.includes(this.#lists.textPage)
+      ? start
+      : lists.length > 0
+        ? 0
+        : lastSentence(path, (from, to) => this.#tokens.find(path, from, to).includes(this.#lists.question));
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
 
@@ -258,7 +276,7 @@ export class Words {
     const isCut = stop < end && isCutMark(path.charCodeAt(stop));
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
-    const isHandle = path.charCodeAt(start) === AT_SIGN;
+    const isHandle = isNameSign(path.charCodeAt(start));
     const whole = isHandle ? NO_LISTS : this.#tokens.find(path, start, wholeEnd);
     const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
@@ -266,17 +284,19 @@ export class Words {
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
     this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
-    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle));
+    // Nothing stands before a text in the last segment, and nobody asks what a segment without words is.
+    const mayBeBeforeText = this.#lastLists.length > 0 && end < path.length;
+    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, mayBeBeforeText));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
     if (this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
     this.#notePlace(whole, position);
   }
 
-  #contextAt(start: number, position: number, isTitle: boolean): number {
+  #contextAt(start: number, position: number, isTitle: boolean, mayBeBeforeText: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    return this.#isTopic || start < this.#textFrom ? CONTEXT.topic : this.#level;
+    return this.#isTopic || (mayBeBeforeText && start < this.#text) ? CONTEXT.topic : this.#level;
   }
 
   /** Whether a year and a month stand right before: what follows them is the title of an article. */

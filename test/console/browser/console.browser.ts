@@ -158,7 +158,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.getByRole('button', { name: 'Create' }).click();
     await page.waitForURL(at(`accounts/${name}`));
     await page.getByRole('link', { name: 'Subscribe a plan' }).click();
-    await page.getByLabel('Plan').selectOption('pro');
+    await page.getByRole('combobox').selectOption('pro');
     await page.getByLabel('Reference').fill(`REF-${name} ${HOSTILE.slice(0, 60)}`);
     await page.getByRole('button', { name: 'Subscribe a plan' }).click();
     const key = await page.locator('.secret').textContent();
@@ -205,6 +205,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.goto(at('decisions?domain=host-3.example.com'));
     await page.getByRole('link', { name: 'try it' }).first().click();
     await page.waitForURL(/\/try\?/);
+    await page.getByRole('link', { name: 'Propose an entry' }).click();
     expect(await page.locator('pre').textContent()).toContain('"host": "host-3.example.com"');
     expect(await page.getByText('With it the verdict is').count()).toBe(1);
     await page.goto(at('try?url=https://shop.example.com/login'));
