@@ -5,7 +5,9 @@ import { readIdentity } from '../src/ledger/store/identity.ts';
 
 /** Removes the shared counters of the ledger in a state directory. Call it before the directory is removed. */
 export function forgetCounters(stateDir: string): void {
-  const ledgerFile = join(stateDir, 'ledger', 'ledger.sqlite');
-  const identity = readIdentity(ledgerFile);
-  if (identity !== undefined) removeCounters(ledgerFile, identity.ledgerId);
+  for (const folder of ['ledger', 'fleet']) {
+    const ledgerFile = join(stateDir, folder, 'ledger.sqlite');
+    const identity = readIdentity(ledgerFile);
+    if (identity !== undefined) removeCounters(ledgerFile, identity.ledgerId);
+  }
 }
