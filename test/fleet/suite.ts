@@ -100,6 +100,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(quota.quota_used).toBe(limit);
       const days = await ledger.store.usageByDay(0, 'acme');
       expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(limit);
+      expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
 
     it('gives back what an idle node holds as soon as another one needs it', async () => {

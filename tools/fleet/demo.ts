@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
-import { activate, createInstallation, domainOf, type Installation } from '../installation.ts';
+import { activate, createInstallation, domainOf, type Installation, PAGEGATE } from '../installation.ts';
 import { PostgresCluster, type PostgresServer } from './postgres.ts';
 
 const HAPROXY = '/usr/sbin/haproxy';
@@ -184,13 +184,13 @@ async function main(): Promise<void> {
     );
     const { quota_used: used = 0 } = (await nodes[0]!.place.pagegate('account', 'show', 'acme')).json;
     say(`   ${served} answers were read, ${used} lookups are charged, the limit is ${LIMIT}.`);
-    say(
-      execFileSync(
-        join(import.meta.dirname, '../../src/pagegate'),
-        ['fleet', 'status', '--config', nodes[0]!.place.configFile],
-        { encoding: 'utf8' },
-      ),
-    );
+    say(execFileSync(PAGEGATE, ['fleet', 'status', '--config', nodes[0]!.place.configFile], { encoding: 'utf8' }));
+    const { history } = JSON.parse(
+      execFileSync(PAGEGATE, ['fleet', 'status', '--json', '--config', nodes[0]!.place.configFile], {
+        encoding: 'utf8',
+      }),
+    ) as { history: number };
+    if (history > 0) throw new Error('Commits were taken for lost.');
     if (used > LIMIT || used < served || used - served > cut) throw new Error('The count is not exact.');
     say('The count is exact. docs/fleet.md says how to set this up on hosts.');
   } finally {

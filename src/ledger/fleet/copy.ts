@@ -52,6 +52,8 @@ export class FleetCopy {
   /** @throws PagegateError ledger_unavailable */
   constructor(file: string) {
     this.#database = openDatabase(file, { isLocked: true });
+    // A new file begins with a revision of its own; a copy of nothing has none.
+    this.#database.exec('UPDATE ledger SET revision = 0 WHERE fleet_id IS NULL');
     const state = this.#database
       .prepare<
         [],

@@ -110,6 +110,8 @@ DECLARE
   remaining int8;
   answers jsonb := '[]';
   recalled jsonb;
+  -- What the engine does not know: a line of the audit.
+  evidence jsonb;
 BEGIN
   SELECT * INTO STRICT home FROM ledger;
   IF home.moved_to IS NOT NULL THEN RETURN jsonb_build_object('refused', 'moved'); END IF;
@@ -128,18 +130,26 @@ BEGIN
     RETURN jsonb_build_object('refused', 'late');
   END IF;
   is_lost := (request->>'revision')::int8 > home.revision;
+  IF is_lost THEN evidence := jsonb_build_object('revision', request->'revision', 'known', home.revision); END IF;
 
   -- First all that the node tells, under the locks of its accounts in the order of their ids.
   FOR item IN
     SELECT * FROM jsonb_to_recordset(request->'accounts')
       AS x(id int8, cycle int8, granted int8, spent int8, target int8, total int8) ORDER BY id, cycle
   LOOP
-    IF NOT EXISTS (SELECT 1 FROM accounts WHERE id = item.id) THEN is_lost := true; CONTINUE; END IF;
+    IF NOT EXISTS (SELECT 1 FROM accounts WHERE id = item.id) THEN
+      is_lost := true;
+      evidence := jsonb_build_object('account', item.id, 'known', NULL);
+      CONTINUE;
+    END IF;
     INSERT INTO cycles (account_id, cycle) VALUES (item.id, item.cycle) ON CONFLICT DO NOTHING;
     PERFORM 1 FROM cycles WHERE account_id = item.id AND cycle = item.cycle FOR UPDATE;
     SELECT coalesce(max(granted), 0) AS granted, coalesce(max(spent), 0) AS spent INTO mine
       FROM grants WHERE account_id = item.id AND cycle = item.cycle AND node = me;
-    IF item.granted > mine.granted THEN is_lost := true; END IF;
+    IF item.granted > mine.granted THEN
+      is_lost := true;
+      evidence := jsonb_build_object('account', item.id, 'cycle', item.cycle, 'granted', item.granted, 'spent', item.spent, 'known', mine.granted);
+    END IF;
     -- What an earlier session was granted stays with the node until this one says otherwise.
     held := greatest(item.granted, item.spent, mine.spent, CASE WHEN is_first THEN mine.granted ELSE 0 END);
     INSERT INTO grants (account_id, cycle, node, granted, spent)
@@ -162,7 +172,8 @@ BEGIN
   IF is_lost THEN
     UPDATE ledger SET revision = greatest(revision, (request->>'revision')::int8) + 1, history = history + 1,
       learning_since = coalesce(learning_since, moment) RETURNING * INTO home;
-    INSERT INTO audit (at, actor, action, after) VALUES (floor(moment), 'fleet', 'fleet.lost_commits', request->>'name');
+    INSERT INTO audit (at, actor, action, after) VALUES (floor(moment), 'fleet', 'fleet.lost_commits',
+      (evidence || jsonb_build_object('node', request->>'name'))::text);
   END IF;
   is_learning := home.learning_since IS NOT NULL;
   IF is_learning AND NOT is_lost AND (moment > home.learning_since + 2 * stale OR (moment > home.learning_since + learning_min
