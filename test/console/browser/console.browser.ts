@@ -202,11 +202,11 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.getByRole('link', { name: /Denied, last hour/ }).click();
     await page.waitForURL(/decisions\?verdict=deny/);
     expect(await page.locator('tbody tr').count()).toBeGreaterThan(20);
-    await page.goto(at('decisions?domain=host-3.example.com'));
+    await page.goto(at('decisions?domain=host-9.example.com'));
     await page.getByRole('link', { name: 'try it' }).first().click();
     await page.waitForURL(/\/try\?/);
     await page.getByRole('link', { name: 'Propose an entry' }).click();
-    expect(await page.locator('pre').textContent()).toContain('"host": "host-3.example.com"');
+    expect(await page.locator('pre').textContent()).toContain('"host": "host-9.example.com"');
     expect(await page.getByText('With it the verdict is').count()).toBe(1);
     await page.goto(at('try?url=https://shop.example.com/login'));
     expect(await page.getByText('decides').count()).toBe(1);
