@@ -233,7 +233,6 @@ describe('a working directory that was removed', () => {
     [['account', 'list', '--state-dir', 'state']],
     [['serve', '--state-dir', 'state']],
     [['refresh', 'drop']],
-    [['build', 'drop', '--out', 'x.pgx']],
   ])('ends %j in one line', (words) => {
     const { status, stderr } = runThere(...words);
     expect(stderr).toMatch(
