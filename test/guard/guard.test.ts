@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Guard, readKeyFile } from '../../src/guard/guard.ts';
 import { RefusedError } from '../../src/guard/refusal.ts';
+import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
 import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
 
@@ -274,12 +275,11 @@ describe('retries', () => {
   });
 
   test('a server that comes up within the time limit is found', async () => {
-    const probe = await createSite(() => {});
-    const { port } = probe;
-    const { guard } = createGuard(`http://127.0.0.1:${port + 1}`, { timeoutMs: 10_000 });
+    const port = await freePort();
+    const { guard } = createGuard(`http://127.0.0.1:${port}`, { timeoutMs: 10_000 });
     const asked = guard.check(URL_ASKED);
     await new Promise((resolve) => setTimeout(resolve, 150));
-    await createSite((_request, response) => raw(response, allowing({})), '127.0.0.1', port + 1);
+    await createSite((_request, response) => raw(response, allowing({})), '127.0.0.1', port);
     expect(await asked).toMatchObject({ verdict: 'allow' });
   });
 });
