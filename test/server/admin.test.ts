@@ -59,9 +59,15 @@ describe('the admin listener', () => {
       samples.set(`${name}${sample![2] ?? ''}`, Number(sample![3]));
     }
     for (const name of [...types.keys()]) expect(METRICS).toHaveProperty(name.replace('pagegate_', ''));
-    // Without TLS, and with no account near its limit.
+    // Without TLS, with no account near its limit, and on a host of its own.
     const absent = Object.keys(METRICS).filter((name) => !types.has(`pagegate_${name}`));
-    expect(absent).toEqual(['certificate_expiry_seconds', 'account_quota_used_ratio']);
+    expect(absent).toEqual([
+      'certificate_expiry_seconds',
+      'account_quota_used_ratio',
+      'fleet_staleness_seconds',
+      'fleet_held_lookups',
+      'fleet_learning',
+    ]);
     expect(samples.get('pagegate_ready')).toBe(1);
     expect(samples.get('pagegate_connections_refused_total{reason="all"}')).toBe(0);
     expect(samples.get('pagegate_requests_total{status="200",code="ok"}')).toBeGreaterThanOrEqual(2);

@@ -129,7 +129,7 @@ describe('server.max_connections', () => {
       sockets[0]!.destroy();
       await expect.poll(open).toBe('200');
       expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
-        /^pagegate_connections_refused_total [1-9]/m,
+        /^pagegate_connections_refused_total\{reason="\w+"\} [1-9]/m,
       );
     } finally {
       for (const socket of sockets) socket.destroy();

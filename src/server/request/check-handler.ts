@@ -144,6 +144,7 @@ export class CheckHandler {
   /** Handles every request of the public port; never throws. */
   handle(res: HttpResponse, req: HttpRequest): void {
     const method = req.getCaseSensitiveMethod();
+    let waits = false;
     try {
       this.#readHeaders(res, req);
       const { closedConnections } = this.#parts;
@@ -151,21 +152,17 @@ export class CheckHandler {
         this.#closing.drop(res);
         return;
       }
-      if (this.#headers.isLast || this.#headers.hasBody) this.#closing.mark(this.#peer, closedConnections());
-      const wait = this.#admit();
-      if (wait > 0) {
-        this.#refuse(res, method, 'rate_limited', { retryAfterSeconds: wait });
-        return;
-      }
-      const code = this.#routeProblem(req.getUrl(), method);
-      if (code !== undefined) {
-        this.#refuse(res, method, code);
-        return;
-      }
-      this.#check(res, req.getQuery() ?? '');
+      const limited = this.#admit();
+      const code = limited > 0 ? 'rate_limited' : this.#routeProblem(req.getUrl(), method);
+      if (code === 'rate_limited') this.#refuse(res, method, code, { retryAfterSeconds: limited });
+      else if (code !== undefined) this.#refuse(res, method, code);
+      else waits = this.#check(res, req.getQuery() ?? '');
     } catch (error) {
       this.#fail(res, method, error);
     }
+    // While a request waits its connection stays open, and others of this client may come: those are not behind it.
+    if (!waits && (this.#headers.isLast || this.#headers.hasBody))
+      this.#closing.mark(this.#peer, this.#parts.closedConnections());
   }
 
   #readHeaders(res: HttpResponse, req: HttpRequest): void {
@@ -193,18 +190,20 @@ export class CheckHandler {
     return this.#headers.hasBody ? 'body_not_allowed' : undefined;
   }
 
-  #check(res: HttpResponse, rawQuery: string): void {
+  /** Returns whether the request waits for a reservation. */
+  #check(res: HttpResponse, rawQuery: string): boolean {
     const startedMs = performance.now();
     const query = parseQuery(rawQuery);
     const keyProblem = this.#keyProblem(query);
     if (keyProblem !== undefined) {
       this.#refuse(res, 'GET', keyProblem);
-      return;
+      return false;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
     const question = { res, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
     const account = this.#answer(question);
     if (account !== undefined) this.#wait(question, account);
+    return account !== undefined;
   }
 
   /** Answers a question; returns the account where it must wait for a reservation before. */
