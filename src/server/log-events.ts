@@ -69,7 +69,7 @@ export const LOG_EVENTS = table({
   },
   notify_failed: {
     level: 'warn',
-    meaning: 'systemd was not told of a state of the service.',
+    meaning: 'A state of the service did not reach systemd.',
     fields: { errno: "the system's error number" },
     action: 'Look at NOTIFY_SOCKET in the environment of the service.',
   },
