@@ -27,7 +27,7 @@ export async function noteActivation(
   const { ledgerKeyFile: keyFile } = statePaths(config);
   try {
     const plans = loadCatalogue(config.state_dir);
-    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, plans });
+    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, plans, create: false });
     try {
       const before = previousGeneration === null ? null : JSON.stringify({ generation: previousGeneration });
       await ledger.note(action, before, JSON.stringify({ generation, revision }));

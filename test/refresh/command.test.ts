@@ -38,6 +38,10 @@ const servedPage = (): string | undefined => {
   }
 };
 
+test('a refresh before the first account makes no ledger', () => {
+  expect(existsSync(join(place.state, 'ledger/ledger.sqlite'))).toBe(false);
+});
+
 test('a drop that no licensee could take is not signed', () => {
   const drop = place.drop('delta', { revision: 6 });
   const file = join(drop, 'manifest.json');
