@@ -171,6 +171,7 @@ const MIGRATION_LOCK = 0x70674c47;
 
 interface Found {
   readonly version: number;
+  readonly ledger_id: string;
   readonly moved_to: string | null;
 }
 
@@ -185,7 +186,7 @@ async function find(engine: Engine): Promise<Found | undefined> {
       `${engine.name}: the schema pagegate is there and holds something else (${tables[0]?.name}). Name another database.`,
     );
   }
-  const [row] = await engine.query<Found>('SELECT version, moved_to FROM pagegate.ledger');
+  const [row] = await engine.query<Found>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
   return row;
 }
 
@@ -199,9 +200,10 @@ function refuseNewer(engine: Engine, version: number): void {
  * Makes the tables, or brings them to the current version; one program at a time.
  *
  * @param options.create makes them where there are none.
+ * @returns the ledger's id.
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */
-export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<void> {
+export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<string> {
   let found = await find(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
   refuseNewer(engine, found?.version ?? 0);
@@ -220,6 +222,7 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
           `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
         );
       }
+      found = await find(engine);
     } catch (error) {
       await engine.script('ROLLBACK').catch(() => {});
       throw error;
@@ -227,6 +230,9 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
       await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
     }
   }
-  const movedTo = found?.moved_to ?? null;
+  if (found === undefined)
+    throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
+  const { ledger_id: ledgerId, moved_to: movedTo } = found;
   if (movedTo !== null) throw new PagegateError('ledger_moved', `${engine.name} was moved to ${movedTo}.`);
+  return ledgerId;
 }
