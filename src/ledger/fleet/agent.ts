@@ -89,6 +89,12 @@ export class FleetBook {
     this.#maxStalenessMs = maxStalenessSeconds * 1_000;
   }
 
+  /** Takes over what the engine's clock said between two moments of this host's; what agrees with that stays, however slow the answer was. */
+  setClock(engineMs: number, sentMs: number, readMs: number): void {
+    const agrees = this.offsetMs >= engineMs - readMs && this.offsetMs <= engineMs - sentMs;
+    if (!agrees) this.offsetMs = engineMs - (sentMs + readMs) / 2;
+  }
+
   /** The engine's clock, in milliseconds since 1970. */
   readonly now = (): number => Date.now() + this.offsetMs;
 
@@ -396,7 +402,7 @@ export class FleetAgent {
       const held = this.#book.held.get(id);
       if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent, isEndedTold: true });
     }
-    this.#book.offsetMs = reply.now * 1000 - (sentMs + Date.now()) / 2;
+    this.#book.setClock(reply.now * 1_000, sentMs, Date.now());
     return reply;
   }
 

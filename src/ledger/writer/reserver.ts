@@ -186,7 +186,8 @@ export class Reserver {
   reserve(accountIds: Iterable<number>): boolean {
     if (this.#opened === undefined) return false;
     const steps: Step[] = [];
-    for (const id of accountIds) {
+    // Each once: a step is what is added.
+    for (const id of new Set(accountIds)) {
       const meter = this.#meters.get(id);
       if (meter === undefined) continue;
       meter.isActive = true;
