@@ -163,7 +163,7 @@ export class PostgresServer {
     const settings = [
       "listen_addresses = '127.0.0.1'",
       `port = ${this.port}`,
-      `unix_socket_directories = '${this.#cluster.folder}'`,
+      "unix_socket_directories = ''",
       'shared_buffers = 32MB',
       ...lines,
     ];
@@ -191,7 +191,10 @@ export class PostgresServer {
   }
 
   async start(): Promise<void> {
-    await this.#control('-l', join(this.data, 'log'), 'start');
+    const log = join(this.data, 'log');
+    await this.#control('-l', log, 'start').catch((error) => {
+      throw new Error(`${(error as Error).message}\n${readFileSync(log, 'utf8').slice(-2_000)}`);
+    });
     this.#isRunning = true;
   }
 
@@ -206,6 +209,8 @@ export class PostgresServer {
   async kill(): Promise<void> {
     const pid = Number(/^\d+/.exec(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'))?.[0] ?? 0);
     if (pid === 0) throw new Error(`${this.data}: no process to kill`);
+    // Stopped first: it starts no other meanwhile, which would keep its memory.
+    process.kill(pid, 'SIGSTOP');
     const pids = [pid, ...childrenOf(pid)];
     for (const one of pids) {
       try {
@@ -215,6 +220,8 @@ export class PostgresServer {
       }
     }
     while (pids.some((one) => commandOf(one) !== '')) await sleep(5);
+    // While it is still listed, as one that nobody has waited for, it would seem to hold the data.
+    rmSync(join(this.data, 'postmaster.pid'), { force: true });
     this.#isRunning = false;
   }
 

@@ -115,11 +115,12 @@ DECLARE
   -- What the engine does not know: a line of the audit.
   evidence jsonb;
 BEGIN
+  INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', extract(epoch FROM clock_timestamp()))
+    ON CONFLICT DO NOTHING;
+  SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
+  -- After the lock: a move of the ledger excludes all nodes.
   SELECT * INTO STRICT home FROM ledger;
   IF home.moved_to IS NOT NULL THEN RETURN jsonb_build_object('refused', 'moved'); END IF;
-  moment := extract(epoch FROM clock_timestamp());
-  INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', moment) ON CONFLICT DO NOTHING;
-  SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
   moment := extract(epoch FROM clock_timestamp());
   IF known.retired_at IS NOT NULL THEN RETURN jsonb_build_object('refused', 'retired'); END IF;
   is_first := known.session <> request->>'session';
