@@ -141,7 +141,10 @@ async function connectTo(
       "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version",
     );
     if (Number(state?.version) < VERSION_MIN) {
-      throw new PagegateError('ledger_version', `${name}: PostgreSQL 13 or newer is needed, got ${state?.version}.`);
+      throw new PagegateError(
+        'ledger_unavailable',
+        `${name}: PostgreSQL 13 or newer is needed, got version number ${state?.version}. Upgrade it, or name another one.`,
+      );
     }
     if (state?.standby === true) {
       throw new PagegateError(
@@ -161,7 +164,7 @@ async function connectTo(
  * Connects to the first host that takes writes. The driver tries one host only; this can go when it tries several
  * (https://github.com/brianc/node-postgres/pull/3643).
  *
- * @throws PagegateError bad_ledger_url, ledger_unavailable, ledger_version
+ * @throws PagegateError bad_ledger_url, ledger_unavailable
  */
 export async function connectEngine(options: EngineOptions): Promise<Engine> {
   const address = parseEngineUrl(options.url);
@@ -170,7 +173,6 @@ export async function connectEngine(options: EngineOptions): Promise<Engine> {
     try {
       return await connectTo(host, address, options);
     } catch (error) {
-      if ((error as PagegateError).code === 'ledger_version') throw error;
       problems.push((error as Error).message.replace(ERRORS.ledger_unavailable.message, '').trim());
     }
   }

@@ -164,18 +164,19 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
 const MIGRATIONS: readonly string[] = [`${TABLES}${SYNC}`];
 
 /** The version of the tables that this program works with. */
-const SCHEMA_VERSION: number = MIGRATIONS.length;
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
 /** Serializes migrations; any number that nobody else uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
-interface Found {
+export interface Found {
   readonly version: number;
   readonly ledger_id: string;
   readonly moved_to: string | null;
 }
 
-async function find(engine: Engine): Promise<Found | undefined> {
+/** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
+export async function findLedger(engine: Engine): Promise<Found | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
   );
@@ -204,13 +205,13 @@ function refuseNewer(engine: Engine, version: number): void {
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */
 export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<string> {
-  let found = await find(engine);
+  let found = await findLedger(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
   refuseNewer(engine, found?.version ?? 0);
   if (found?.version !== SCHEMA_VERSION) {
     await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     try {
-      found = await find(engine);
+      found = await findLedger(engine);
       refuseNewer(engine, found?.version ?? 0);
       for (let version = found?.version ?? 0; version < SCHEMA_VERSION; version += 1) {
         const id = randomBytes(16).toString('hex');
@@ -222,7 +223,7 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
           `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
         );
       }
-      found = await find(engine);
+      found = await findLedger(engine);
     } catch (error) {
       await engine.script('ROLLBACK').catch(() => {});
       throw error;
