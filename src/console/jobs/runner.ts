@@ -4,12 +4,13 @@ import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 /** Lookups and pages come first. */
 const NICE = 15;
-const KEPT = 10;
+const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {
   readonly kind: JobKind;
