@@ -61,6 +61,7 @@ export interface Config {
   readonly refresh: {
     readonly trusted_keys: Readonly<Record<string, string>>;
     readonly keep_generations: number;
+    readonly drop: string | null;
   };
   readonly admin: {
     readonly enabled: boolean;
@@ -272,6 +273,7 @@ const PATHS = new Set([
   'ledger.password_file',
   'ledger.ca_file',
   'policy.file',
+  'refresh.drop',
   'admin.socket',
   'decision_log.dir',
 ]);
