@@ -5,6 +5,8 @@ VITEST := $(NODE) node_modules/vitest/vitest.mjs
 N ?= 1000000
 SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
+# What is compiled once is not compiled at every start.
+export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/pagegate
 DATASET ?= var/dataset-$(N)
 
 .PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-fleet demo-fleet clean

@@ -113,10 +113,10 @@ export class PostgresStore implements LedgerStore {
     return this.rows(
       `SELECT accounts.name AS account, day, sum(lookups)::int8 AS lookups
        FROM usage_days JOIN accounts ON accounts.id = account_id
-       WHERE day >= ? AND accounts.name = coalesce(?, accounts.name)
+       WHERE day >= ? ${name === null ? '' : 'AND account_id = (SELECT id FROM accounts WHERE name = ?)'}
        GROUP BY accounts.name, day ORDER BY day, account`,
       since,
-      name,
+      ...(name === null ? [] : [name]),
     );
   }
 
