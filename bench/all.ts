@@ -5,7 +5,7 @@ import { readOptions, wholeNumber } from '../tools/options.ts';
 import { printReport, runBench } from './run.ts';
 
 const INDEX_BENCHES = ['size', 'lookup', 'open', 'cold', 'build'];
-const OTHER_BENCHES = ['verdict', 'http', 'metering', 'guard'];
+const OTHER_BENCHES = ['verdict', 'http', 'metering', 'guard', 'console'];
 /** From this size on the index benches alone are run, at several sizes: does the cost of a record grow? */
 const LARGE = 40_000_000;
 const USAGE = 'Usage: node bench/all.ts [--records N] [--out DIR] [--dir DIR]';

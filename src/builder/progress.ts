@@ -18,6 +18,22 @@ export interface BuildProgress {
 
 export type OnProgress = (progress: BuildProgress) => void;
 
+const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
+const BAR_WIDTH = 24;
+
+/** One line for a terminal: what, how far, how fast, how long yet. */
+export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): string {
+  const share = total === 0 ? 1 : done / total;
+  const bar = '█'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
+  const rate = unit === 'bytes' && elapsedMs > 500 ? `  ${megabytes((done / elapsedMs) * 1000)}/s` : '';
+  const left = leftMs === undefined || elapsedMs < 500 ? '' : `  ${Math.ceil(leftMs / 1000)} s left`;
+  return `${STEP_NAMES[step].padEnd(17)} ${bar} ${String(Math.floor(share * 100)).padStart(3)} %${rate}${left}`;
+}
+
+/** Bytes as megabytes, with their unit. */
+export const megabytes = (bytes: number): string =>
+  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
+
 const INTERVAL_MS = 200;
 
 /** Memory of this process that is not a file's, in bytes; 0 where the system does not tell. */

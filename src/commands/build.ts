@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildPlan } from '../builder/build.ts';
 import { REJECTS_SUFFIX } from '../builder/options.ts';
-import type { BuildProgress } from '../builder/progress.ts';
+import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import { parseThreads, parseWhole } from './shared/numbers.ts';
@@ -81,21 +81,6 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
   const lines = `${records.toLocaleString('en-US')} lines in ${parts.toLocaleString('en-US')} parts, ${workers} threads`;
   return `${lines}; up to ${megabytes(tempBytes)} of temporary files in ${tempDir}`;
 }
-
-const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
-const BAR_WIDTH = 24;
-
-/** One line for a terminal: what, how far, how fast, how long yet. */
-export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): string {
-  const share = total === 0 ? 1 : done / total;
-  const bar = '█'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
-  const rate = unit === 'bytes' && elapsedMs > 500 ? `  ${megabytes((done / elapsedMs) * 1000)}/s` : '';
-  const left = leftMs === undefined || elapsedMs < 500 ? '' : `  ${Math.ceil(leftMs / 1000)} s left`;
-  return `${STEP_NAMES[step].padEnd(17)} ${bar} ${String(Math.floor(share * 100)).padStart(3)} %${rate}${left}`;
-}
-
-const megabytes = (bytes: number): string =>
-  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
 
 function printReport(report: BuildReport): void {
   const { recordCount, sizeBytes, durationMs } = report;

@@ -5,6 +5,7 @@ import type { Accounts } from './accounts.ts';
 import type { DecisionLogs } from './decisions/logs.ts';
 import type { JobRunner } from './jobs/runner.ts';
 import type { Judge } from './judge.ts';
+import type { Kept } from './kept.ts';
 import type { DoctorReport } from './pages/doctor-report.ts';
 import type { Answers, Question } from './process/messages.ts';
 import type { ConsoleStore } from './store/store.ts';
@@ -21,6 +22,8 @@ export interface ConsoleContext {
   readonly doctor: DoctorReport;
   readonly decisions: DecisionLogs;
   readonly judge: Judge;
+  /** Parts of pages that do not depend on who looks. */
+  readonly kept: Kept;
   /** Failed sign-ins of an address, and of a name. */
   readonly limits: { readonly address: Limiter; readonly name: Limiter };
 }

@@ -4,6 +4,7 @@ import { Server as TlsServer } from 'node:tls';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { HEARTBEAT_MS } from '../platform/watchdog.ts';
 import { configuredCertificate } from '../server/certificate.ts';
 import { fileIdentity } from '../server/data-loader.ts';
@@ -13,6 +14,7 @@ import type { ConsoleContext } from './context.ts';
 import { DecisionLogs } from './decisions/logs.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { Judge } from './judge.ts';
+import { Kept } from './kept.ts';
 import { DoctorReport } from './pages/doctor-report.ts';
 import type { FromConsole, ToConsole } from './process/messages.ts';
 import { Primary } from './process/primary.ts';
@@ -23,9 +25,6 @@ import { Limiter } from './web/limiter.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
 
-/** Failures to sign in within ten minutes after which an address, and a name, has to wait. */
-const ADDRESS_FAILURES = 20;
-const NAME_FAILURES = 10;
 /** What comes first after a start is a page, not a try. */
 const PREPARE_MS = 2_000;
 const SAMPLES_EVERY_MS = 15_000;
@@ -64,7 +63,11 @@ async function serve(config: Config, log: Log): Promise<void> {
     decisions: new DecisionLogs(paths.logDir),
     judge: new Judge(config),
     ask: (question) => primary.ask(question),
-    limits: { address: new Limiter(ADDRESS_FAILURES), name: new Limiter(NAME_FAILURES) },
+    kept: new Kept(),
+    limits: {
+      address: new Limiter(LIMITS.consoleAddressFailures.value),
+      name: new Limiter(LIMITS.consoleNameFailures.value),
+    },
   };
   let names = allowedNames(config, certificate?.chain);
   const server = createWebServer({

@@ -6,6 +6,7 @@ import { GENERATION_ROUTES } from './pages/generations.ts';
 import { HEALTH_ROUTES } from './pages/health.ts';
 import { OVERVIEW_ROUTES } from './pages/overview.ts';
 import { OWN_ACCOUNT_ROUTES } from './pages/own-account.ts';
+import { REFRESH_ROUTES } from './pages/refresh.ts';
 import { SIGN_IN_ROUTES } from './pages/sign-in.ts';
 import { TRY_ROUTES } from './pages/try.ts';
 import type { Route } from './web/route.ts';
@@ -18,6 +19,7 @@ export const ROUTES: readonly Route[] = [
   ...DECISION_ROUTES,
   ...TRY_ROUTES,
   ...GENERATION_ROUTES,
+  ...REFRESH_ROUTES,
   ...ACCOUNT_ROUTES,
   ...OWN_ACCOUNT_ROUTES,
 ];

@@ -7,6 +7,7 @@ import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { isLoopback } from '../network/address.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
@@ -21,11 +22,11 @@ const TIMEOUT_MS = 3 * HANG_TIMEOUT_MS;
 const RESTART_FIRST_MS = 200;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 2_000;
-const WARNINGS_MAX = 200;
+const WARNINGS_MAX = LIMITS.consoleWarnings.value;
 /** Lookups come first where both want the processor. */
 const NICE = 5;
 /** The console's heap; what it shows is bounded, so that more is a defect. */
-const HEAP_MAX_MB = 256;
+const HEAP_MAX_MIB = LIMITS.consoleHeapMib.value;
 
 /** Keeps the latest warnings of a log for the console. */
 export class WarningLog {
@@ -106,7 +107,7 @@ export class ConsoleProcess {
     const startedMs = performance.now();
     const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: [`--max-old-space-size=${HEAP_MAX_MB}`],
+      execArgv: [`--max-old-space-size=${HEAP_MAX_MIB}`],
       serialization: 'advanced',
     });
     this.#child = child;

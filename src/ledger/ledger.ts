@@ -60,9 +60,26 @@ export interface AccountView {
   readonly latestSeconds: number;
 }
 
+export interface PageRequest {
+  /** A part of the names. */
+  readonly contains?: string;
+  /** The name that the page before ended with. */
+  readonly after?: string;
+  readonly count: number;
+}
+
+export interface AccountPage {
+  readonly views: readonly AccountView[];
+  /** Accounts that fit, on all pages. */
+  readonly total: number;
+  readonly isLast: boolean;
+}
+
 /** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
 const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
+/** Accounts whose keys one statement reads. */
+const KEYS_BATCH = 500;
 const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
 const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
@@ -299,6 +316,20 @@ export class Ledger {
     return this.#views((await this.store.rows<AccountRow>('SELECT * FROM accounts ORDER BY name')).map(toAccount));
   }
 
+  /** Some of the accounts, by name: what a page shows costs the same however many there are. @throws PagegateError ledger_unavailable */
+  async page({ contains = '', after = '', count }: PageRequest): Promise<AccountPage> {
+    const named = "name LIKE ? ESCAPE '!'";
+    const pattern = `%${contains.replace(/[!%_]/g, '!$&')}%`;
+    const text = `SELECT * FROM accounts WHERE ${named} AND name > ? ORDER BY name LIMIT ?`;
+    const rows = await this.store.rows<AccountRow>(text, pattern, after, count + 1);
+    const all = await this.store.row<{ total: number }>(
+      `SELECT count(*) AS total FROM accounts WHERE ${named}`,
+      pattern,
+    );
+    const views = await this.#views(rows.slice(0, count).map(toAccount));
+    return { views, total: all?.total ?? 0, isLast: rows.length <= count };
+  }
+
   /**
    * Asks the ledger writer to give lookups of the present cycle back, or to move the meter to another cycle: the only way back, for what
    * damage or a lost host has charged without a lookup.
@@ -353,15 +384,22 @@ export class Ledger {
   async #views(accounts: readonly Account[]): Promise<AccountView[]> {
     const { seconds, latestSeconds } = await this.store.moment();
     const usage = await this.store.usage(accounts);
-    const views: AccountView[] = [];
-    for (const account of accounts) {
+    const keys = await keysByAccount(
+      this.store,
+      accounts.map(({ id }) => id),
+    );
+    return accounts.map((account) => {
       const seen = usage.get(account.id) ?? UNUSED;
       const { cycle } = currentUsage(account, seen, seconds);
       const quota = quotaView(account, seen, seconds);
-      const keys = await keysOf(this.store, account.id);
-      views.push({ account: withEffectivePlan(account, cycle), cycle, quota, keys, latestSeconds });
-    }
-    return views;
+      return {
+        account: withEffectivePlan(account, cycle),
+        cycle,
+        quota,
+        keys: keys.get(account.id) ?? [],
+        latestSeconds,
+      };
+    });
   }
 
   #keys(): KeyVault {
@@ -455,10 +493,23 @@ async function open(sql: Sql, name: string): Promise<Account> {
   return account;
 }
 
-async function keysOf(sql: Sql, accountId: number): Promise<ApiKeyRecord[]> {
-  const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`;
-  return (await sql.rows<ApiKeyRow>(text, accountId)).map(toApiKey);
+/** The keys of accounts, the oldest first; an account without any is missing. */
+async function keysByAccount(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, ApiKeyRecord[]>> {
+  const found = new Map<number, ApiKeyRecord[]>();
+  for (let i = 0; i < ids.length; i += KEYS_BATCH) {
+    const some = ids.slice(i, i + KEYS_BATCH);
+    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id IN (${some.map(() => '?').join()}) ORDER BY id`;
+    for (const row of await sql.rows<ApiKeyRow>(text, ...some)) {
+      const known = found.get(row.account_id);
+      if (known === undefined) found.set(row.account_id, [toApiKey(row)]);
+      else known.push(toApiKey(row));
+    }
+  }
+  return found;
 }
+
+const keysOf = async (sql: Sql, accountId: number): Promise<ApiKeyRecord[]> =>
+  (await keysByAccount(sql, [accountId])).get(accountId) ?? [];
 
 async function currentKeys(sql: Sql, accountId: number, { latestSeconds }: Moment): Promise<ApiKeyRecord[]> {
   return (await keysOf(sql, accountId)).filter((key) => isKeyCurrent(key, latestSeconds));

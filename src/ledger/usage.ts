@@ -11,6 +11,15 @@ export interface UsageDay {
   readonly lookups: number;
 }
 
+/** Accounts that are read at a time. */
+const NAMES_BATCH = 20;
+
+const toUsageDay = ({ account, day, lookups }: { account: string; day: number; lookups: number }): UsageDay => ({
+  account,
+  day: dayName(day),
+  lookups,
+});
+
 /**
  * The days with lookups, oldest first; of one account or of all. What workers charged in the last moments may still be missing.
  *
@@ -28,6 +37,26 @@ export async function usageByDay(
   }
   if (name !== undefined) await ledger.view(name);
   const since = dayOf(Math.floor(nowMs / 1000)) - days + 1;
-  const rows = await ledger.store.usageByDay(since, name ?? null);
-  return rows.map(({ account, day, lookups }) => ({ account, day: dayName(day), lookups }));
+  return (await ledger.store.usageByDay(since, name ?? null)).map(toUsageDay);
+}
+
+/**
+ * The same of some accounts, by name: nobody has to hold all of it.
+ *
+ * @param after the name that was the last one; empty at the beginning
+ * @returns undefined after the last account
+ * @throws PagegateError ledger_unavailable
+ */
+export async function usageBehind(
+  ledger: Ledger,
+  after: string,
+  nowMs = Date.now(),
+): Promise<{ readonly days: readonly UsageDay[]; readonly last: string } | undefined> {
+  const since = dayOf(Math.floor(nowMs / 1000)) - USAGE_DAYS + 1;
+  const text = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT ?';
+  const names = await ledger.store.rows<{ name: string }>(text, after, NAMES_BATCH);
+  const days: UsageDay[] = [];
+  for (const { name } of names) days.push(...(await ledger.store.usageByDay(since, name)).map(toUsageDay));
+  const last = names.at(-1)?.name;
+  return last === undefined ? undefined : { days, last };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { describeProgress } from '../../src/commands/build.ts';
+import { describeProgress } from '../../src/builder/progress.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop } from '../builder/drop.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Decision, DecisionFilter } from '../../src/console/decisions/filter.ts';
-import { DecisionLogs, type Place } from '../../src/console/decisions/logs.ts';
+import { DecisionLogs, type Place, Searched } from '../../src/console/decisions/logs.ts';
 
 let dir: string;
 
@@ -41,7 +41,7 @@ const write = (name: string, lines: readonly Decision[]): void =>
 async function read(filter: DecisionFilter = {}, behind?: Place, count = Number.POSITIVE_INFINITY): Promise<string[]> {
   const ids: string[] = [];
   for await (const line of new DecisionLogs(dir).read(filter, behind)) {
-    if (line === undefined) continue;
+    if (line instanceof Searched) continue;
     ids.push(line.id);
     if (ids.length >= count) break;
   }
@@ -113,6 +113,42 @@ describe('decision logs', () => {
     }
     expect(all).toHaveLength(300);
     expect(paged).toEqual(all);
+  });
+
+  it('find lines that have all of what is wanted, where each alone is common', async () => {
+    const lines = Array.from({ length: 3_000 }, (_, n) => lineOf(n, { account: n % 2 === 0 ? 'even' : 'odd' }));
+    write('decisions-0.ndjson', lines);
+    const fitting = ({ account, verdict, matched }: Decision): boolean =>
+      account === 'even' && verdict === 'deny' && matched.id === 'often';
+    const wanted = lines.toReversed().filter(fitting);
+    expect(wanted.length).toBeGreaterThan(400);
+    expect(await read({ account: 'even', verdict: 'deny', rule: 'often' })).toEqual(wanted.map(({ id }) => id));
+    // Every seldom line is even.
+    expect(await read({ account: 'odd', rule: 'seldom' })).toEqual([]);
+  });
+
+  it('say how far a search is, and go on from there without a gap or a line twice', async () => {
+    const all = writeMany(6_000).filter(({ account }) => account === 'rare');
+    const logs = new DecisionLogs(dir);
+    const given: string[] = [];
+    const places: { readonly at: Searched; readonly given: number }[] = [];
+    for await (const found of logs.read({ account: 'rare' })) {
+      if (found instanceof Searched) places.push({ at: found, given: given.length });
+      else given.push(found.id);
+    }
+    expect(given).toEqual(all.map(({ id }) => id));
+    expect(places.length).toBeGreaterThan(10);
+    for (const { at, given: before } of places) {
+      const rest = (await read({ account: 'rare' }, { time: at.backTo, id: '' })).filter((id) => {
+        // A line of that very moment may have been given already; a page goes on behind it by its id.
+        return id !== given[before - 1];
+      });
+      expect(rest).toEqual(given.slice(before));
+    }
+    const times = places.map(({ at }) => at.backTo);
+    expect(times).toEqual(times.toSorted().reverse());
+    const last = places.at(-1)!.at;
+    expect(last.doneBytes).toBe(last.allBytes);
   });
 
   it('pass over what is no line of theirs', async () => {

@@ -77,7 +77,7 @@ describe('hostile text is text', () => {
   it('in files, no formula of a spreadsheet', async () => {
     const csv = (await operator.get('decisions.csv')).text;
     expect(csv.split('\r\n')[0]).toBe(
-      'time,account,agent,method,url,domain,found,verdict,layer,id,note,data,latency_ms,decision',
+      'time,account,method,url,domain,found,verdict,layer,id,note,data,latency_ms,decision',
     );
     expect(csv.split('\r\n').length).toBeGreaterThan(300);
     const ndjson = (await operator.get('decisions.ndjson')).text.trim().split('\n');

@@ -143,7 +143,7 @@ function writeDecisions(dir: string, count: number): void {
     { path: HOSTILE, account: HOSTILE },
     { method: HOSTILE, verdict: HOSTILE },
     { matched: { layer: HOSTILE, id: HOSTILE, note: HOSTILE }, verdict: 'deny' },
-    { url: TURNED, domain: TURNED, account: TURNED, agent: HOSTILE, data: HOSTILE },
+    { url: TURNED, domain: TURNED, account: TURNED, data: HOSTILE },
     { url: 'javascript:window.pwned=1' },
   ];
   lines.push(...hostile.map((more, i) => decisionLine(count + i, 30_000 - i, more)));

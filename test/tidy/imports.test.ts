@@ -42,7 +42,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
   guard: ['policy', 'domain', 'network'],
-  activation: ['config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
+  activation: ['builder', 'config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
   doctor: [
     'activation',
     'config',

@@ -6,7 +6,6 @@ export interface Decision {
   readonly time: string;
   readonly id: string;
   readonly account: string;
-  readonly agent?: string;
   readonly method: string;
   readonly url?: string;
   readonly scheme: string;
@@ -23,7 +22,6 @@ export interface Decision {
 export interface DecisionFilter {
   readonly verdict?: string | undefined;
   readonly account?: string | undefined;
-  readonly agent?: string | undefined;
   /** This domain and those below it. */
   readonly domain?: string | undefined;
   /** The id of what matched. */
@@ -34,11 +32,10 @@ export interface DecisionFilter {
 }
 
 /** Whether a line is one that is wanted, but for its time. */
-export function isWanted(line: Decision, { verdict, account, agent, domain, rule }: DecisionFilter): boolean {
+export function isWanted(line: Decision, { verdict, account, domain, rule }: DecisionFilter): boolean {
   return (
     (verdict === undefined || line.verdict === verdict) &&
     (account === undefined || line.account === account) &&
-    (agent === undefined || line.agent === agent) &&
     (rule === undefined || line.matched.id === rule) &&
     (domain === undefined || isBelow(line.domain, domain) || isBelow(line.host, domain))
   );
@@ -46,18 +43,14 @@ export function isWanted(line: Decision, { verdict, account, agent, domain, rule
 
 const isBelow = (name: string, domain: string): boolean => name === domain || name.endsWith(`.${domain}`);
 
-/** Texts that every wanted line has, the rarest first: lines without them need not be read as JSON. */
-export function needles({ verdict, account, agent, domain, rule }: DecisionFilter): Buffer[] {
+/** Texts that every wanted line has: lines without them need not be read as JSON. */
+export function needles({ verdict, account, domain, rule }: DecisionFilter): Buffer[] {
   const text = (name: string, value: string | undefined): string[] =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`];
   const inside = domain === undefined ? [] : [JSON.stringify(domain).slice(1, -1)];
-  return [
-    ...inside,
-    ...text('account', account),
-    ...text('agent', agent),
-    ...text('id', rule),
-    ...text('verdict', verdict),
-  ].map((needle) => Buffer.from(needle));
+  return [...inside, ...text('account', account), ...text('id', rule), ...text('verdict', verdict)].map((needle) =>
+    Buffer.from(needle),
+  );
 }
 
 /** A line as an object; undefined where it is none of ours, or half of one. */

@@ -1,13 +1,14 @@
 /** One worker's decision log, read from its end: the file that is written, then the rotated ones. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { LIMITS } from '../../limits.ts';
 import { type Decision, type DecisionFilter, isWanted, needles, parseDecision } from './filter.ts';
 
 const FIRST_CHUNK_BYTES = 64 * 1024;
 /** Where nothing is found, more is read at a time. */
-const CHUNK_MAX_BYTES = 1024 * 1024;
+export const CHUNK_MAX_BYTES = 1024 * 1024;
 /** A longer line is none of ours. */
-const LINE_MAX_BYTES = 256 * 1024;
+const LINE_MAX_BYTES = LIMITS.consoleLogLineBytes.value;
 const LINE_FEED = 0x0a;
 /** `{"time":"2026-01-02T03:04:05.678Z"` */
 const TIME_AT = 9;
@@ -22,7 +23,9 @@ function timeOf(bytes: Buffer, at: number): string | undefined {
     : undefined;
 }
 
-/** Lines before this time are not read yet; an empty text says that all are read. */
+/** Later than every time: nothing is read yet. */
+export const UNREAD = '\uffff';
+/** Earlier than every time: all is read. */
 export const ALL_READ = '';
 
 /** Reads the files of one worker from the end. */
@@ -30,21 +33,26 @@ export class LogCursor {
   /** Wanted lines that were read and not taken yet, the latest first. */
   readonly found: Decision[] = [];
   /** Everything later was read. */
-  readTo = '￿';
+  readTo = UNREAD;
   readonly #paths: readonly string[];
   readonly #filter: DecisionFilter;
   readonly #needles: readonly Buffer[];
+  readonly #buffer: Buffer;
   #next = 0;
   #file: FileHandle | undefined;
   /** Where the part of the file ends that is not read yet. */
   #end = 0;
   #chunkBytes = FIRST_CHUNK_BYTES;
 
-  /** @param paths the files of one worker, the latest first */
-  constructor(paths: readonly string[], filter: DecisionFilter) {
+  /**
+   * @param paths the files of one worker, the latest first
+   * @param buffer of {@link CHUNK_MAX_BYTES}; used during {@link advance} alone, so that several cursors may share it
+   */
+  constructor(paths: readonly string[], filter: DecisionFilter, buffer: Buffer) {
     this.#paths = paths;
     this.#filter = filter;
     this.#needles = needles(filter);
+    this.#buffer = buffer;
   }
 
   /** No line that is still to come is later than this. */
@@ -52,15 +60,16 @@ export class LogCursor {
     return this.found[0]?.time ?? this.readTo;
   }
 
-  /** Reads one more chunk. */
-  async advance(): Promise<void> {
+  /** Reads one more chunk; returns how many bytes are done with. */
+  async advance(): Promise<number> {
     if (this.#file === undefined && !(await this.#open())) {
       this.readTo = ALL_READ;
-      return;
+      return 0;
     }
     const file = this.#file!;
-    let begin = Math.max(0, this.#end - this.#chunkBytes);
-    const bytes = Buffer.allocUnsafe(this.#end - begin);
+    const end = this.#end;
+    let begin = Math.max(0, end - this.#chunkBytes);
+    const bytes = this.#buffer.subarray(0, end - begin);
     const { bytesRead } = await file.read(bytes, 0, bytes.length, begin);
     // A line that began before this chunk is read with the next one.
     let from = 0;
@@ -68,7 +77,7 @@ export class LogCursor {
       from = bytes.indexOf(LINE_FEED) + 1;
       if (from === 0 && bytes.length < LINE_MAX_BYTES) {
         this.#chunkBytes = LINE_MAX_BYTES;
-        return;
+        return 0;
       }
       if (from === 0) from = bytes.length;
     }
@@ -79,6 +88,7 @@ export class LogCursor {
     const { from: earliest } = this.#filter;
     if (earliest !== undefined && this.readTo < earliest) await this.close(true);
     else if (this.#end === 0) await this.close();
+    return end - begin;
   }
 
   /** @param isOver gives up the older files, too */
@@ -113,7 +123,7 @@ export class LogCursor {
 
   /** Where the lines begin that are later than a moment, by halves: a file's lines are in the order of time. */
   async #seek(file: FileHandle, size: number, to: string): Promise<number> {
-    const bytes = Buffer.allocUnsafe(FIRST_CHUNK_BYTES);
+    const bytes = this.#buffer.subarray(0, FIRST_CHUNK_BYTES);
     let [low, high] = [0, size];
     while (high - low > FIRST_CHUNK_BYTES) {
       const middle = Math.floor((low + high) / 2);
@@ -130,7 +140,6 @@ export class LogCursor {
   #take(bytes: Buffer): void {
     if (bytes.length === 0) return;
     const first = timeOf(bytes, 0);
-    const [rarest, ...others] = this.#needles;
     const found: Decision[] = [];
     const consider = (begin: number, end: number): void => {
       const line = parseDecision(bytes.toString('utf8', begin, end));
@@ -138,8 +147,8 @@ export class LogCursor {
       const { from, to } = this.#filter;
       if ((from === undefined || line.time >= from) && (to === undefined || line.time <= to)) found.push(line);
     };
-    if (rarest === undefined) eachLine(bytes, consider);
-    else if (others.every((needle) => bytes.includes(needle))) eachLineWith(bytes, rarest, consider);
+    if (this.#needles.length === 0) eachLine(bytes, consider);
+    else eachLineWith(bytes, this.#needles, consider);
     this.found.push(...found.reverse());
     if (first !== undefined) this.readTo = first;
   }
@@ -155,11 +164,22 @@ function eachLine(bytes: Buffer, task: (begin: number, end: number) => void): vo
   }
 }
 
-function eachLineWith(bytes: Buffer, needle: Buffer, task: (begin: number, end: number) => void): void {
-  for (let at = bytes.indexOf(needle); at !== -1; ) {
-    const feed = bytes.indexOf(LINE_FEED, at);
-    if (feed === -1) return;
-    task(bytes.lastIndexOf(LINE_FEED, at) + 1, feed);
-    at = bytes.indexOf(needle, feed);
+/** The lines that have all needles. Whichever needle is farthest away decides where the next such line can be at the earliest. */
+function eachLineWith(bytes: Buffer, needles: readonly Buffer[], task: (begin: number, end: number) => void): void {
+  const at = needles.map(() => -1);
+  for (let begin = 0; ; ) {
+    let farthest = begin;
+    for (const [i, needle] of needles.entries()) {
+      if (at[i]! < begin) at[i] = bytes.indexOf(needle, begin);
+      if (at[i] === -1) return;
+      farthest = Math.max(farthest, at[i]!);
+    }
+    const lineBegin = bytes.lastIndexOf(LINE_FEED, farthest) + 1;
+    const lineEnd = bytes.indexOf(LINE_FEED, farthest);
+    // What has no end yet is still being written.
+    if (lineEnd === -1) return;
+    const hasAll = at.every((place) => place >= lineBegin);
+    if (hasAll) task(lineBegin, lineEnd);
+    begin = hasAll ? lineEnd + 1 : lineBegin;
   }
 }

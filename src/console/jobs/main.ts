@@ -1,6 +1,7 @@
 /** The program of a job: it does one piece of work and ends. It ends early with the console. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { noteActivation } from '../../activation/note.ts';
+import { describeRefresh, refreshFrom } from '../../activation/refresh.ts';
 import { createActivationSteps, describeNotice } from '../../activation/steps.ts';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
@@ -27,15 +28,18 @@ const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input'])
     const steps = await createActivationSteps(config, progress);
     const report = await rollback({ store: statePaths(config).indexDir, to: generation, signal: abort.signal }, steps);
     const problem = await noteActivation(config, actor, 'generation.rollback', report);
-    const said = [
-      `Served is generation ${report.generation}, revision ${report.revision}.`,
-      describeNotice(report.notice),
-      problem ?? '',
-    ];
-    return { text: said.filter((text) => text !== '').join(' ') };
+    const said = `Served is generation ${report.generation}, revision ${report.revision}.`;
+    return { text: sentences(said, describeNotice(report.notice), problem) };
+  },
+  refresh: async (config, { drop, actor }) => {
+    const { report, problem } = await refreshFrom(config, { drop, actor, signal: abort.signal }, progress);
+    return { text: sentences(...describeRefresh(report), describeNotice(report.notice), problem) };
   },
   compare: (config, { before, after }) => compare(config, before, after),
 };
+
+const sentences = (...texts: readonly (string | undefined)[]): string =>
+  texts.filter((text) => text !== undefined && text !== '').join(' ');
 
 async function compare(config: Config, before: number, after: number): Promise<Difference> {
   const store = statePaths(config).indexDir;
@@ -73,4 +77,7 @@ async function work<K extends JobKind>(config: Config, { kind, input }: JobReque
 process.on('disconnect', () => {
   abort.abort(new Error('The console has ended.'));
 });
-process.on('message', ({ config, request }: ToJob) => void work(config, request));
+process.on('message', (message: ToJob) => {
+  if (message.type === 'start') void work(message.config, message.request);
+  else abort.abort(new Error(message.reason));
+});

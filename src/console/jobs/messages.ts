@@ -17,6 +17,10 @@ export interface Jobs {
     readonly input: { readonly generation: number; readonly actor: string };
     readonly output: { readonly text: string };
   };
+  readonly refresh: {
+    readonly input: { readonly drop: string; readonly actor: string };
+    readonly output: { readonly text: string };
+  };
   readonly compare: {
     readonly input: { readonly before: number; readonly after: number };
     readonly output: Difference;
@@ -30,10 +34,9 @@ export interface JobRequest<K extends JobKind = JobKind> {
   readonly input: Jobs[K]['input'];
 }
 
-export interface ToJob {
-  readonly config: Config;
-  readonly request: JobRequest;
-}
+export type ToJob =
+  | { readonly type: 'start'; readonly config: Config; readonly request: JobRequest }
+  | { readonly type: 'stop'; readonly reason: string };
 
 export type FromJob =
   | { readonly type: 'progress'; readonly text: string }

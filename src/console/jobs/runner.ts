@@ -4,12 +4,13 @@ import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 /** Lookups and pages come first. */
 const NICE = 15;
-const KEPT = 10;
+const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {
   readonly kind: JobKind;
@@ -22,6 +23,8 @@ export interface Job {
   /** How far it is, then what came of it. */
   text: string;
   state: 'running' | 'done' | 'failed';
+  /** Of the process that does it. */
+  pid: number | undefined;
 }
 
 /** The work that the console has started. */
@@ -30,6 +33,8 @@ export class JobRunner {
   readonly jobs: Job[] = [];
   readonly #config: Config;
   readonly #children = new Set<ChildProcess>();
+  /** Does the work that runs now. */
+  #worker: ChildProcess | undefined;
   #doctor: Promise<Jobs['doctor']['output']> | undefined;
 
   constructor(config: Config) {
@@ -62,6 +67,7 @@ export class JobRunner {
       endedMs: undefined,
       text: 'starting',
       state: 'running',
+      pid: undefined,
     };
     this.jobs.unshift(job);
     this.jobs.splice(KEPT);
@@ -70,17 +76,26 @@ export class JobRunner {
       job.text = text;
       job.endedMs = Date.now();
     };
-    this.#run(request, (text) => {
+    const { child, output } = this.#run(request, (text) => {
       job.text = text;
-    }).then(
-      (output) => end('done', describe(output)),
+    });
+    job.pid = child.pid;
+    this.#worker = child;
+    output.then(
+      (found) => end('done', describe(found)),
       (error: Error) => end('failed', error.message),
     );
   }
 
+  /** Gives up the work that runs, if any does: it ends as Ctrl-C ends a command, and leaves what is served as it is. */
+  cancel(actor: string): void {
+    if (this.running !== undefined)
+      this.#worker?.send({ type: 'stop', reason: `${actor} has stopped it.` } satisfies ToJob, () => {});
+  }
+
   /** What doctor says; one examination at a time. */
   doctor(): Promise<Jobs['doctor']['output']> {
-    this.#doctor ??= this.#run({ kind: 'doctor', input: {} }, () => {}).finally(() => {
+    this.#doctor ??= this.#run({ kind: 'doctor', input: {} }, () => {}).output.finally(() => {
       this.#doctor = undefined;
     });
     return this.#doctor;
@@ -90,14 +105,17 @@ export class JobRunner {
     for (const child of this.#children) child.kill('SIGTERM');
   }
 
-  #run<K extends JobKind>(request: JobRequest<K>, onProgress: (text: string) => void): Promise<Jobs[K]['output']> {
-    return new Promise((resolve, reject) => {
-      const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-        execArgv: [],
-      });
-      this.#children.add(child);
-      killOnExit(child);
+  #run<K extends JobKind>(
+    request: JobRequest<K>,
+    onProgress: (text: string) => void,
+  ): { readonly child: ChildProcess; readonly output: Promise<Jobs[K]['output']> } {
+    const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      execArgv: [],
+    });
+    this.#children.add(child);
+    killOnExit(child);
+    const output = new Promise<Jobs[K]['output']>((resolve, reject) => {
       child.on('message', (message: FromJob) => {
         if (message.type === 'progress') onProgress(message.text);
         else if (message.type === 'done') resolve(message.output as Jobs[K]['output']);
@@ -108,9 +126,10 @@ export class JobRunner {
         this.#children.delete(child);
         reject(new Error(`The work ended before it was done (${signal === null ? `code ${code}` : signal}).`));
       });
-      if (child.pid !== undefined) lowerPriority(child.pid);
-      child.send({ config: this.#config, request } satisfies ToJob, () => {});
     });
+    if (child.pid !== undefined) lowerPriority(child.pid);
+    child.send({ type: 'start', config: this.#config, request } satisfies ToJob, () => {});
+    return { child, output };
   }
 }
 

@@ -2,12 +2,11 @@
 import { PagegateError } from '../../errors.ts';
 import { readAudit } from '../../ledger/audit.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { usageByDay } from '../../ledger/usage.ts';
+import { LIMITS } from '../../limits.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
-import { HttpRefusal } from '../web/request.ts';
+import { type Fields, HttpRefusal } from '../web/request.ts';
 import {
-  type Download,
   type Notice,
   OPERATOR,
   type Page,
@@ -20,10 +19,9 @@ import {
 import { count, empty, mark, moment, table } from '../web/widgets.ts';
 import { ACCOUNT_ACTIONS, type AccountAction } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
-import { quotaMark, STATE_TONES, USAGE_DAYS_MAX, USAGE_RANGES, usageCsv, usagePart } from './usage.ts';
+import { quotaMark, STATE_TONES, USAGE_RANGES, usageCsv, usageCsvOfAll, usagePart } from './usage.ts';
 
 const AUDIT_LINES = 20;
-const LISTED = 500;
 
 /** Says on the page at `to` what came of a change, be it done or refused. */
 export async function told(to: string, change: Promise<Notice>, onFailure = to): Promise<Redirect> {
@@ -46,10 +44,12 @@ export function withUnreached(notice: Notice, { unreached }: Ledger): Notice {
 
 async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
   const base = app.config.console.base_path;
-  const views = (await app.accounts.readIfAny((ledger) => ledger.list())) ?? [];
-  const sought = query.get('q').toLowerCase();
-  const found = views.filter(({ account }) => account.name.includes(sought));
-  const rows = found.slice(0, LISTED).map((view) => {
+  const contains = query.get('q').toLowerCase();
+  const found = await app.accounts.readIfAny((ledger) =>
+    ledger.page({ contains, after: query.get('after'), count: LIMITS.consoleAccounts.value }),
+  );
+  const { views, total, isLast } = found ?? { views: [], total: 0, isLast: true };
+  const rows = views.map((view) => {
     const { account, quota } = view;
     return [
       html`<a href="${base}accounts/${segment(account.name)}">${account.name}</a>`,
@@ -68,20 +68,47 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
     { title: 'Share' },
     { title: 'Resets' },
   ];
-  const create = html`<section aria-labelledby="new"><h2 id="new">New account</h2>
+  const body = html`<form class="row" action="${base}accounts"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>
+${rows.length === 0 ? empty(nothing(query)) : table('Accounts', columns, rows)}
+${pager(base, query, views, total, isLast)}
+${total > 0 && html`<p><a href="${base}usage.csv">Usage of all accounts by day, as CSV</a></p>`}
+${session.role === 'operator' && createForm(base, csrf)}`;
+  return { kind: 'page', title: 'Accounts', body };
+}
+
+function nothing(query: Fields): string {
+  if (query.get('after') !== '') return 'There are no further accounts.';
+  return query.get('q') === ''
+    ? 'There are no accounts yet. Create the first below, then subscribe a plan: that issues its key.'
+    : 'No account has this in its name.';
+}
+
+/** Where there are more accounts than a page shows: how many, and how to go on. */
+function pager(
+  base: string,
+  query: Fields,
+  views: readonly AccountView[],
+  total: number,
+  isLast: boolean,
+): Html | null {
+  const isFirst = query.get('after') === '';
+  if (isFirst && isLast) return null;
+  const to = (fields: Readonly<Record<string, string>>): string =>
+    `${base}accounts?${new URLSearchParams({ q: query.get('q'), ...fields })}`;
+  const last = views.at(-1);
+  return html`<p class="actions">${!isFirst && html`<a class="button plain" href="${to({})}">First</a> `}${
+    !isLast && last !== undefined && html`<a class="button plain" href="${to({ after: last.account.name })}">Next</a> `
+  }<span class="hint">${count(total)} accounts in all, ${count(LIMITS.consoleAccounts.value)} on a page, by name.</span></p>`;
+}
+
+const createForm = (base: string, csrf: string): Html =>
+  html`<section aria-labelledby="new"><h2 id="new">New account</h2>
 ${form(
   `${base}accounts`,
   csrf,
   html`<label>Name <input name="name" maxlength="64" autocapitalize="none" autocomplete="off" required></label><button>Create</button>`,
   'row',
 )}<p class="hint">It is not activated until a plan is subscribed.</p></section>`;
-  const body = html`<form class="row" action="${base}accounts"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>
-${rows.length === 0 ? empty(views.length === 0 ? 'There are no accounts yet. Create the first below, then subscribe a plan: that issues its key.' : 'No account has this in its name.') : table('Accounts', columns, rows)}
-${found.length > LISTED && html`<p class="hint">The first ${LISTED} of ${count(found.length)}; narrow it down by name.</p>`}
-${views.length > 0 && html`<p><a href="${base}usage.csv">Usage of all accounts by day, as CSV</a></p>`}
-${session.role === 'operator' && create}`;
-  return { kind: 'page', title: 'Accounts', body };
-}
 
 function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> {
   const name = fields.get('name');
@@ -173,19 +200,17 @@ function act(visit: SignedVisit): Promise<Redirect> {
   return told(`/accounts/${segment(name)}`, done);
 }
 
-function csv({ app, params }: SignedVisit): Download {
-  const name = params['name'];
-  const read = (): Promise<Awaited<ReturnType<typeof usageByDay>>> =>
-    app.accounts.read((ledger) => usageByDay(ledger, name, USAGE_DAYS_MAX));
-  return { kind: 'download', name: 'usage.csv', type: 'text/csv; charset=utf-8', body: usageCsv(read) };
-}
-
 export const ACCOUNT_ROUTES: readonly Route[] = [
   { method: 'GET', path: '/accounts', roles: STAFF, handle: list },
   { method: 'POST', path: '/accounts', roles: OPERATOR, handle: create },
-  { method: 'GET', path: '/usage.csv', roles: STAFF, handle: csv },
+  { method: 'GET', path: '/usage.csv', roles: STAFF, handle: ({ app }) => usageCsvOfAll(app) },
   { method: 'GET', path: '/accounts/:name', roles: STAFF, handle: show },
-  { method: 'GET', path: '/accounts/:name/usage.csv', roles: STAFF, handle: csv },
+  {
+    method: 'GET',
+    path: '/accounts/:name/usage.csv',
+    roles: STAFF,
+    handle: ({ app, params }) => usageCsv(app, params['name']!),
+  },
   { method: 'GET', path: '/accounts/:name/:action', roles: OPERATOR, handle: confirm },
   { method: 'POST', path: '/accounts/:name/:action', roles: OPERATOR, handle: act },
 ];

@@ -1,13 +1,14 @@
 /** The audit: who changed what, in the ledger and in the console. */
 import { readAudit } from '../../ledger/audit.ts';
+import { LIMITS } from '../../limits.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
 import { html } from '../web/html.ts';
 import { type Download, type Page, type Route, type SignedVisit, STAFF, segment } from '../web/route.ts';
 import { empty, moment, table } from '../web/widgets.ts';
 
-const SHOWN = 200;
-const EXPORTED = 20_000;
+const SHOWN = LIMITS.consoleAudit.value;
+const EXPORTED = LIMITS.consoleAuditExport.value;
 
 interface Line {
   readonly at: number;

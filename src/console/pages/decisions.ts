@@ -1,18 +1,25 @@
 /** Decisions: the decision log, the latest first, filtered while it is read, and sent as it is found. */
+
+import { LIMITS } from '../../limits.ts';
 import type { Decision, DecisionFilter } from '../decisions/filter.ts';
-import type { Place } from '../decisions/logs.ts';
+import { type Place, Searched } from '../decisions/logs.ts';
 import { csvLine } from '../web/csv.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { type Fields, HttpRefusal } from '../web/request.ts';
 import { type Download, type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { duration, empty, moment, verdictMark } from '../web/widgets.ts';
+import { bytes, duration, empty, moment, verdictMark } from '../web/widgets.ts';
 
-const SHOWN = 100;
+const SHOWN = LIMITS.consoleDecisions.value;
 /** A page stops looking after so long, and offers to go on. */
-const BUDGET_MS = 10_000;
-const LIVE_BUDGET_MS = 1_500;
+const BUDGET_MS = LIMITS.consoleSearchMs.value;
+/** A page that is followed is asked for again and again. */
+const LIVE_BUDGET_MS = 500;
+/** While nothing is found, a page says so often how far the search is. */
+const TOLD_EVERY_MS = 400;
 const LIVE_SECONDS = 2;
-const FIELD_MAX_LENGTH = 256;
+/** All who follow the same get the same. */
+const LIVE_KEPT_MS = 1_000;
+const FIELD_MAX_LENGTH = LIMITS.consoleFilterCharacters.value;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
 const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
@@ -43,7 +50,6 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   return {
     verdict,
     account: text('account'),
-    agent: text('agent'),
     domain: text('domain')?.toLowerCase(),
     rule: text('rule'),
     from: timeOf(query, 'from', false),
@@ -84,7 +90,7 @@ const urlOf = ({ url, scheme, host, path }: Decision): string => url ?? `${schem
 
 function row(visit: SignedVisit, line: Decision): Html {
   const base = visit.app.config.console.base_path;
-  const { account, agent, matched, domain, verdict } = line;
+  const { account, matched, domain, verdict } = line;
   const only = (name: string, value: string): Html =>
     html`<a href="${address(visit, 'decisions', { [name]: value, behind: '' })}">${value}</a>`;
   const tried = `${base}try?${new URLSearchParams({ url: urlOf(line), method: line.method })}`;
@@ -95,7 +101,7 @@ function row(visit: SignedVisit, line: Decision): Html {
     html`<code>${urlOf(line)}</code><div class="detail">${only('domain', domain)}${!line.found && ', not classified'} · <a href="${tried}">try it</a></div>`,
     html`${matched.layer}<div>${only('rule', matched.id)}</div>`,
     matched.note,
-    html`${only('account', account)}${agent !== undefined && html`<div>${only('agent', agent)}</div>`}`,
+    only('account', account),
     duration(line.latency_ms / 1000),
   ];
   return html`<tr>${cells.map((cell, i) => html`<td${i === 3 && html` class="url"`}>${cell}</td>`)}</tr>
@@ -107,42 +113,63 @@ const TIMES = { from: ['From (UTC)', '2026-01-31T08:30'], to: ['To (UTC)', '2026
 
 const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
 
+const searched = ({ backTo, doneBytes, allBytes }: Searched): Html =>
+  html`Searched back to ${moment(backTo)}; ${bytes(doneBytes)} of ${bytes(allBytes)} read.`;
+
 /** The rows as they are found, and below them how to go on. */
 async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLive: boolean): AsyncGenerator<Html> {
   const { app, signal } = visit;
   const until = performance.now() + (isLive ? LIVE_BUDGET_MS : BUDGET_MS);
   let shown = 0;
-  let last: Decision | undefined;
+  let place: string | undefined;
+  let progress: Searched | undefined;
   let isOver = true;
+  let toldMs = performance.now();
   yield html`<div class="wide" role="region" aria-label="Decisions" tabindex="0"><table><thead><tr>${COLUMNS.map(
     (title) => html`<th scope="col">${title}</th>`,
   )}</tr></thead><tbody>`;
-  for await (const line of app.decisions.read(filter, behind)) {
+  for await (const found of app.decisions.read(filter, behind)) {
     if (signal.aborted) return;
-    if (performance.now() > until || (line !== undefined && shown >= SHOWN)) {
+    const isProgress = found instanceof Searched;
+    const now = performance.now();
+    if (isProgress) {
+      progress = found;
+      // The search goes on there: what was found last may lie far before it.
+      if (place === undefined || !place.startsWith(found.backTo)) place = `${found.backTo}_`;
+    }
+    if (now > until || (!isProgress && shown >= SHOWN)) {
       isOver = false;
       break;
     }
-    if (line === undefined) continue;
-    shown += 1;
-    last = line;
-    yield row(visit, line);
+    if (isProgress && now - toldMs < TOLD_EVERY_MS) continue;
+    toldMs = now;
+    // The style sheet shows such a row while it is the last one.
+    if (isProgress) yield html`<tr class="searched"><td colspan="${COLUMNS.length}">${searched(found)}</td></tr>`;
+    else {
+      shown += 1;
+      place = `${found.time}_${found.id}`;
+      yield row(visit, found);
+    }
   }
   yield html`</tbody></table></div>`;
-  const place = last === undefined ? undefined : `${last.time}_${last.id}`;
-  if (!isOver && place !== undefined)
-    yield html`<p class="actions"><a class="button plain" href="${address(visit, 'decisions', { behind: place, live: '' })}">Older</a></p>`;
-  else if (!isOver)
-    yield empty(
-      'Nothing was found in the time that a page may take. Narrow it down by time, or save it as a file: that looks through everything.',
-    );
-  else if (shown === 0)
-    yield empty(
-      app.config.decision_log.enabled
-        ? 'No decision fits.'
-        : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
-    );
-  else yield html`<p class="hint">That is all.</p>`;
+  if (isOver) yield shown > 0 ? html`<p class="hint">That is all.</p>` : nothing(visit);
+  else yield ended(visit, shown, place, progress);
+}
+
+const nothing = ({ app }: SignedVisit): Html =>
+  empty(
+    app.config.decision_log.enabled
+      ? 'No decision fits.'
+      : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
+  );
+
+/** How to go on where there is more, or where the time was over. */
+function ended(visit: SignedVisit, shown: number, place: string | undefined, progress: Searched | undefined): Html {
+  const isTimeOver = shown < SHOWN;
+  const more =
+    place !== undefined &&
+    html`<p class="actions"><a class="button plain" href="${address(visit, 'decisions', { behind: place, live: '' })}">${isTimeOver ? 'Go on searching' : 'Older'}</a></p>`;
+  return html`${isTimeOver && progress !== undefined && html`<p class="hint">${searched(progress)} Narrow it down by time, or save it as a file: that looks through everything.</p>`}${more}`;
 }
 
 function filterForm(visit: SignedVisit): Html {
@@ -153,7 +180,7 @@ function filterForm(visit: SignedVisit): Html {
   const option = (value: string, text: string): Html =>
     html`<option value="${value}"${query.get('verdict') === value && html` selected`}>${text}</option>`;
   return html`<form class="row" action="${base}decisions"><label>Verdict <select name="verdict">${option('', 'any')}${VERDICTS.map((one) => option(one, one))}</select></label>
-${field('account', 'Account')}${field('agent', 'Agent')}${field('domain', 'Domain, and below')}${field('rule', 'Rule')}
+${field('account', 'Account')}${field('domain', 'Domain, and below')}${field('rule', 'Rule')}
 ${Object.entries(TIMES).map(([name, [label, hint]]) => field(name, label, hint))}<button>Show</button></form>`;
 }
 
@@ -173,9 +200,14 @@ function decisions(visit: SignedVisit): Page {
 }
 
 async function* followed(visit: SignedVisit, wanted: Wanted): AsyncGenerator<Html> {
-  yield html`<div data-live id="decisions">`;
-  yield* rows(visit, wanted, true);
-  yield html`</div>`;
+  const { app } = visit;
+  yield await app.kept.get(`live ${address(visit, 'decisions', {})}`, LIVE_KEPT_MS, async () => {
+    // Others wait for it, too: it does not end with this browser.
+    const shared = { ...visit, signal: new AbortController().signal };
+    const parts: Html[] = [];
+    for await (const part of rows(shared, wanted, true)) parts.push(part);
+    return html`<div data-live id="decisions">${parts}</div>`;
+  });
 }
 
 /** All wanted lines, however many: a browser that reads slowly is waited for. */
@@ -187,10 +219,11 @@ async function* exported(
 ): AsyncGenerator<string> {
   yield first;
   let text = '';
-  for await (const decision of visit.app.decisions.read(filter)) {
+  for await (const found of visit.app.decisions.read(filter)) {
     if (visit.signal.aborted) return;
-    if (decision !== undefined) text += line(decision);
-    if (text.length < 32_768 && decision !== undefined) continue;
+    const isProgress = found instanceof Searched;
+    if (!isProgress) text += line(found);
+    if (text.length < 32_768 && !isProgress) continue;
     yield text;
     text = '';
   }
@@ -200,7 +233,6 @@ async function* exported(
 const CSV_COLUMNS = [
   'time',
   'account',
-  'agent',
   'method',
   'url',
   'domain',
@@ -218,7 +250,6 @@ const csvOf = (line: Decision): string =>
   csvLine([
     line.time,
     line.account,
-    line.agent ?? '',
     line.method,
     urlOf(line),
     line.domain,

@@ -3,7 +3,6 @@ import { PagegateError } from '../../errors.ts';
 import { readProgress } from '../../refresh/progress.ts';
 import { type Generation, listGenerations, listLitter } from '../../refresh/store.ts';
 import { readWithdrawn } from '../../refresh/withdrawn.ts';
-import type { ConsoleContext } from '../context.ts';
 import type { Difference } from '../jobs/messages.ts';
 import type { Job } from '../jobs/runner.ts';
 import { type Html, html, type Value } from '../web/html.ts';
@@ -36,19 +35,28 @@ function difference({ app, session, csrf }: SignedVisit, before: Generation | un
   return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain">Compare</button>`)}`;
 }
 
-function jobLine({ title, actor, startedMs, endedMs, text, state }: Job): readonly Value[] {
-  const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
+/** How far work is: a bar, and the words without the one that is drawn for terminals. */
+function howFar(title: string, text: string): Html {
   const percent = /(\d{1,3}) %/.exec(text)?.[1];
-  const shown =
-    state === 'running' &&
-    percent !== undefined &&
-    html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `;
-  const took = duration(((endedMs ?? Date.now()) - startedMs) / 1000);
-  return [mark(tone, state), title, html`${shown}${text}`, actor, moment(startedMs / 1000), took];
+  return html`${percent !== undefined && html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `}${text.replace(/[█░]+ */, '')}`;
 }
 
-function work(app: ConsoleContext): Html {
-  const refresh = readProgress(app.paths.indexDir);
+function jobLine({ title, actor, startedMs, endedMs, text, state }: Job): readonly Value[] {
+  const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
+  const took = duration(((endedMs ?? Date.now()) - startedMs) / 1000);
+  const shown = state === 'running' ? howFar(title, text) : text;
+  return [mark(tone, state), title, shown, actor, moment(startedMs / 1000), took];
+}
+
+function work({ app, session, csrf }: SignedVisit): Html {
+  const { running } = app.jobs;
+  const found = readProgress(app.paths.indexDir);
+  // One that was started here is in the list already.
+  const refresh = found?.pid === running?.pid ? undefined : found;
+  const stop =
+    session.role === 'operator' &&
+    running !== undefined &&
+    form(`${app.config.console.base_path}generations/stop`, csrf, html`<button class="plain">Stop it</button>`);
   const columns = [
     { title: '' },
     { title: 'Work' },
@@ -62,10 +70,17 @@ function work(app: ConsoleContext): Html {
     refresh === undefined
       ? own
       : [
-          [mark('warn', 'running'), 'Refresh', refresh.text, `process ${refresh.pid}`, moment(refresh.started), ''],
+          [
+            mark('warn', 'running'),
+            'Refresh',
+            howFar('Refresh', refresh.text),
+            `process ${refresh.pid}`,
+            moment(refresh.started),
+            '',
+          ],
           ...own,
         ];
-  return html`<div data-live id="work">${rows.length === 0 ? empty('Nothing runs. A refresh that the command line or a timer starts shows here with its progress.') : table('Work', columns, rows)}</div>`;
+  return html`<div data-live id="work">${rows.length === 0 ? empty('Nothing runs. A refresh that is started here, by the command line or by a timer shows here with its progress.') : table('Work', columns, rows)}${stop}</div>`;
 }
 
 /** The latest builds and what was rejected in them, from their reports. */
@@ -115,10 +130,17 @@ function list(visit: SignedVisit): Page {
     }),
   );
   const litter = listLitter(indexDir).length;
+  const isDropKnown = app.config.refresh.drop !== null;
+  const refresh =
+    session.role === 'operator' &&
+    (isDropKnown
+      ? html`<p class="actions"><a class="button plain" href="${base}generations/refresh">Refresh</a></p>`
+      : html`<p class="hint">To start a refresh here, let refresh.drop name the folder that drops are delivered to.</p>`);
   const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
-  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first on the server with pagegate refresh DROP.') : table('Generations', columns, rows)}
+  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows)}
+${refresh}
 ${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or a refresh that runs; pagegate prune removes leftovers.</p>`}
-<section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(app)}</section>
+<section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(visit)}</section>
 <section aria-labelledby="refused"><h2 id="refused">Refused from now on</h2>${
     refused.length === 0
       ? empty(
@@ -167,7 +189,8 @@ ${form(`${base}generations/${generation}/rollback`, visit.csrf, html`<div class=
   return { kind: 'page', title, body };
 }
 
-const started = (work: () => string): Promise<Redirect> =>
+/** Starts work, and says on the page of generations that it runs, or why not. */
+export const started = (work: () => string): Promise<Redirect> =>
   told('/generations', (async () => ({ tone: 'good', text: `${work()} It shows below how far it is.` }) as const)());
 
 function rollback(visit: SignedVisit): Promise<Redirect> {

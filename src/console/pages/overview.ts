@@ -9,7 +9,7 @@ import { addUp, HOUR, MINUTE, type Sample } from '../store/series.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { count, duration, mark, moment, percent, type Tone } from '../web/widgets.ts';
+import { count, duration, empty, mark, moment, percent, type Tone } from '../web/widgets.ts';
 import { topDenied } from './top-denied.ts';
 
 const RENEW_SECONDS = 10;
@@ -127,6 +127,17 @@ ${plot({
 })}`;
 }
 
+/** The plots of a range, made once in a minute: that is how often something is added to them. */
+function overTime(app: ConsoleContext, range: Range, now: number): Html {
+  const minute = Math.floor(now / MINUTE);
+  return app.kept.get(`plots ${range.text} ${minute} ${app.store.series.latest()}`, MINUTE * 1_000, () => {
+    const samples = points(app, range, now);
+    return samples.some((sample) => sample !== undefined)
+      ? plots(range, samples, now)
+      : empty('Nothing was counted yet in this time. The first minute shows up when it has ended.');
+  });
+}
+
 /** A number, what it is, and where it leads. */
 function card(to: string, name: string, value: Value, detail: Value): Html {
   return html`<li><a href="${to}"><span class="name">${name}</span> <span class="value">${value}</span> <span class="detail">${detail}</span></a></li>`;
@@ -179,17 +190,12 @@ async function overview(visit: SignedVisit): Promise<Page> {
   const range = RANGES[name]!;
   const status = await app.ask('status').catch(() => undefined);
   const lastHour = addUp(now - HOUR, app.store.series.since(MINUTE, now - HOUR));
-  const samples = points(app, range, now);
   const ranges = Object.entries(RANGES).map(
     ([key, { text }]) => html`<a href="${base}?range=${key}"${key === name && html` aria-current="true"`}>${text}</a>`,
   );
   const body = html`${cards(visit, status, lastHour)}
 <section aria-labelledby="time"><h2 id="time">Over time</h2><p class="choices">${ranges}</p>
-<div data-live id="plots">${
-    samples.some((sample) => sample !== undefined)
-      ? plots(range, samples, now)
-      : html`<p class="empty">Nothing was counted yet in this time. The first minute shows up when it has ended.</p>`
-  }</div></section>
+<div data-live id="plots">${overTime(app, range, now)}</div></section>
 ${await topDenied(app)}`;
   return { kind: 'page', title: 'Overview', body, renewSeconds: RENEW_SECONDS };
 }

@@ -2,23 +2,14 @@
 
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView } from '../../ledger/ledger.ts';
-import { usageByDay } from '../../ledger/usage.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
-import {
-  ACCOUNT,
-  type Download,
-  type Notice,
-  type Page,
-  type Redirect,
-  type Route,
-  type SignedVisit,
-} from '../web/route.ts';
+import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import { type ActionInput, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { daysOf, told, withUnreached } from './accounts.ts';
 import { actorOf } from './sign-in.ts';
-import { USAGE_DAYS_MAX, usageCsv, usagePart } from './usage.ts';
+import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {
   const { app, session, csrf } = visit;
@@ -79,18 +70,17 @@ function follow({ app, session }: SignedVisit, { keys, latestSeconds }: AccountV
     app.store.sessions.rebind(session.hash, newest.id);
 }
 
-function csv({ app, session }: SignedVisit): Download {
-  const read = (): Promise<Awaited<ReturnType<typeof usageByDay>>> =>
-    app.accounts.read((ledger) => usageByDay(ledger, session.name, USAGE_DAYS_MAX));
-  return { kind: 'download', name: 'usage.csv', type: 'text/csv; charset=utf-8', body: usageCsv(read) };
-}
-
 const ROTATION = 'You get a new key. The key in use now goes on for as long as you say, and is refused (401) after it.';
 const REVOCATION = 'The key is refused (401) from now on. Whoever still uses it is cut off at once.';
 
 export const OWN_ACCOUNT_ROUTES: readonly Route[] = [
   { method: 'GET', path: '/account', roles: ACCOUNT, handle: show },
-  { method: 'GET', path: '/account/usage.csv', roles: ACCOUNT, handle: csv },
+  {
+    method: 'GET',
+    path: '/account/usage.csv',
+    roles: ACCOUNT,
+    handle: ({ app, session }) => usageCsv(app, session.name),
+  },
   {
     method: 'GET',
     path: '/account/rotate-key',

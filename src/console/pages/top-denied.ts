@@ -1,5 +1,6 @@
 /** What is denied most, among the latest decisions. */
 import type { ConsoleContext } from '../context.ts';
+import { Searched } from '../decisions/logs.ts';
 import { type Html, html } from '../web/html.ts';
 import { count, empty, moment, table } from '../web/widgets.ts';
 
@@ -15,8 +16,6 @@ interface Top {
   readonly rules: readonly (readonly [name: string, count: number])[];
 }
 
-const kept = new WeakMap<ConsoleContext, { readonly atMs: number; readonly top: Promise<Top> }>();
-
 async function gather({ decisions }: ConsoleContext): Promise<Top> {
   const until = performance.now() + BUDGET_MS;
   const domains = new Map<string, number>();
@@ -25,7 +24,7 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
   let [lines, since] = [0, ''];
   for await (const line of decisions.read({})) {
     if (performance.now() > until || lines >= LINES) break;
-    if (line === undefined) continue;
+    if (line instanceof Searched) continue;
     lines += 1;
     since = line.time;
     if (line.verdict !== 'deny') continue;
@@ -36,18 +35,10 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
   return { lines, since, domains: most(domains), rules: most(rules) };
 }
 
-function latest(app: ConsoleContext): Promise<Top> {
-  const known = kept.get(app);
-  if (known !== undefined && performance.now() - known.atMs < KEPT_MS) return known.top;
-  const top = gather(app);
-  kept.set(app, { atMs: performance.now(), top });
-  return top;
-}
-
 /** Two tables: domains and rules. Each leads to its lines. */
 export async function topDenied(app: ConsoleContext): Promise<Html> {
   const base = app.config.console.base_path;
-  const { lines, since, domains, rules } = await latest(app);
+  const { lines, since, domains, rules } = await app.kept.get('denied most', KEPT_MS, () => gather(app));
   const link = (name: string, value: string): string =>
     `${base}decisions?${new URLSearchParams({ verdict: 'deny', [name]: value })}`;
   const list = (label: string, name: string, rows: Top['domains']): Html =>

@@ -1,17 +1,19 @@
 /** Usage of accounts: by day, in the present cycle, and how long the quota will last. */
 import { CYCLE_SECONDS } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { type UsageDay, usageByDay } from '../../ledger/usage.ts';
-import { csvLine } from '../web/csv.ts';
+import { type UsageDay, usageBehind, usageByDay } from '../../ledger/usage.ts';
+import { LIMITS } from '../../limits.ts';
+import type { ConsoleContext } from '../context.ts';
+import { csvLine, oneChunk } from '../web/csv.ts';
 import { type Html, html } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
+import type { Download } from '../web/route.ts';
 import { count, empty, mark, percent, type Tone } from '../web/widgets.ts';
 
 const DAY_MS = 86_400_000;
 const PACE_DAYS = 7;
 const WARN_SHARE = 0.8;
-/** As many days as the ledger keeps. */
-export const USAGE_DAYS_MAX = 400;
+const USAGE_DAYS_MAX = LIMITS.usageDays.value;
 export const USAGE_RANGES = [30, 90, USAGE_DAYS_MAX] as const;
 
 const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
@@ -143,13 +145,33 @@ ${
 }`;
 }
 
-/** Usage by day as CSV, of one account or of all. */
-export async function* usageCsv(read: () => Promise<readonly UsageDay[]>): AsyncGenerator<string> {
-  yield csvLine(['account', 'day', 'lookups']);
-  const rows = await read();
-  for (let i = 0; i < rows.length; i += 1_000)
-    yield rows
-      .slice(i, i + 1_000)
-      .map(({ account, day, lookups }) => csvLine([account, day, lookups]))
-      .join('');
+const CSV_COLUMNS = ['account', 'day', 'lookups'];
+const toCsv = (usage: readonly UsageDay[]): string =>
+  usage.map(({ account, day, lookups }) => csvLine([account, day, lookups])).join('');
+
+const download = (body: AsyncIterable<string>): Download => ({
+  kind: 'download',
+  name: 'usage.csv',
+  type: 'text/csv; charset=utf-8',
+  body,
+});
+
+/** Usage of one account by day, as CSV. @throws PagegateError account_not_found, ledger_unavailable */
+export async function usageCsv({ accounts }: ConsoleContext, name: string): Promise<Download> {
+  const usage = await accounts.read((ledger) => usageByDay(ledger, name, USAGE_DAYS_MAX));
+  return download(oneChunk(csvLine(CSV_COLUMNS) + toCsv(usage)));
+}
+
+/** Usage of all accounts, account by account. */
+export function usageCsvOfAll({ accounts }: ConsoleContext): Download {
+  const read = async function* (): AsyncGenerator<string> {
+    yield csvLine(CSV_COLUMNS);
+    for (let after = ''; ; ) {
+      const some = await accounts.readIfAny((ledger) => usageBehind(ledger, after));
+      if (some === undefined) return;
+      yield toCsv(some.days);
+      after = some.last;
+    }
+  };
+  return download(read());
 }

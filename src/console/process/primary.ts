@@ -1,4 +1,5 @@
 /** The console's link to the primary. Answers are kept for a second: however many pages ask, the primary answers once. */
+import { Kept } from '../kept.ts';
 import type { Answers, FromConsole, Question } from './messages.ts';
 
 const KEPT_MS = 1_000;
@@ -13,7 +14,7 @@ interface Pending {
 export class Primary {
   readonly #send: (message: FromConsole) => void;
   readonly #pending = new Map<number, Pending>();
-  readonly #kept = new Map<Question, { readonly atMs: number; readonly answer: Promise<unknown> }>();
+  readonly #kept = new Kept();
   #lastId = 0;
 
   constructor(send: (message: FromConsole) => void) {
@@ -22,11 +23,7 @@ export class Primary {
 
   /** Rejects where the primary does not answer in time. */
   ask<Q extends Question>(question: Q): Promise<Answers[Q]> {
-    const kept = this.#kept.get(question);
-    if (kept !== undefined && performance.now() - kept.atMs < KEPT_MS) return kept.answer as Promise<Answers[Q]>;
-    const answer = this.#ask(question);
-    this.#kept.set(question, { atMs: performance.now(), answer });
-    return answer as Promise<Answers[Q]>;
+    return this.#kept.get(question, KEPT_MS, () => this.#ask(question) as Promise<Answers[Q]>);
   }
 
   onAnswer(id: number, answer: unknown, failure: string | undefined): void {

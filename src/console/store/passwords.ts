@@ -1,6 +1,7 @@
 /** Passwords and other secrets of the console: only hashes of them are kept. */
 import { hash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 
 /** scrypt's cost as OWASP's cheat sheet on password storage has it for 32 MiB: N = 2^15, r = 8, p = 3. */
 const COST = { log2: 15, blockSize: 8, parallel: 3 } as const;
@@ -8,9 +9,9 @@ const MEMORY_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 const PASSWORD_MIN_LENGTH = 12;
-const PASSWORD_MAX_LENGTH = 256;
+const PASSWORD_MAX_LENGTH = LIMITS.consolePasswordCharacters.value;
 /** Passwords that are hashed at a time: each takes 32 MiB and a thread. */
-const PARALLEL_MAX = 2;
+const PARALLEL_MAX = LIMITS.consoleHashes.value;
 /** Sign-ins that may wait for a free thread; more are turned away. */
 const WAITING_MAX = 16;
 

@@ -1,4 +1,6 @@
 /** Time series: minutes for a day, hours for a quarter. Bounded, and kept over restarts. */
+
+import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 
 /** What a server counted in one step of time. */
@@ -15,8 +17,8 @@ export interface Sample {
 
 export const MINUTE = 60;
 export const HOUR = 3_600;
-const MINUTES_KEPT_SECONDS = 24 * HOUR;
-const HOURS_KEPT_SECONDS = 92 * 24 * HOUR;
+const MINUTES_KEPT_SECONDS = LIMITS.consoleMinutesSeconds.value;
+const HOURS_KEPT_SECONDS = LIMITS.consoleHoursSeconds.value;
 
 /** The series in a console's file. */
 export class Series {

@@ -1,4 +1,6 @@
 /** Sessions: who is signed in. Only the hash of a session's token is kept. */
+
+import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import { createToken, hashToken } from './passwords.ts';
 import type { UserRole } from './users.ts';
@@ -20,13 +22,13 @@ export interface Session {
 }
 
 /** A session that nobody uses ends after this long, in seconds. */
-export const IDLE_SECONDS = 3_600;
+export const IDLE_SECONDS = LIMITS.consoleIdleSeconds.value;
 /** And every session after this long. */
-export const SESSION_SECONDS = 12 * 3_600;
+export const SESSION_SECONDS = LIMITS.consoleSessionSeconds.value;
 /** How exactly the latest use is written down, in seconds: not every request is a write. */
 const SEEN_STEP_SECONDS = 60;
-const SESSIONS_MAX_PER_NAME = 20;
-const SESSIONS_MAX = 10_000;
+const SESSIONS_MAX_PER_NAME = LIMITS.consoleSessionsOfName.value;
+const SESSIONS_MAX = LIMITS.consoleSessions.value;
 
 interface SessionRow {
   readonly hash: string;

@@ -1,5 +1,6 @@
 /** Users, their one-time links, and what was done with them. */
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import { createToken, hashPassword, hashToken, isPassword } from './passwords.ts';
 
@@ -26,10 +27,10 @@ export interface Event {
 const USER_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 export const ROLES: readonly UserRole[] = ['operator', 'viewer'];
 /** How long a one-time link may be used, in seconds. */
-export const LINK_SECONDS = 3_600;
-const USERS_MAX = 1_000;
-const LINKS_MAX = 1_000;
-const EVENTS_MAX = 20_000;
+export const LINK_SECONDS = LIMITS.consoleLinkSeconds.value;
+const USERS_MAX = LIMITS.consoleUsers.value;
+const LINKS_MAX = LIMITS.consoleLinks.value;
+const EVENTS_MAX = LIMITS.consoleEvents.value;
 
 interface UserRow {
   readonly name: string;

@@ -1,8 +1,9 @@
 /** Counts failed sign-ins, by address and by name, so that nobody can guess. */
+import { LIMITS } from '../../limits.ts';
 
-const WINDOW_MS = 10 * 60_000;
+const WINDOW_MS = LIMITS.consoleSignInSeconds.value * 1_000;
 /** What is counted at a time; the oldest goes first. */
-const ENTRIES_MAX = 10_000;
+const ENTRIES_MAX = LIMITS.consoleFailureEntries.value;
 
 interface Entry {
   count: number;

@@ -1,8 +1,9 @@
 /** What a browser sends: cookies and forms, within limits. */
 import type { IncomingMessage } from 'node:http';
+import { LIMITS } from '../../limits.ts';
 
-export const BODY_MAX_BYTES = 16 * 1024;
-const FIELDS_MAX = 64;
+export const BODY_MAX_BYTES = LIMITS.consoleFormBytes.value;
+const FIELDS_MAX = LIMITS.consoleFields.value;
 
 /** Why a request is not answered as it was meant. */
 export class HttpRefusal extends Error {

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { formatAddress, type Network, parseAddress, parseNetwork } from '../../network/address.ts';
 import { clientAddress } from '../../network/client-address.ts';
 import type { ConsoleContext } from '../context.ts';
@@ -32,29 +33,40 @@ const SESSION_COOKIE = '__Host-pagegate';
 const FORM_COOKIE = '__Host-pagegate-form';
 const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
-const HEADERS_MAX_BYTES = 16 * 1024;
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 20_000;
-/** Without a byte in either direction. */
-const IDLE_TIMEOUT_MS = 60_000;
-const CONNECTIONS_MAX = 1_024;
-/** How often timeouts of requests are looked at. */
-const CHECK_MS = 1_000;
-const URL_MAX_LENGTH = 12 * 1024;
+const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 const NOTICE_MS = 60_000;
 /** Pages that are being made at a time; more are asked to come again. */
-const BUSY_MAX = 256;
+const BUSY_MAX = LIMITS.consoleRequests.value;
 
 export interface Certified {
   readonly chain: string;
   readonly key: string;
 }
 
+/** How long a browser may take, in milliseconds. */
+export interface Timeouts {
+  readonly headersMs: number;
+  readonly requestMs: number;
+  /** Without a byte in either direction. */
+  readonly idleMs: number;
+  /** How often the first two are looked at. */
+  readonly checkMs: number;
+}
+
+const TIMEOUTS: Timeouts = {
+  headersMs: LIMITS.consoleHeadersMs.value,
+  requestMs: LIMITS.consoleRequestMs.value,
+  idleMs: LIMITS.consoleIdleMs.value,
+  checkMs: 1_000,
+};
+
 export interface WebOptions {
   readonly app: ConsoleContext;
   readonly routes: readonly Route[];
   readonly allowedNames: () => ReadonlySet<string>;
   readonly certificate: Certified | undefined;
+  /** Those of the limits unless told otherwise. */
+  readonly timeouts?: Timeouts;
   /** Told of a failure that is a defect. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -80,19 +92,19 @@ class Notices {
 export function createWebServer(options: WebOptions): Server {
   const web = new Web(options);
   const listener: RequestListener = (req, res) => void web.handle(req, res);
+  const { certificate, timeouts = TIMEOUTS } = options;
   const limits = {
-    maxHeaderSize: HEADERS_MAX_BYTES,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: CHECK_MS,
+    maxHeaderSize: LIMITS.consoleHeadersBytes.value,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    connectionsCheckingInterval: timeouts.checkMs,
   };
-  const { certificate } = options;
   const server =
     certificate === undefined
       ? createServer(limits, listener)
       : createTlsServer({ ...limits, cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' }, listener);
-  server.maxConnections = CONNECTIONS_MAX;
-  server.setTimeout(IDLE_TIMEOUT_MS);
+  server.maxConnections = LIMITS.consoleConnections.value;
+  server.setTimeout(timeouts.idleMs);
   return server;
 }
 
@@ -271,7 +283,7 @@ function discard(req: IncomingMessage): void {
     if (sizeBytes > 4 * BODY_MAX_BYTES) req.destroy();
   });
   req.on('error', () => {});
-  void sleep(HEADERS_TIMEOUT_MS, undefined, { ref: false }).then(() => req.destroy());
+  void sleep(TIMEOUTS.headersMs, undefined, { ref: false }).then(() => req.destroy());
 }
 
 const packed = new Map(ASSETS.map(({ name, bytes }) => [name, gzipSync(bytes, { level: 9 })]));

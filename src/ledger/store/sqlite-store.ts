@@ -104,10 +104,10 @@ export class SqliteStore implements LedgerStore {
          SELECT account_id, day, lookups FROM usage_days
          UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0
        ) JOIN accounts ON accounts.id = account_id
-       WHERE day >= ? AND accounts.name = coalesce(?, accounts.name)
+       WHERE day >= ? ${name === null ? '' : 'AND account_id = (SELECT id FROM accounts WHERE name = ?)'}
        GROUP BY account_id, day ORDER BY day, account`,
       since,
-      name,
+      ...(name === null ? [] : [name]),
     );
   }
 

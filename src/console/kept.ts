@@ -1,0 +1,40 @@
+/** What was worked out a moment ago, for all who ask: many open pages cost hardly more than one. */
+
+const ENTRIES_MAX = 64;
+
+interface Entry {
+  readonly untilMs: number;
+  readonly value: unknown;
+}
+
+/** Keeps values by name for as long as their maker says. */
+export class Kept {
+  readonly #entries = new Map<string, Entry>();
+  readonly #now: () => number;
+
+  /** @param now milliseconds of a clock that never goes back */
+  constructor(now = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /**
+   * The value of a name, made where there is none that is young enough. A promise that fails is not kept.
+   *
+   * @param name must tell every two values apart
+   */
+  get<T>(name: string, forMs: number, make: () => T): T {
+    const known = this.#entries.get(name);
+    if (known !== undefined && this.#now() < known.untilMs) return known.value as T;
+    const value = make();
+    const entry = { untilMs: this.#now() + forMs, value };
+    this.#entries.delete(name);
+    const oldest = this.#entries.keys().next().value;
+    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    this.#entries.set(name, entry);
+    if (value instanceof Promise)
+      value.catch(() => {
+        if (this.#entries.get(name) === entry) this.#entries.delete(name);
+      });
+    return value;
+  }
+}

@@ -1,0 +1,102 @@
+/** A refresh from the folder that drops are delivered to: what lies there, what would be served, and the start. No browser names a folder. */
+import { lookAtDrop } from '../../activation/refresh.ts';
+import { PagegateError } from '../../errors.ts';
+import { type Generation, listGenerations } from '../../refresh/store.ts';
+import { readWithdrawn } from '../../refresh/withdrawn.ts';
+import type { ConsoleContext } from '../context.ts';
+import { type Html, html } from '../web/html.ts';
+import { form } from '../web/layout.ts';
+import { HttpRefusal } from '../web/request.ts';
+import { OPERATOR, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
+import { bytes, count, facts, mark, moment } from '../web/widgets.ts';
+import { started } from './generations.ts';
+
+type Drop = ReturnType<typeof lookAtDrop>;
+
+const NO_FOLDER = 'refresh.drop names no folder that drops are delivered to.';
+
+function dropFacts(folder: string, { manifest, signedBy }: Drop): Html {
+  const { dataset, revision, created, files } = manifest;
+  const sum = (pick: (file: (typeof files)[number]) => number): number =>
+    files.reduce((total, file) => total + pick(file), 0);
+  return facts([
+    ['Folder', folder],
+    ['Dataset', dataset],
+    ['Revision', count(revision)],
+    ['Made', moment(created)],
+    ['Signed', signedBy === null ? mark('warn', 'unsigned') : `by ${signedBy}`],
+    [
+      'Records',
+      `${count(sum(({ records }) => records))} in ${count(files.length)} parts, ${bytes(sum((file) => file.bytes))}`,
+    ],
+  ]);
+}
+
+/** Why a refresh would change nothing; undefined where it would. */
+function idle({ paths }: ConsoleContext, { manifestSha256 }: Drop, served: Generation | undefined): string | undefined {
+  if (served?.report?.manifestSha256 === manifestSha256)
+    return `It is what generation ${served.generation} serves. There is nothing to do.`;
+  const withdrawn = readWithdrawn(paths.indexDir).find((one) => one.manifestSha256 === manifestSha256);
+  return withdrawn === undefined || served === undefined
+    ? undefined
+    : `It was rolled back here, as generation ${withdrawn.generation}, and no refresh brings it again by itself. Where that generation is kept, serve it from the list.`;
+}
+
+/** Says what a refresh would do, and asks once. */
+function confirmRefresh({ app, csrf }: SignedVisit): Page {
+  const folder = app.config.refresh.drop;
+  const base = app.config.console.base_path;
+  const served = listGenerations(app.paths.indexDir).find(({ current }) => current);
+  const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
+  const page = (body: Html): Page => ({ kind: 'page', title: 'Refresh', body });
+  if (folder === null) return page(html`<p>${NO_FOLDER}</p><p>${back}</p>`);
+  let drop: Drop;
+  try {
+    drop = lookAtDrop(app.config, folder);
+  } catch (error) {
+    if (!(error instanceof PagegateError)) throw error;
+    return page(
+      html`<p>${folder} has no drop that a refresh would take.</p><p class="notice bad" role="alert">${error.message}</p><p>${back}</p>`,
+    );
+  }
+  const why = idle(app, drop, served);
+  if (why !== undefined) return page(html`${dropFacts(folder, drop)}<p>${why}</p><p>${back}</p>`);
+  const now =
+    served === undefined
+      ? 'Nothing is served now.'
+      : `Served now is generation ${served.generation}, revision ${served.report?.revision ?? 'unknown'}.`;
+  return page(html`${dropFacts(folder, drop)}
+<p>${now} The next generation is built of this drop, verified, and then served instead. Until then, and if anything is wrong with the drop or the license does not cover it, what is served stays.</p>
+${form(`${base}generations/refresh`, csrf, html`<input type="hidden" name="manifest" value="${drop.manifestSha256}"><div class="actions"><button>Refresh</button> ${back}</div>`)}`);
+}
+
+/** Starts it, where the drop is still the one that was shown. */
+function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redirect> {
+  const folder = app.config.refresh.drop;
+  return started(() => {
+    if (folder === null) throw new HttpRefusal(404, NO_FOLDER);
+    const { manifest, manifestSha256 } = lookAtDrop(app.config, folder);
+    if (fields.get('manifest') !== manifestSha256)
+      throw new PagegateError('drop_changed', 'Another drop was delivered since it was shown here; look at it first.');
+    const what = `${manifest.dataset} revision ${manifest.revision}`;
+    app.jobs.start(
+      { kind: 'refresh', input: { drop: folder, actor: session.name } },
+      { title: `Refresh to ${what}`, actor: session.name, describe: ({ text }) => text },
+    );
+    return `${what} is being built.`;
+  });
+}
+
+/** Gives up the work that the console has started. */
+function stopWork({ app, session }: SignedVisit): Redirect {
+  const { running } = app.jobs;
+  app.jobs.cancel(session.name);
+  const text = running === undefined ? 'Nothing runs that was started here.' : `${running.title} is being stopped.`;
+  return { kind: 'redirect', to: '/generations', notice: { tone: 'good', text } };
+}
+
+export const REFRESH_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/generations/refresh', roles: OPERATOR, handle: confirmRefresh },
+  { method: 'POST', path: '/generations/refresh', roles: OPERATOR, handle: startRefresh },
+  { method: 'POST', path: '/generations/stop', roles: OPERATOR, handle: stopWork },
+];
