@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ServedInstallation } from '../tools/chaos/served-installation.ts';
 import { freePort } from '../tools/free-port.ts';
 import { domainOf } from '../tools/installation.ts';
-import type { LoadJob, LoadLength, LoadReport, LoadTarget } from './load.ts';
+import type { LoadJob, LoadLength, LoadReport, LoadTarget } from './load-generator.ts';
 
 const RECORDS = 10_000;
 const CLOCK_TICKS = 100;
@@ -48,7 +48,11 @@ export class LoadGenerator {
 
   /** @param prefix what its command line begins with, to keep it on a core. */
   constructor(prefix: readonly string[] = []) {
-    const [command = '', ...args] = [...prefix, process.execPath, new URL('./load.ts', import.meta.url).pathname];
+    const [command = '', ...args] = [
+      ...prefix,
+      process.execPath,
+      new URL('./load-generator.ts', import.meta.url).pathname,
+    ];
     this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   }
 

@@ -21,7 +21,7 @@ export interface BenchReport {
   readonly notes: readonly string[];
 }
 
-/** A named bench: `bench/workloads/NAME.ts` exports one as `workload`. */
+/** A named bench: each file in bench/workloads exports one as `workload`. */
 export interface Workload {
   readonly name: string;
   readonly description: string;

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { leaveNothing } from '../../tools/chaos/leftovers.ts';
 import type { LoadGenerator } from '../forked.ts';
-import type { LoadLength, LoadReport, LoadTarget } from '../load.ts';
+import type { LoadLength, LoadReport, LoadTarget } from '../load-generator.ts';
 import { type Cell, median } from '../workload.ts';
 import { cpuUsOf } from './cpu.ts';
 import type { FixedAnswer } from './fixed.ts';

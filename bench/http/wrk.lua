@@ -1,4 +1,4 @@
--- Asks the targets of a file, one a line, in their order and with the headers of bench/load.ts; prints one JSON document at the end.
+-- Asks the targets of a file, one a line, in their order and with the headers of bench/load-generator.ts; prints one JSON document at the end.
 local requests = {}
 local at = 0
 

@@ -1,7 +1,7 @@
 /** Debian's `wrk` beside our own load generator: another program, in C, that must come to the same figures. */
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { LoadReport, LoadTarget } from '../load.ts';
+import type { LoadReport, LoadTarget } from '../load-generator.ts';
 
 const SCRIPT = new URL('./wrk.lua', import.meta.url).pathname;
 const run = promisify(execFile);

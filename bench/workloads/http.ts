@@ -34,7 +34,7 @@ import {
   type TlsFiles,
 } from '../http/subjects.ts';
 import { hasWrk, runWrk } from '../http/wrk.ts';
-import type { LoadLength } from '../load.ts';
+import type { LoadLength } from '../load-generator.ts';
 import { dropFromPageCache } from '../page-cache.ts';
 import { ensurePeers } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';

@@ -1,6 +1,6 @@
 /**
  * One line of a drop → an entry: parsed, checked against data/schema/entry.schema.json, normalized. Whatever is wrong has a name
- * (src/record/diagnostics.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
+ * (src/record/reject-reasons.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
  */
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';

@@ -1,7 +1,6 @@
 /** Certificate and private key of the listener: read once, checked, and handed to the transport from memory. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { isIP } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -53,45 +52,9 @@ export function readChain(file: string): { readonly chain: string; readonly cert
   return { chain, certificate };
 }
 
-const DAY_MS = 86_400_000;
-/** A certificate that expires within this time is a warning. */
-const EXPIRY_WARNING_DAYS = 14;
-
 /** The certificates of a chain, the server's own first. */
-const certificatesOf = (chain: string): X509Certificate[] =>
+export const certificatesOf = (chain: string): X509Certificate[] =>
   chain.split(NEXT_CERTIFICATE).flatMap((text) => (NEXT_CERTIFICATE.test(text) ? [new X509Certificate(text)] : []));
-
-/**
- * Why clients refuse a certificate, or soon will: each a sentence without its full stop.
- *
- * @param names what clients call this server by.
- */
-export function certificateWarnings(
-  { chain }: Pick<Certificate, 'chain'>,
-  names: readonly string[],
-  nowMs: number,
-): string[] {
-  const [own, ...others] = certificatesOf(chain);
-  if (own === undefined) return [];
-  const found = timeWarnings('the certificate', own, nowMs);
-  for (const other of others) found.push(...timeWarnings(`the chain's certificate "${nameOf(other)}"`, other, nowMs));
-  const uncovered = names.filter((name) => (isIP(name) === 0 ? own.checkHost(name) : own.checkIP(name)) === undefined);
-  if (own.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
-  else if (uncovered.length > 0)
-    found.push(`the certificate is for ${own.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
-  return found;
-}
-
-function timeWarnings(what: string, { validFrom, validTo }: X509Certificate, nowMs: number): string[] {
-  const leftMs = Date.parse(validTo) - nowMs;
-  const on = new Date(validTo).toISOString();
-  if (leftMs <= 0) return [`${what} expired at ${on}`];
-  if (Date.parse(validFrom) > nowMs) return [`${what} is not valid before ${new Date(validFrom).toISOString()}`];
-  const days = Math.floor(leftMs / DAY_MS);
-  return days < EXPIRY_WARNING_DAYS ? [`${what} expires at ${on}, in ${days} days`] : [];
-}
-
-const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n', ', ');
 
 /** The names that clients call the server by: those of the configuration, else its address where it listens on one. */
 export function expectedNames({ server: { host }, tls: { names } }: Config): readonly string[] {

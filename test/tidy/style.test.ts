@@ -44,6 +44,25 @@ describe('length', () => {
   });
 });
 
+/** Files of the tree that a text names and that are not there. */
+function missingFiles(path: string, text: string, files: ReadonlySet<string>): string[] {
+  const named = text.match(/\b(?:src|tools|bench)\/[\w./-]+\.(?:ts|md)\b/g) ?? [];
+  return named.filter((name) => !files.has(name)).map((name) => `${path} names ${name}`);
+}
+
+describe('a file that a source names', () => {
+  const files = new Set(filesUnder(''));
+
+  it('is missed where it is not there', () => {
+    expect(missingFiles('a.ts', '/** See src/cli.ts and src/none.ts. */', files)).toEqual(['a.ts names src/none.ts']);
+  });
+
+  it('is there', () => {
+    const all = [...sources, ...sourcesUnder('tools'), ...sourcesUnder('bench')];
+    expect(all.flatMap((path) => missingFiles(path, textOf(path), files))).toEqual([]);
+  });
+});
+
 /** What must not stand in a file that people read. Written so that this file does not match itself. */
 const FORBIDDEN: readonly (readonly [string, RegExp])[] = [
   ['a note to do something later', /\b(?:T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/],

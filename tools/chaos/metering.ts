@@ -35,6 +35,7 @@ const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary', 'kill al
 
 /** A full disk is noticed when what is reserved is spent. */
 const NOTICED_DEADLINE_MS = 30_000;
+const SERVED_DEADLINE_MS = 60_000;
 /** Ways to lose the power that are tried at one moment. */
 const POWER_LOSSES = 4;
 const LIMIT = 1_000_000_000;
@@ -190,9 +191,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
       const running = clients.map((client) => client.run());
       try {
-        await sleep(50 + random.below(250));
         const isRefused = (): boolean => clients.some((client) => client.count(503) > 0);
         const readSoFar = (): number => clients.reduce((total, client) => total + client.count(200), 0);
+        await sleep(50 + random.below(250));
+        // A busy machine serves later. Before that, nothing says whether the account's creation was published.
+        for (const deadline = Date.now() + SERVED_DEADLINE_MS; readSoFar() === 0 && Date.now() < deadline; )
+          await sleep(5);
         const scene = { installation, random, key: probe, account: name, isRefused, read: readSoFar, onPowerLoss };
         await act(deed, scene);
         await sleep(20 + random.below(100));
