@@ -9,7 +9,7 @@ DEMO_INDEX := var/demo/state/index/current/index.pgx
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/pagegate
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ chaos-refresh: install ## kill a refresh at 100 random moments
 
 chaos-restart: install ## restart, upgrade and break a server under load, and kill it while it hands over
 	$(NODE) tools/chaos/restart.ts
+
+chaos-fleet: install ## a fleet with PostgreSQL and a standby: kill, cut, promote, forget, and count: 100 rounds
+	$(NODE) tools/chaos/fleet.ts
 
 soak: install ## 15 minutes of mixed load with refreshes, rotations and kills
 	$(NODE) tools/chaos/soak.ts

@@ -460,7 +460,7 @@ const ACCOUNTS = table({
   ledger_version: {
     exit: EXIT.environment,
     message:
-      'The ledger file was written by another version of pagegate; use the newer program, or open it for writing once.',
+      'The ledger was written by another version of pagegate; use the newer program, or open it for writing once.',
   },
   no_ledger: {
     exit: EXIT.negative,

@@ -16,7 +16,7 @@ export function registerLedger(program: Command): void {
 
 async function move(options: LedgerCommandOptions & { to: string }): Promise<void> {
   const { ledgerPlace, localLedgerFile } = await import('../config/paths.ts');
-  const { moveToFile, moveToPostgres } = await import('../ledger/fleet.ts');
+  const { connectFleet, moveToFile, moveToPostgres } = await import('../ledger/fleet.ts');
   const config = await configFrom(options);
   const file = localLedgerFile(config);
   const { fleet } = ledgerPlace(config);
@@ -25,8 +25,8 @@ async function move(options: LedgerCommandOptions & { to: string }): Promise<voi
   const { password_file, ca_file } = config.ledger;
   const target = { url: options.to, passwordFile: password_file ?? undefined, caFile: ca_file ?? undefined };
   const report = isBack
-    ? await moveToFile(fleet!.engine, file, fleet!.maxStalenessSeconds)
-    : await moveToPostgres(file, target);
+    ? await moveToFile(() => connectFleet(fleet!.engine), file, fleet!.maxStalenessSeconds)
+    : await moveToPostgres(file, () => connectFleet(target));
   if (options.json) return printJson(report);
   printLine(`Moved ${report.accounts} accounts with ${report.keys} keys to ${report.to}.`);
   printLine(

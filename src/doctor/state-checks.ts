@@ -5,6 +5,7 @@ import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import type { GenerationReport } from '../refresh/store.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+import { FLEET_CHECKS } from './fleet-checks.ts';
 import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
 
 const DAY_MS = 86_400_000;
@@ -171,11 +172,15 @@ async function checkLedger(config: Config): Promise<Outcome> {
   const { glanceAtLedger } = await import('../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
   const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
+  const isCopy = config.ledger.url !== null;
+  if (found === undefined && isCopy) return skipped('this node makes its copy of the ledger when it starts');
   if (found === undefined)
     return warning(`there is no ${ledgerFile}`, 'The first account makes it: pagegate account create NAME');
-  const { accounts, damage, clock, counters } = found;
+  const { accounts, movedTo, damage, clock, counters } = found;
+  if (movedTo !== null) return problem(`${ledgerFile} was moved to ${movedTo}`, 'Set ledger.url.');
   if (damage !== undefined) return problem(`quick_check: ${damage}`, 'Restore a backup: see docs/operations.md.');
-  if (clock !== undefined) return problem(`${accounts} accounts`, clock);
+  // A fleet goes by its database's clock.
+  if (clock !== undefined && !isCopy) return problem(`${accounts} accounts`, clock);
   if (counters?.isInMemory === false)
     return warning(
       `the shared counters are ${counters.path}`,
@@ -212,5 +217,6 @@ export const STATE_CHECKS: readonly Check[] = [
   { id: 'drop_keys', run: checkDropKeys },
   { id: 'policy', run: checkPolicy },
   { id: 'ledger', run: checkLedger },
+  ...FLEET_CHECKS,
   { id: 'server', run: checkServer },
 ];

@@ -38,6 +38,8 @@ export function checkLedger(file: string): LedgerCheck {
 /** What a glance at a ledger tells. */
 export interface LedgerGlance {
   readonly accounts: number;
+  /** Where it is served from now; null where that is here. */
+  readonly movedTo: string | null;
   /** In words; undefined when all is well. */
   readonly damage: string | undefined;
   /** Why the clock is refused, in words. */
@@ -57,6 +59,7 @@ export function glanceAtLedger(file: string, nowSeconds: number): LedgerGlance |
     const verdict = String(database.pragma('quick_check(1)', { simple: true }));
     return {
       accounts: Number(database.prepare('SELECT count(*) FROM accounts').pluck().get()),
+      movedTo: read.movedTo(),
       damage: verdict === 'ok' ? undefined : verdict,
       clock: clockProblem(read.lastSeenSeconds(), nowSeconds),
       counters: countersFound(file, read.ledgerId()),

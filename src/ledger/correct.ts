@@ -1,8 +1,6 @@
 /** Carries out the corrections of meters that operators have asked for. */
-import { closeSync } from 'node:fs';
-import { lockFile } from '../platform/libc.ts';
 import type { Ledger } from './ledger.ts';
-import { openWriterLock } from './store/identity.ts';
+import { tryWriterLock } from './store/identity.ts';
 import { Reserver } from './writer/reserver.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -16,15 +14,15 @@ const STEP_MS = 20;
 export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
   // Elsewhere they take effect with their transaction.
   if (ledger.store.isFleet) return true;
-  const lock = openWriterLock(file);
-  try {
-    if (lockFile(lock, 'exclusive')) {
+  const release = tryWriterLock(file);
+  if (release !== undefined) {
+    try {
       const reserver = new Reserver({ file });
       if (reserver.open()) reserver.tick();
       reserver.close();
+    } finally {
+      release();
     }
-  } finally {
-    closeSync(lock);
   }
   for (
     let waitedMs = 0;

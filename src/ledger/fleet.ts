@@ -1,8 +1,18 @@
 /** What an operator sees and does of a fleet. */
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
+import { connectEngine } from './postgres/connect.ts';
+import { type Engine, type EngineSource, readEngine } from './postgres/engine.ts';
+import { readIdentity } from './store/identity.ts';
 
+export { type FleetGlance, glanceAtFleet, type LedgerTables } from './fleet/glance.ts';
 export { moveToFile, moveToPostgres } from './fleet/move.ts';
+
+/** Connects to a fleet's database. @throws PagegateError bad_ledger_url, ledger_unavailable, ledger_version */
+export const connectFleet = async (source: EngineSource): Promise<Engine> => connectEngine(readEngine(source));
+
+/** What the fleet knows the node by whose copy this is; undefined where it has never joined. @throws PagegateError ledger_unavailable */
+export const nodeIdOf = (copyFile: string): string | undefined => readIdentity(copyFile)?.ledgerId;
 
 /** A node as the fleet's ledger knows it. */
 export interface NodeView {

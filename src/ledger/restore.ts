@@ -1,16 +1,15 @@
 /** A restore that never gives back what was used since the backup. */
-import { closeSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable.ts';
 import { makeFolder } from '../platform/folders.ts';
-import { lockFile } from '../platform/libc.ts';
 import { type Counters, SLOT_COUNT } from './counters/counters.ts';
 import { readCounters, removeCounters } from './counters/location.ts';
 import { cycleAt, dayOf } from './cycle.ts';
 import { CLOCK_LEAP_SECONDS } from './store/clock.ts';
 import { type Database, openDatabase } from './store/database.ts';
-import { asideName, identityFile, noteIdentity, openWriterLock, readIdentity } from './store/identity.ts';
+import { asideName, identityFile, noteIdentity, readIdentity, tryWriterLock } from './store/identity.ts';
 import { createMeterStore, knownUsage, METER_COLUMNS, type MeterRow } from './store/meters.ts';
 import { createReader } from './store/records.ts';
 import { asLedgerError } from './store/sqlite.ts';
@@ -50,11 +49,9 @@ export interface RestoreReport {
  */
 export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
-  const lock = createWriterLock(file);
+  const release = lockWriter(file);
   const temporary = `${file}.restore.tmp`;
   try {
-    if (!lockFile(lock, 'exclusive'))
-      throw new PagegateError('ledger_in_use', 'Stop it, restore, and start it again.', { file });
     if (statSync(options.backup, { throwIfNoEntry: false })?.isFile() !== true) {
       throw new PagegateError('restore_refused', `${options.backup} is not a file.`);
     }
@@ -72,18 +69,20 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
     throw fromSystem('ledger_unavailable', file, asLedgerError(error, file));
   } finally {
     for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
-    closeSync(lock);
+    release();
   }
 }
 
 /** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
-function createWriterLock(file: string): number {
+function lockWriter(file: string): () => void {
   try {
     makeFolder(dirname(file), 0o750);
-    return openWriterLock(file);
+    const release = tryWriterLock(file);
+    if (release !== undefined) return release;
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, error);
   }
+  throw new PagegateError('ledger_in_use', 'Stop it, restore, and start it again.', { file });
 }
 
 /** A ledger that belongs here is never lost by restoring another one in its place. */

@@ -62,7 +62,6 @@ export class TestNode {
         this.fenced = why;
         this.reserver.forfeit();
         beginAnew(this.file, Date.now());
-        throw new Error(`fenced: ${why}`);
       },
     });
     const { agent, reserver } = this;
@@ -103,7 +102,7 @@ export class TestNode {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.meter.close();
-    const standing = this.reserver.standing({ all: true });
+    const standing = this.reserver.standing('all');
     if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs: 2_000 });
     else await this.agent.leave({ limitMs: 2_000 });
   }

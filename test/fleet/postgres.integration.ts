@@ -51,7 +51,7 @@ class PostgresHarness implements EngineHarness {
   }
 
   async run(text: string): Promise<void> {
-    this.#server.sql(text);
+    await this.#server.sql(text);
   }
 
   async stop(): Promise<void> {
@@ -71,8 +71,8 @@ describe('a standby that is promoted', () => {
     cluster = new PostgresCluster();
     primary = await cluster.primary();
     standby = await cluster.standby(primary);
-    primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
-    primary.sql('SELECT pg_reload_conf()');
+    await primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await primary.sql('SELECT pg_reload_conf()');
   });
   afterAll(() => {
     cluster.stop();
@@ -93,8 +93,8 @@ describe('a standby that is promoted', () => {
     const nodes = [new TestNode('one', { connect }), new TestNode('two', { connect })];
     for (const node of nodes) await node.start();
     for (let i = 0; i < 300; i += 1) for (const node of nodes) await node.charge(key);
-    primary.stop('immediate');
-    standby.promote();
+    await primary.stop('immediate');
+    await standby.promote();
     const outcomes = await Promise.all(
       nodes.map(async (node) => {
         for (;;) {

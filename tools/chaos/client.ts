@@ -18,6 +18,13 @@ export async function askOnce(port: number, key: string): Promise<number> {
   return status;
 }
 
+export interface ClientOptions {
+  /** Between an answer and the next request, in milliseconds. */
+  readonly pauseMs?: number;
+  /** Called with each answer that was read whole, and when its request was sent, on the clock of `Date.now`. */
+  readonly onAnswer?: (status: number, sentMs: number) => void;
+}
+
 /** A connection that asks again and again, reconnects when it is cut, and keeps count. */
 export class Client {
   /** Answers read whole, by status; 0 counts those that did not come in time. */
@@ -27,11 +34,13 @@ export class Client {
   /** Requests sent whose answer never came whole. */
   unanswered = 0;
   #isStopped = false;
-  readonly #port: number;
+  readonly port: number;
   readonly #request: string;
+  readonly #options: ClientOptions;
 
-  constructor(port: number, key: string) {
-    this.#port = port;
+  constructor(port: number, key: string, options: ClientOptions = {}) {
+    this.port = port;
+    this.#options = options;
     this.#request = request(key);
   }
 
@@ -63,14 +72,16 @@ export class Client {
     return new Promise((resolve) => {
       let sent = 0;
       let isWaiting = false;
+      let sentMs = 0;
       let text = '';
-      const socket = connect(this.#port, '127.0.0.1');
+      const socket = connect(this.port, '127.0.0.1');
       const next = (): void => {
-        if (sent >= times || this.#isStopped) {
+        if (sent >= times || this.#isStopped || socket.destroyed) {
           socket.destroy();
           return;
         }
         sent += 1;
+        sentMs = Date.now();
         isWaiting = true;
         socket.write(this.#request);
       };
@@ -86,10 +97,14 @@ export class Client {
         if (end < 0) return;
         const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
         if (text.length < end + 4 + length) return;
-        this.#read(Number(text.slice(9, 12)), text.slice(end + 4, end + 4 + length));
+        const status = Number(text.slice(9, 12));
+        this.#read(status, text.slice(end + 4, end + 4 + length));
+        this.#options.onAnswer?.(status, sentMs);
         text = '';
         isWaiting = false;
-        next();
+        const { pauseMs = 0 } = this.#options;
+        if (pauseMs === 0) next();
+        else setTimeout(next, pauseMs);
       });
       socket.on('error', () => {});
       socket.on('close', () => {

@@ -8,6 +8,7 @@ const run = `${process.pid}-${Date.now()}`;
 const ROUNDS = 500;
 const ROUND_MS = 10;
 const directories: string[] = [];
+const endings: (() => void)[] = [];
 
 const read = (path: string): string => {
   try {
@@ -40,6 +41,7 @@ export function memoryMb(pids: readonly number[]): number {
 
 /** Kills what is left of the run and removes its directories. Waits without the event loop, for which there is no time any more. */
 function cleanUp(): void {
+  for (const end of endings) end();
   const isOurs = (pid: number): boolean =>
     pid !== process.pid && read(`/proc/${pid}/environ`).split('\0').includes(`${MARK}=${run}`);
   const clock = new Int32Array(new SharedArrayBuffer(4));
@@ -63,9 +65,12 @@ function cleanUp(): void {
 /**
  * When this process ends, by an error, Ctrl-C or a signal too, the processes that it has started since are killed, stopped and
  * orphaned ones as well, and the directory is removed. Only its own SIGKILL leaves them.
+ *
+ * @param end does what has to be done before that, in the same turn.
  */
-export function leaveNothing(directory: string): void {
+export function leaveNothing(directory: string, end?: () => void): void {
   directories.push(directory);
+  if (end !== undefined) endings.push(end);
   if (directories.length > 1) return;
   process.env[MARK] = run;
   process.once('exit', cleanUp);

@@ -16,12 +16,14 @@ export class ServerProcess {
     options: { readonly port?: number; readonly workers?: number },
     flags: string[] = [],
     program = PAGEGATE,
+    env: Readonly<Record<string, string>> = {},
   ) {
     const { port, workers } = options;
     const numbers =
       port === undefined ? [] : ['--port', String(port), '--workers', String(workers), '--admin-port', '0'];
     this.#child = spawn(program, ['serve', '--config', configFile, ...numbers, ...flags], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {

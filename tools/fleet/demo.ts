@@ -123,8 +123,8 @@ async function startBalancer(folder: string, nodes: readonly Node[]) {
 async function replicate(cluster: PostgresCluster): Promise<PostgresServer[]> {
   const primary = await cluster.primary();
   const standby = await cluster.standby(primary);
-  primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
-  primary.sql('SELECT pg_reload_conf()');
+  await primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+  await primary.sql('SELECT pg_reload_conf()');
   return [primary, standby];
 }
 

@@ -1,8 +1,20 @@
 /** PostgreSQL servers on loopback for the demo, the tests and the chaos run: Debian's programs, in a temporary folder. */
-import { execFileSync, type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { childrenOf, commandOf, leaveNothing } from '../chaos/leftovers.ts';
 import { freePort } from '../free-port.ts';
 
 /** Debian keeps the programs of each version apart. */
@@ -56,6 +68,7 @@ export class PostgresCluster {
   constructor() {
     chmodSync(this.folder, 0o755);
     if (this.#owner.uid !== undefined) chownSync(this.folder, this.#owner.uid, this.#owner.gid!);
+    leaveNothing(this.folder, () => this.stop());
   }
 
   /** A primary with an empty database `pagegate` and a user of that name. */
@@ -63,7 +76,7 @@ export class PostgresCluster {
     const server = new PostgresServer(this, join(this.folder, `data-${this.#servers.length}`), await freePort());
     const file = join(this.folder, 'password');
     writeFileSync(file, PASSWORD, { mode: 0o644 });
-    this.run('initdb', [
+    await this.run('initdb', [
       '-D',
       server.data,
       '-U',
@@ -77,45 +90,53 @@ export class PostgresCluster {
     ]);
     server.allowReplication();
     server.configure(['wal_level = replica', 'max_wal_senders = 8', ...settings]);
-    server.start();
     this.#servers.push(server);
-    server.sql('CREATE DATABASE pagegate', 'postgres');
+    await server.start();
+    await server.sql('CREATE DATABASE pagegate', 'postgres');
     return server;
   }
 
-  /** A standby that follows a primary. */
-  async standby(primary: PostgresServer, name = 'standby1'): Promise<PostgresServer> {
+  /**
+   * A standby that follows a primary.
+   *
+   * @param primaryPort where it reaches the primary, when that is through a relay.
+   */
+  async standby(primary: PostgresServer, primaryPort = primary.port): Promise<PostgresServer> {
     const server = new PostgresServer(this, join(this.folder, `data-${this.#servers.length}`), await freePort());
-    const url = `host=127.0.0.1 port=${primary.port} user=pagegate password=${PASSWORD} application_name=${name}`;
-    this.run('pg_basebackup', ['-D', server.data, '-d', url, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']);
-    server.configure([`primary_conninfo = '${url}'`]);
-    server.start();
     this.#servers.push(server);
+    await server.follow(primary, primaryPort);
     return server;
   }
 
   /** Runs one of the programs as the user that may. @throws Error with what it said */
-  run(program: string, args: readonly string[], input?: string): string {
-    const result: SpawnSyncReturns<string> = spawnSync(join(this.#bin, program), args, {
-      cwd: this.folder,
-      encoding: 'utf8',
-      env: { PATH: process.env['PATH'] ?? '', PGPASSWORD: PASSWORD, LC_ALL: 'C.UTF-8' },
-      ...(input === undefined ? {} : { input }),
-      ...this.#owner,
+  async run(program: string, args: readonly string[]): Promise<string> {
+    // What a started server writes goes to its own log; it keeps no pipe of ours open.
+    const child = spawn(join(this.#bin, program), args, { ...this.#options(), stdio: ['ignore', 'pipe', 'pipe'] });
+    let [out, err] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
     });
-    if (result.status !== 0) throw new Error(`${program}: ${result.stderr || result.stdout || result.error?.message}`);
-    return result.stdout;
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      err += text;
+    });
+    const [code] = (await once(child, 'close')) as [number | null];
+    if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${err || out || `exit code ${code}`}`);
+    return out;
   }
 
-  /** Makes a folder as the user that the servers run as. */
-  makeFolder(path: string): void {
-    mkdirSync(path, { mode: 0o700 });
-    if (this.#owner.uid !== undefined) chownSync(path, this.#owner.uid, this.#owner.gid!);
+  /** The same in this very turn, for the end. */
+  runNow(program: string, args: readonly string[]): void {
+    spawnSync(join(this.#bin, program), args, { ...this.#options(), stdio: 'ignore' });
+  }
+
+  #options() {
+    const env = { ...process.env, PGPASSWORD: PASSWORD, LC_ALL: 'C.UTF-8' };
+    return { cwd: this.folder, env, ...this.#owner };
   }
 
   /** Ends all servers and removes their data. */
   stop(): void {
-    for (const server of this.#servers) server.stop('immediate');
+    for (const server of this.#servers.splice(0)) server.stopNow();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -142,7 +163,7 @@ export class PostgresServer {
     const settings = [
       "listen_addresses = '127.0.0.1'",
       `port = ${this.port}`,
-      `unix_socket_directories = '${this.#cluster.folder}'`,
+      "unix_socket_directories = ''",
       'shared_buffers = 32MB',
       ...lines,
     ];
@@ -158,24 +179,68 @@ export class PostgresServer {
     writeFileSync(join(this.data, 'pg_hba.conf'), `${lines.join('\n')}\n`);
   }
 
-  start(): void {
-    this.#cluster.run('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', '-l', join(this.data, 'log'), 'start']);
+  /** Takes over all data of a primary, and follows it from now on. */
+  async follow(primary: PostgresServer, primaryPort = primary.port): Promise<void> {
+    rmSync(this.data, { recursive: true, force: true });
+    const url = (port: number): string =>
+      `host=127.0.0.1 port=${port} user=pagegate password=${PASSWORD} application_name=standby`;
+    const args = ['-D', this.data, '-d', url(primary.port), '-R', '-X', 'stream', '-c', 'fast', '--no-sync'];
+    await this.#cluster.run('pg_basebackup', args);
+    this.configure([`primary_conninfo = '${url(primaryPort)}'`, 'wal_retrieve_retry_interval = 200', 'fsync = off']);
+    await this.start();
+  }
+
+  async start(): Promise<void> {
+    const log = join(this.data, 'log');
+    await this.#control('-l', log, 'start').catch((error) => {
+      throw new Error(`${(error as Error).message}\n${readFileSync(log, 'utf8').slice(-2_000)}`);
+    });
     this.#isRunning = true;
   }
 
   /** `immediate` is a crash. */
-  stop(mode: 'fast' | 'immediate'): void {
+  async stop(mode: 'fast' | 'immediate'): Promise<void> {
     if (!this.#isRunning) return;
     this.#isRunning = false;
-    this.#cluster.run('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', '-m', mode, 'stop']);
+    await this.#control('-m', mode, 'stop');
   }
 
-  promote(): void {
-    this.#cluster.run('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', 'promote']);
+  /** Kills all its processes, as the kernel does that is out of memory. */
+  async kill(): Promise<void> {
+    const pid = Number(/^\d+/.exec(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'))?.[0] ?? 0);
+    if (pid === 0) throw new Error(`${this.data}: no process to kill`);
+    // Stopped first: it starts no other meanwhile, which would keep its memory.
+    process.kill(pid, 'SIGSTOP');
+    const pids = [pid, ...childrenOf(pid)];
+    for (const one of pids) {
+      try {
+        process.kill(one, 'SIGKILL');
+      } catch {
+        // It has ended with its parent.
+      }
+    }
+    while (pids.some((one) => commandOf(one) !== '')) await sleep(5);
+    // While it is still listed, as one that nobody has waited for, it would seem to hold the data.
+    rmSync(join(this.data, 'postmaster.pid'), { force: true });
+    this.#isRunning = false;
+  }
+
+  stopNow(): void {
+    if (!this.#isRunning) return;
+    this.#isRunning = false;
+    this.#cluster.runNow('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', '-m', 'immediate', 'stop']);
+  }
+
+  async promote(): Promise<void> {
+    await this.#control('promote');
+  }
+
+  async #control(...words: string[]): Promise<void> {
+    await this.#cluster.run('pg_ctl', ['-D', this.data, '-w', '-t', '60', '-s', ...words]);
   }
 
   /** Runs statements and returns the rows, fields separated by `|`. */
-  sql(text: string, database = 'pagegate'): string {
+  async sql(text: string, database = 'pagegate'): Promise<string> {
     const args = [
       '-h',
       '127.0.0.1',
@@ -191,6 +256,6 @@ export class PostgresServer {
       '-c',
       text,
     ];
-    return this.#cluster.run('psql', args).trim();
+    return (await this.#cluster.run('psql', args)).trim();
   }
 }

@@ -47,8 +47,18 @@ export interface FleetAgentOptions {
   /** The link to the generation that is served. */
   readonly currentLink?: string;
   /** The node's state is not its own any more: it must begin anew. */
-  readonly onFenced: (why: SyncRefusal) => void;
+  readonly onFenced: (why: SyncRefusal, error: PagegateError) => void;
 }
+
+/** What a refusal means for this node. */
+const REFUSED: Readonly<Record<SyncRefusal, string>> = {
+  busy: 'This node’s earlier session was heard moments ago; it is waited for.',
+  copied:
+    'Another server has started from a copy of this node’s folder `fleet`; this one begins anew as a node of its own.',
+  retired: 'This node was retired by `pagegate fleet retire`; it begins anew as another node.',
+  late: 'A message of this node came late; it is sent anew.',
+  moved: 'The fleet’s ledger was moved elsewhere; correct ledger.url.',
+};
 
 /** What the node holds of an account's cycle. */
 interface Held {
@@ -61,6 +71,8 @@ interface Held {
   /** What the engine was told last. */
   toldGranted: number;
   toldUsed: number;
+  /** The engine knows what was used of the cycle before. */
+  isEndedTold: boolean;
 }
 
 /** Grants of the engine as the reserver asks for them; there before both. */
@@ -75,6 +87,12 @@ export class FleetBook {
 
   constructor(maxStalenessSeconds: number) {
     this.#maxStalenessMs = maxStalenessSeconds * 1_000;
+  }
+
+  /** Takes over what the engine's clock said between two moments of this host's; what agrees with that stays, however slow the answer was. */
+  setClock(engineMs: number, sentMs: number, readMs: number): void {
+    const agrees = this.offsetMs >= engineMs - readMs && this.offsetMs <= engineMs - sentMs;
+    if (!agrees) this.offsetMs = engineMs - (sentMs + readMs) / 2;
   }
 
   /** The engine's clock, in milliseconds since 1970. */
@@ -137,8 +155,7 @@ export class FleetAgent {
     const { reserver } = this.#options;
     reserver.reserve(accountIds);
     let isEmpty = false;
-    for (const standing of reserver.standing()) {
-      if (!accountIds.has(standing.account.id)) continue;
+    for (const standing of reserver.standing(accountIds)) {
       if (this.#isLow(standing)) this.#wanted.add(standing.account.id);
       isEmpty ||= standing.reserved <= standing.used;
     }
@@ -156,15 +173,18 @@ export class FleetAgent {
     this.#wakeUp?.();
   }
 
-  /** Ends the session, so that the next one may begin at once. What is held stays the node's, or is given back. */
+  /**
+   * Ends the session, so that the next one may begin at once.
+   *
+   * @param options.standing what was used in the end, where all else is given back; what is held stays the node's where it is not said.
+   * @param options.limitMs how long that may take; what could not be said is said by the next session.
+   */
   async leave({ standing, limitMs }: { standing?: readonly Standing[]; limitMs: number }): Promise<void> {
-    this.#isClosed = true;
-    this.wake();
     const late = new Promise<void>((resolve) => setTimeout(resolve, limitMs).unref());
     const goodbye = async (): Promise<void> => {
-      await this.#loop;
+      await this.#end();
       if (this.#engine?.isOpen !== true) return;
-      const items = (standing ?? []).map((each) => this.#item(each, each.used, each.used));
+      const items = standing?.flatMap((each) => this.#itemsOf(each, each.used, each.used)) ?? this.#items();
       await this.#tell(this.#engine, items, { leaves: true, isFull: standing !== undefined });
     };
     await Promise.race([goodbye().catch(() => {}), late]);
@@ -173,9 +193,15 @@ export class FleetAgent {
 
   /** Ends without a word, as a process that is killed. */
   async kill(): Promise<void> {
+    const ended = this.#end();
+    await this.#engine?.close();
+    await ended;
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async #end(): Promise<void> {
     this.#isClosed = true;
     this.wake();
-    await this.#engine?.close();
     await this.#loop;
   }
 
@@ -220,6 +246,7 @@ export class FleetAgent {
     // Only the last message of several says that all was told.
     for (let at = 0; at === 0 || at < items.length; at += BATCH) {
       const isLast = at + BATCH >= items.length;
+      const sent = { ms: Date.now(), atMs: performance.now() };
       const reply = await this.#tell(engine, items.slice(at, at + BATCH), { leaves: false, isFull: isFull && isLast });
       if (reply.refused !== undefined) return this.#refused(reply.refused);
       this.#take(reply);
@@ -228,6 +255,8 @@ export class FleetAgent {
         reserver.publishChanges();
         this.#isAwake = true;
       }
+      // Only now: until the copy has what is newer, a revoked key would open.
+      this.#hear(reply, sent);
     }
     this.#isFull = false;
     this.#busySinceMs = undefined;
@@ -239,9 +268,7 @@ export class FleetAgent {
     this.#isFull = true;
     const engine = await this.#options.connect();
     try {
-      await prepareSchema(engine);
-      const [home] = await engine.query<{ ledger_id: string }>('SELECT ledger_id FROM ledger');
-      this.#options.copy.refuseOther(home?.ledger_id ?? '', engine.name);
+      this.#options.copy.refuseOther(await prepareSchema(engine), engine.name);
       await engine.listen(() => this.wake());
     } catch (error) {
       await engine.close();
@@ -255,41 +282,51 @@ export class FleetAgent {
   #items(): SyncItem[] {
     const { reserver } = this.#options;
     const nowMs = performance.now();
-    const returning: number[] = [];
-    for (const { account, cycle, used, reserved } of reserver.standing()) {
-      const held = this.#heldOf(account.id, cycle, reserved);
-      if (used !== held.used) Object.assign(held, { used, movedMs: nowMs });
-      const isIdle = nowMs - held.movedMs > IDLE_MS && !this.#wanted.has(account.id);
-      if (held.granted > used && (isIdle || this.#recalled.has(account.id))) returning.push(account.id);
-    }
-    this.#recalled.clear();
-    this.#giveBack(returning);
+    const isFull = this.#isFull;
     const wanted = this.#wanted;
+    const recalled = this.#recalled;
     this.#wanted = new Set();
-    return reserver.standing({ all: this.#isFull }).flatMap((standing) => {
-      const { account, used, cycle, reserved } = standing;
-      const held = this.#heldOf(account.id, cycle, reserved);
-      const isReturned = returning.includes(account.id);
-      const wants = wanted.has(account.id) || (!isReturned && nowMs - held.movedMs < SYNC_MS && this.#isLow(standing));
+    this.#recalled = new Set();
+    const standings = new Map(reserver.standing(isFull ? 'all' : 'active').map((each) => [each.account.id, each]));
+    // The engine may know of a grant that this node has never heard of: it is given back, too.
+    for (const each of reserver.standing(recalled)) standings.set(each.account.id, each);
+    const returning = new Set<number>();
+    for (const [id, { cycle, used, reserved }] of standings) {
+      const held = this.#heldOf(id, cycle, reserved);
+      if (used !== held.used) Object.assign(held, { used, movedMs: nowMs });
+      const isIdle = nowMs - held.movedMs > IDLE_MS && !wanted.has(id);
+      if (held.granted > used && (isIdle || recalled.has(id))) returning.add(id);
+    }
+    for (const each of this.#giveBack(returning)) standings.set(each.account.id, each);
+    return [...standings].flatMap(([id, standing]) => {
+      const { used, cycle, reserved } = standing;
+      const held = this.#heldOf(id, cycle, reserved);
+      const isMoving = nowMs - held.movedMs < SYNC_MS;
+      const wants = wanted.has(id) || (!returning.has(id) && isMoving && this.#isLow(standing));
       const target = wants ? used + this.#blockOf(standing) : held.granted;
       const isNews = used !== held.toldUsed || held.granted !== held.toldGranted || target > held.granted;
       // While it is in use, what others use is of interest.
       const isInUse = nowMs - held.movedMs < IDLE_MS;
-      return isNews || isInUse || this.#isFull ? [this.#item(standing, held.granted, target)] : [];
+      const isTold = isNews || isInUse || isFull || recalled.has(id);
+      return isTold ? this.#itemsOf(standing, held.granted, target) : [];
     });
   }
 
-  /** Nothing of it may be reserved again until the engine has said so; where that is not durable, it stays ours. */
-  #giveBack(accountIds: readonly number[]): void {
+  /**
+   * Nothing of it may be reserved again until the engine has said so; where that is not durable, it stays ours.
+   *
+   * @returns how the accounts stand afterwards.
+   */
+  #giveBack(accountIds: ReadonlySet<number>): Standing[] {
+    if (accountIds.size === 0) return [];
     const { reserver } = this.#options;
-    if (accountIds.length === 0) return;
-    const before = accountIds.map((id) => this.#book.held.get(id)!.granted);
+    const before = new Map([...accountIds].map((id) => [id, this.#book.held.get(id)!.granted]));
     for (const id of accountIds) this.#book.held.get(id)!.granted = 0;
     const isDurable = reserver.giveBack(accountIds);
-    for (const { account, used } of reserver.standing()) {
-      const i = accountIds.indexOf(account.id);
-      if (i >= 0) this.#book.held.get(account.id)!.granted = isDurable ? used : before[i]!;
-    }
+    const standings = reserver.standing(accountIds);
+    for (const [id, granted] of before) this.#book.held.get(id)!.granted = granted;
+    if (isDurable) for (const { account, used } of standings) this.#book.held.get(account.id)!.granted = used;
+    return standings;
   }
 
   /** What is held of a cycle; of one that this process has not seen yet, what is reserved. */
@@ -304,6 +341,7 @@ export class FleetAgent {
       movedMs: performance.now(),
       toldGranted: -1,
       toldUsed: -1,
+      isEndedTold: false,
     };
     this.#book.held.set(accountId, held);
     return held;
@@ -319,8 +357,12 @@ export class FleetAgent {
     return 2 * (granted - standing.used) <= this.#blockOf(standing);
   }
 
-  #item({ account, cycle, used, total }: Standing, granted: number, target: number): SyncItem {
-    return { id: account.id, cycle, granted: Math.max(granted, used), spent: used, target, total };
+  /** An account as the engine is told of it; with it what was used of the cycle before, of which nothing is held any more. */
+  #itemsOf({ account: { id }, cycle, used, total, ended }: Standing, granted: number, target: number): SyncItem[] {
+    const item = { id, cycle, granted: Math.max(granted, used), spent: used, target, total };
+    if (ended === undefined || this.#book.held.get(id)?.isEndedTold === true) return [item];
+    const over = { id, cycle: ended.cycle, granted: ended.used, spent: ended.used, target: ended.used, total };
+    return [over, item];
   }
 
   async #tell(
@@ -351,7 +393,6 @@ export class FleetAgent {
       ),
     };
     const sentMs = Date.now();
-    const sentAtMs = performance.now();
     const [row] = await engine.query<{ reply: SyncReply }>('SELECT sync($1::jsonb) AS reply', [
       JSON.stringify(request),
     ]);
@@ -359,15 +400,18 @@ export class FleetAgent {
     if (reply.refused !== undefined) return reply;
     for (const { id, cycle, granted, spent } of accounts) {
       const held = this.#book.held.get(id);
-      if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent });
+      if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent, isEndedTold: true });
     }
-    this.#book.offsetMs = reply.now * 1000 - (sentMs + Date.now()) / 2;
-    // What the engine said was true when it was asked.
-    this.#book.heardMs = sentMs;
-    this.#book.heardAtMs = sentAtMs;
-    this.#book.isLearning = reply.learning;
-    this.#book.problem = '';
+    this.#book.setClock(reply.now * 1_000, sentMs, Date.now());
     return reply;
+  }
+
+  /** What the engine said was true when it was asked. */
+  #hear({ learning }: SyncReply, sent: { readonly ms: number; readonly atMs: number }): void {
+    this.#book.heardMs = sent.ms;
+    this.#book.heardAtMs = sent.atMs;
+    this.#book.isLearning = learning;
+    this.#book.problem = '';
   }
 
   #take({ accounts, recalled }: SyncReply): void {
@@ -381,16 +425,19 @@ export class FleetAgent {
 
   #refused(refusal: SyncRefusal): void {
     const nowMs = performance.now();
+    let isLost = refusal === 'copied' || refusal === 'retired';
     if (refusal === 'busy') {
       this.#busySinceMs ??= nowMs;
-      if (nowMs - this.#busySinceMs > BUSY_MS) this.#options.onFenced('copied');
-      throw new PagegateError(
-        'ledger_unavailable',
-        'This node’s earlier session was heard moments ago; it is waited for.',
-      );
+      isLost = nowMs - this.#busySinceMs > BUSY_MS;
     }
-    if (refusal === 'copied' || refusal === 'retired') this.#options.onFenced(refusal);
-    throw new PagegateError('ledger_unavailable', `The fleet’s ledger refuses this node: ${refusal}.`);
+    // A session that stays alive is another server's.
+    const why = isLost && refusal === 'busy' ? 'copied' : refusal;
+    const error = new PagegateError('ledger_unavailable', REFUSED[why]);
+    if (isLost) {
+      this.#isClosed = true;
+      this.#options.onFenced(why, error);
+    }
+    throw error;
   }
 
   #generation(): string {

@@ -5,19 +5,34 @@ import type { Engine } from '../postgres/engine.ts';
 import type { SyncDay } from '../postgres/sync.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { asideName, identityFile, readIdentity } from '../store/identity.ts';
-import type { AccountRow } from '../store/records.ts';
+import { ACCOUNT_COLUMNS, type AccountRow, STORED_KEY_COLUMNS, type StoredKeyRow } from '../store/records.ts';
 
 /** Days that a node reports again when it (re)connects. */
 const REPORTED_DAYS = 40;
 
-interface KeyRow {
-  readonly id: number;
-  readonly account_id: number;
-  readonly hash: string;
-  readonly vault_id: string;
-  readonly created_at: number;
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
+/** Writes a row, whether or not it is there; every row has an id. */
+function upsertText(table: string, columns: readonly string[]): string {
+  const others = columns.filter((column) => column !== 'id').map((column) => `${column} = excluded.${column}`);
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
+    ON CONFLICT (id) DO UPDATE SET ${others.join(', ')}`;
+}
+
+/** The statements of a copy, prepared once. */
+function prepareCopy(database: Database) {
+  return {
+    account: database.prepare<[AccountRow]>(upsertText('accounts', ACCOUNT_COLUMNS)),
+    key: database.prepare<[StoredKeyRow]>(upsertText('api_keys', STORED_KEY_COLUMNS)),
+    // The ledger writer reads again what the audit names.
+    audit: database.prepare<[number]>(
+      "INSERT INTO audit (at, actor, action, account_id) VALUES (0, 'fleet', 'fleet.follow', ?)",
+    ),
+    followed: database.prepare<[number, number]>('UPDATE ledger SET revision = ?, history = ?'),
+    days: database.prepare<[number, number, string], SyncDay>(
+      `WITH days AS (SELECT account_id AS id, day, day_used AS lookups FROM meters WHERE day >= ? AND day_used > 0
+         UNION ALL SELECT account_id, day, lookups FROM usage_days WHERE day >= ?)
+       SELECT id, day, lookups FROM days WHERE id IN (SELECT value FROM json_each(?))`,
+    ),
+  };
 }
 
 /**
@@ -47,6 +62,7 @@ export class FleetCopy {
   revision: number;
   history: number;
   readonly #database: Database;
+  readonly #statements: ReturnType<typeof prepareCopy>;
   #fleetId: string | null;
 
   /** @throws PagegateError ledger_unavailable */
@@ -65,6 +81,7 @@ export class FleetCopy {
     this.revision = state.revision;
     this.history = state.history;
     this.#fleetId = state.fleet_id;
+    this.#statements = prepareCopy(this.#database);
   }
 
   /** Refuses another fleet than the one that this is a copy of. @throws PagegateError ledger_unavailable */
@@ -85,15 +102,10 @@ export class FleetCopy {
     const since = isFull ? -1 : this.revision;
     // First: what changes meanwhile is read again.
     const [home] = await engine.query<{ revision: number }>('SELECT revision FROM ledger');
-    const accounts = await engine.query<AccountRow>(
-      `SELECT id, name, state, created_at, plan, quota_limit, cycle_anchor, next_plan, next_limit, next_from_cycle
-       FROM accounts WHERE revision > $1 ORDER BY id`,
-      [since],
-    );
-    const keys = await engine.query<KeyRow>(
-      'SELECT id, account_id, hash, vault_id, created_at, expires_at, revoked_at FROM api_keys WHERE revision > $1 ORDER BY id',
-      [since],
-    );
+    const newer = <Row>(table: string, columns: readonly string[]): Promise<Row[]> =>
+      engine.query<Row>(`SELECT ${columns.join(', ')} FROM ${table} WHERE revision > $1 ORDER BY id`, [since]);
+    const accounts = await newer<AccountRow>('accounts', ACCOUNT_COLUMNS);
+    const keys = await newer<StoredKeyRow>('api_keys', STORED_KEY_COLUMNS);
     const revision = home?.revision ?? 0;
     this.#database.transaction(() => this.#write(accounts, keys, { revision, history, isFull })).immediate();
     this.revision = revision;
@@ -102,50 +114,28 @@ export class FleetCopy {
 
   #write(
     accounts: readonly AccountRow[],
-    keys: readonly KeyRow[],
+    keys: readonly StoredKeyRow[],
     { revision, history, isFull }: { revision: number; history: number; isFull: boolean },
   ): void {
-    const database = this.#database;
     if (isFull) {
       // What the engine does not know (any more) opens nothing here. Names are free again: they may have gone to others.
-      database.exec(
+      this.#database.exec(
         "UPDATE accounts SET state = 'closed', name = '-' || id; UPDATE api_keys SET revoked_at = 0, hash = '-' || id;",
       );
     }
-    const account = database.prepare(
-      `INSERT INTO accounts VALUES (@id, @name, @state, @created_at, @plan, @quota_limit, @cycle_anchor, @next_plan, @next_limit, @next_from_cycle)
-       ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state, created_at = excluded.created_at,
-         plan = excluded.plan, quota_limit = excluded.quota_limit, cycle_anchor = excluded.cycle_anchor,
-         next_plan = excluded.next_plan, next_limit = excluded.next_limit, next_from_cycle = excluded.next_from_cycle`,
-    );
-    const key = database.prepare(
-      `INSERT INTO api_keys (id, account_id, hash, vault_id, created_at, expires_at, revoked_at)
-         VALUES (@id, @account_id, @hash, @vault_id, @created_at, @expires_at, @revoked_at)
-       ON CONFLICT (id) DO UPDATE SET account_id = excluded.account_id, hash = excluded.hash, vault_id = excluded.vault_id,
-         created_at = excluded.created_at, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`,
-    );
-    // The ledger writer reads again what the audit names.
-    const audit = database.prepare(
-      "INSERT INTO audit (at, actor, action, account_id) VALUES (0, 'fleet', 'fleet.follow', ?)",
-    );
+    const { account, key, audit, followed } = this.#statements;
     for (const row of accounts) {
       account.run(row);
       audit.run(row.id);
     }
     for (const row of keys) key.run(row);
-    database.prepare('UPDATE ledger SET revision = ?, history = ?').run(revision, history);
+    followed.run(revision, history);
   }
 
   /** Usage by day of some accounts since a day, as this node has charged it; of all accounts and many days when it reconnects. */
   days(accountIds: readonly number[], today: number, isFull: boolean): SyncDay[] {
     const since = isFull ? today - REPORTED_DAYS : today - 1;
-    return this.#database
-      .prepare<[number, number, string], SyncDay>(
-        `WITH days AS (SELECT account_id AS id, day, day_used AS lookups FROM meters WHERE day >= ? AND day_used > 0
-           UNION ALL SELECT account_id, day, lookups FROM usage_days WHERE day >= ?)
-         SELECT id, day, lookups FROM days WHERE id IN (SELECT value FROM json_each(?))`,
-      )
-      .all(since, since, JSON.stringify(accountIds));
+    return this.#statements.days.all(since, since, JSON.stringify(accountIds));
   }
 
   close(): void {

@@ -1,14 +1,18 @@
 /** Carries a ledger from a host's file to PostgreSQL, and back. Only while nobody charges; the source is then refused. */
-import { closeSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { PagegateError } from '../../errors.ts';
-import { lockFile } from '../../platform/libc.ts';
-import { connectEngine } from '../postgres/connect.ts';
-import { type EngineSource, readEngine } from '../postgres/engine.ts';
+import { renameDurable, syncPath } from '../../platform/durable.ts';
+import { makeFolder } from '../../platform/folders.ts';
+import type { Engine } from '../postgres/engine.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { isMissingOrEmpty, openWriterLock } from '../store/identity.ts';
+import { isMissingOrEmpty, tryWriterLock } from '../store/identity.ts';
 import type { Sql, SqlValue } from '../store/ledger-store.ts';
 import { PostgresStore } from '../store/postgres-store.ts';
+import { ACCOUNT_COLUMNS, createReader, STORED_KEY_COLUMNS } from '../store/records.ts';
 import { Reserver } from '../writer/reserver.ts';
+import { beginAnew } from './copy.ts';
 
 export interface MoveReport {
   readonly accounts: number;
@@ -22,19 +26,8 @@ type Row = Readonly<Record<string, SqlValue>>;
 
 /** Tables that are the same in both homes, in the order of their references. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
-  accounts: [
-    'id',
-    'name',
-    'state',
-    'created_at',
-    'plan',
-    'quota_limit',
-    'cycle_anchor',
-    'next_plan',
-    'next_limit',
-    'next_from_cycle',
-  ],
-  api_keys: ['id', 'account_id', 'hash', 'sealed', 'vault_id', 'created_at', 'expires_at', 'revoked_at'],
+  accounts: ACCOUNT_COLUMNS,
+  api_keys: [...STORED_KEY_COLUMNS, 'sealed'],
   payments: ['id', 'account_id', 'at', 'plan', 'quota_limit', 'reference'],
   audit: ['id', 'at', 'actor', 'action', 'account_id', 'before', 'after'],
 };
@@ -57,57 +50,67 @@ async function insertAll(sql: Sql, table: string, columns: readonly string[], ro
 
 /** Runs while no ledger writer of this host can. @throws PagegateError ledger_in_use */
 async function whileStopped<T>(file: string, task: () => Promise<T>): Promise<T> {
-  const lock = openWriterLock(file);
+  makeFolder(dirname(file), 0o750);
+  const release = tryWriterLock(file);
+  if (release === undefined)
+    throw new PagegateError('ledger_in_use', `${file}: stop the server, move, and start it again.`, { file });
   try {
-    if (!lockFile(lock, 'exclusive')) throw new PagegateError('ledger_in_use', `${file} is in use.`, { file });
     return await task();
   } finally {
-    closeSync(lock);
+    release();
   }
 }
+
+/** Where a ledger is now, as the one that was moved there says. The id is what counts: a host may be reached by several names. */
+const homeOf = (name: string, ledgerId: string): string => `${name} (ledger ${ledgerId})`;
+const isHome = (movedTo: string, ledgerId: string): boolean => movedTo.endsWith(`(ledger ${ledgerId})`);
 
 const setMoved = (database: Database, to: string | null): void =>
   void database.prepare('UPDATE ledger SET moved_to = ?').run(to);
 
 /**
- * Moves the ledger of this host to PostgreSQL.
+ * Moves the ledger of this host to PostgreSQL. Ended at any moment, it can be run again.
  *
  * @throws PagegateError no_ledger, ledger_in_use, ledger_unavailable, ledger_moved, move_refused where accounts are there already
  */
-export function moveToPostgres(file: string, source: EngineSource): Promise<MoveReport> {
+export function moveToPostgres(file: string, connect: () => Promise<Engine>): Promise<MoveReport> {
   if (isMissingOrEmpty(file)) throw new PagegateError('no_ledger', `Got "${file}".`);
   return whileStopped(file, async () => {
+    const store = await PostgresStore.open(await connect(), { maxStalenessSeconds: 0 });
     const database = openDatabase(file, { mustExist: true, isLocked: true });
-    const movedTo = database.prepare('SELECT moved_to FROM ledger').pluck().get() as string | null;
-    const engine = await connectEngine(readEngine(source));
-    const store = await PostgresStore.open(engine, { maxStalenessSeconds: 60 });
     try {
+      const movedTo = createReader(database).movedTo();
+      if (movedTo !== null && !isHome(movedTo, store.ledgerId))
+        throw new PagegateError('ledger_moved', `${file} was moved to ${movedTo}.`);
       // Moved, and not arrived: the move was ended between its two commits.
-      if (movedTo !== null && movedTo !== store.name)
-        throw new PagegateError('ledger_moved', `It was moved to ${movedTo}.`);
       if (movedTo === null) settle(file);
-      const report = await store.transaction(async (sql) => {
-        const filled = await sql.row('SELECT 1 AS one FROM accounts');
-        if (filled !== undefined)
-          throw new PagegateError(
-            movedTo === null ? 'move_refused' : 'ledger_moved',
-            `${store.name} has accounts already.`,
-          );
-        const copied = await fill(sql, database);
-        // Before the commit there: at no moment both homes can be served.
-        setMoved(database, store.name);
-        return { ...copied, to: store.name };
-      });
-      return report;
-    } catch (error) {
-      const hasArrived = await store.row('SELECT 1 AS one FROM accounts').catch(() => true);
-      if (movedTo === null && hasArrived === undefined) setMoved(database, null);
-      throw error;
+      return await sendAll(file, store, database);
     } finally {
       database.close();
       await store.close();
     }
   });
+}
+
+async function sendAll(file: string, store: PostgresStore, database: Database): Promise<MoveReport> {
+  const wasMoved = createReader(database).movedTo() !== null;
+  try {
+    return await store.transaction(async (sql) => {
+      if ((await sql.row('SELECT 1 AS one FROM accounts')) !== undefined)
+        throw wasMoved
+          ? new PagegateError('ledger_moved', `${file} was moved to ${store.name}.`)
+          : new PagegateError('move_refused', `${store.name} has accounts already; name an empty database.`);
+      const copied = await fill(sql, database);
+      // Before the commit there: at no moment both homes can be served.
+      setMoved(database, homeOf(store.name, store.ledgerId));
+      return { ...copied, to: store.name };
+    });
+  } catch (error) {
+    // Served from here again only where it is certain that nothing has arrived.
+    const arrived = await store.rows('SELECT 1 AS one FROM accounts LIMIT 1').catch(() => undefined);
+    if (!wasMoved && arrived?.length === 0) setMoved(database, null);
+    throw error;
+  }
 }
 
 /** Brings the meters of a stopped server to what was used. */
@@ -135,9 +138,15 @@ async function fill(sql: Sql, database: Database): Promise<Omit<MoveReport, 'to'
   await insertAll(sql, 'cycles', ['account_id', 'cycle'], meters);
   await insertAll(sql, 'grants', ['account_id', 'cycle', 'node', 'granted', 'spent'], meters);
   await insertAll(sql, 'node_totals', ['node', 'account_id', 'total'], meters);
-  const days = all(`SELECT account_id, day, lookups FROM usage_days
-    UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0`).map((row) => ({ ...row, node }));
-  await insertAll(sql, 'usage_days', ['account_id', 'day', 'node', 'lookups'], days);
+  const days =
+    all(`SELECT account_id, day, sum(lookups) AS lookups FROM (SELECT account_id, day, lookups FROM usage_days
+    UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0) GROUP BY account_id, day`);
+  await insertAll(
+    sql,
+    'usage_days',
+    ['account_id', 'day', 'node', 'lookups'],
+    days.map((row) => ({ ...row, node })),
+  );
   for (const table of Object.keys(TABLES))
     await sql.rows(
       `SELECT setval(pg_get_serial_sequence('pagegate.${table}', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM ${table}), false)`,
@@ -165,38 +174,105 @@ async function fill(sql: Sql, database: Database): Promise<Omit<MoveReport, 'to'
   return sent;
 }
 
+/** Where the file is made, beside its place. */
+const unfinished = (file: string): string => `${file}.moving`;
+
 /**
- * Moves a fleet's ledger to the file of this host. What nodes hold and have not given back counts as used.
+ * Moves a fleet's ledger to the file of this host. What nodes hold and have not given back counts as used. Ended at any moment, it can be
+ * run again.
  *
  * @throws PagegateError ledger_in_use where a node runs, ledger_unavailable, ledger_moved, move_refused where a ledger lies there
  */
-export function moveToFile(source: EngineSource, file: string, maxStalenessSeconds: number): Promise<MoveReport> {
-  return (async () => {
-    const engine = await connectEngine(readEngine(source));
-    const store = await PostgresStore.open(engine, { maxStalenessSeconds, create: false });
-    let database: Database | undefined;
+export function moveToFile(
+  connect: () => Promise<Engine>,
+  file: string,
+  maxStalenessSeconds: number,
+): Promise<MoveReport> {
+  return whileStopped(file, async () => {
+    refuseLedgerThere(file);
+    const temporary = unfinished(file);
+    const arrived = existsSync(temporary) ? summarize(temporary) : undefined;
+    let store: PostgresStore;
     try {
-      return await store.transaction(async (sql) => {
-        const running = await sql.row<{ name: string }>(
-          "SELECT name FROM nodes WHERE retired_at IS NULL AND session <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - ?::float8",
-          maxStalenessSeconds,
-        );
-        if (running !== undefined)
-          throw new PagegateError('ledger_in_use', `Node ${running.name} is live; stop all nodes first.`);
-        if (!isMissingOrEmpty(file)) throw new PagegateError('move_refused', `${file} exists; move it away first.`);
-        database = openDatabase(file, { isLocked: true });
-        const report = await fillFile(database, sql);
-        await sql.run('UPDATE ledger SET moved_to = ?', file);
-        return { ...report, to: file };
+      store = await PostgresStore.open(await connect(), { maxStalenessSeconds, create: false });
+    } catch (error) {
+      // Moved, and not in its place: the move was ended after its commit.
+      const { code, message } = error as PagegateError;
+      if (code !== 'ledger_moved' || arrived === undefined || !message.includes(arrived.ledgerId)) throw error;
+      return putInPlace(file, arrived);
+    }
+    try {
+      for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
+      await store.transaction(async (sql) => {
+        await refuseLiveNodes(sql, maxStalenessSeconds);
+        const { ledgerId } = await fetchAll(temporary, sql);
+        await sql.run('UPDATE ledger SET moved_to = ?', homeOf(`${hostname()}:${file}`, ledgerId));
       });
+      return putInPlace(file, summarize(temporary));
     } finally {
-      database?.close();
       await store.close();
     }
-  })();
+  });
 }
 
-async function fillFile(database: Database, sql: Sql): Promise<Omit<MoveReport, 'to'>> {
+/** A ledger that is served from there is never replaced; one that was moved away is set aside. @throws PagegateError move_refused */
+function refuseLedgerThere(file: string): void {
+  if (isMissingOrEmpty(file)) return;
+  const database = openDatabase(file, { mustExist: true, isLocked: true });
+  const movedTo = createReader(database).movedTo();
+  database.close();
+  if (movedTo === null) throw new PagegateError('move_refused', `${file} holds a ledger; move its folder away first.`);
+}
+
+/** No node begins from here on to the end of the transaction. @throws PagegateError ledger_in_use */
+async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<void> {
+  await sql.rows('LOCK TABLE nodes IN EXCLUSIVE MODE');
+  const running = await sql.row<{ name: string }>(
+    "SELECT name FROM nodes WHERE retired_at IS NULL AND session <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - ?::float8",
+    maxStalenessSeconds,
+  );
+  if (running !== undefined)
+    throw new PagegateError('ledger_in_use', `Node ${running.name} is live; stop all nodes first.`);
+}
+
+/** Makes the file, whole and on the disk. */
+async function fetchAll(temporary: string, sql: Sql): Promise<{ readonly ledgerId: string }> {
+  const database = openDatabase(temporary, { isLocked: true });
+  try {
+    await fillFile(database, sql);
+    const ledgerId = createReader(database).ledgerId();
+    database.pragma('wal_checkpoint(TRUNCATE)');
+    database.pragma('journal_mode = DELETE');
+    return { ledgerId };
+  } finally {
+    database.close();
+    syncPath(temporary);
+  }
+}
+
+type Summary = Omit<MoveReport, 'to'> & { readonly ledgerId: string };
+
+function summarize(temporary: string): Summary {
+  const database = openDatabase(temporary, { mustExist: true, isLocked: true });
+  try {
+    return database
+      .prepare<[], Summary>(
+        `SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM api_keys) AS keys,
+           (SELECT coalesce(sum(used), 0) FROM meters) AS used, ledger_id AS ledgerId FROM ledger`,
+      )
+      .get()!;
+  } finally {
+    database.close();
+  }
+}
+
+function putInPlace(file: string, { ledgerId: _, ...summary }: Summary): MoveReport {
+  beginAnew(file, Date.now());
+  renameDurable(unfinished(file), file);
+  return { ...summary, to: file };
+}
+
+async function fillFile(database: Database, sql: Sql): Promise<void> {
   const tables = new Map<string, Row[]>();
   for (const [table, columns] of Object.entries(TABLES))
     tables.set(table, await sql.rows<Row>(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY id`));
@@ -206,7 +282,7 @@ async function fillFile(database: Database, sql: Sql): Promise<Omit<MoveReport, 
        coalesce((SELECT sum(total) FROM node_totals t WHERE t.account_id = c.account_id), 0)::int8 AS total
      FROM cycles c ORDER BY c.account_id, c.cycle DESC`,
   );
-  const days = await sql.rows<Row>(
+  const days = await sql.rows<{ account_id: number; day: number; lookups: number }>(
     'SELECT account_id, day, sum(lookups)::int8 AS lookups FROM usage_days GROUP BY account_id, day',
   );
   const home = await sql.row<{ revision: number; seen: number }>('SELECT revision, last_seen_at AS seen FROM ledger');
@@ -220,14 +296,13 @@ async function fillFile(database: Database, sql: Sql): Promise<Omit<MoveReport, 
     );
     for (const { id, cycle, used, total } of meters) meter.run(cycle, used, used, total, id);
     const day = database.prepare('INSERT INTO usage_days VALUES (?, ?, ?)');
-    for (const row of days) day.run(row['account_id'], row['day'], row['lookups']);
+    for (const { account_id, day: number, lookups } of days) day.run(account_id, number, lookups);
+    // A meter has the latest day itself: charges of the same day go on there.
+    database.exec(`UPDATE meters SET day = d.day, day_used = d.lookups FROM usage_days d
+        WHERE d.account_id = meters.account_id AND d.day = (SELECT max(day) FROM usage_days l WHERE l.account_id = d.account_id);
+      DELETE FROM usage_days WHERE (account_id, day) IN (SELECT account_id, day FROM meters);`);
     database
       .prepare('UPDATE ledger SET revision = ?, last_seen_at = ?')
       .run((home?.revision ?? 0) + 1, home?.seen ?? 0);
   })();
-  return {
-    accounts: tables.get('accounts')!.length,
-    keys: tables.get('api_keys')!.length,
-    used: meters.reduce((sum, { used }) => sum + used, 0),
-  };
 }

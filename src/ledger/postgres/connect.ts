@@ -11,6 +11,9 @@ const VERSION_MIN = 130_000;
 /** 64-bit integers: all of ours are below 2^53. */
 const INT8_OID = 20;
 
+/** A warning without a class of its own; of our statements only the wait for a standby gives one. */
+const STANDBY_WARNING = '01000';
+
 const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
@@ -24,6 +27,7 @@ function failure(error: unknown, name: string): PagegateError {
     '28P01': 'Check ledger.password_file or PAGEGATE_LEDGER_PASSWORD.',
     '28000': 'Check the user in ledger.url and the engine’s pg_hba.conf.',
     '3D000': 'Create the database, or name another one in ledger.url.',
+    '25006': 'It is set to read only; name the primary, or set default_transaction_read_only to off.',
     '42501': 'Give the user of ledger.url the right to create a schema in its database, or own the schema pagegate.',
     ECONNREFUSED: 'Check host and port in ledger.url, and that the engine runs.',
     ENOTFOUND: 'Check the host in ledger.url.',
@@ -40,12 +44,17 @@ class PgEngine implements Engine {
   readonly name: string;
   isOpen = true;
   readonly #client: pg.Client;
+  /** The engine has given up waiting for its standby, and has committed all the same. */
+  #isDoubtful = false;
 
   constructor(client: pg.Client, name: string) {
     this.#client = client;
     this.name = name;
     client.on('error', () => {
       this.isOpen = false;
+    });
+    client.on('notice', ({ code }) => {
+      this.#isDoubtful ||= code === STANDBY_WARNING;
     });
     client.on('end', () => {
       this.isOpen = false;
@@ -55,6 +64,7 @@ class PgEngine implements Engine {
   async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
     try {
       const { rows } = await this.#client.query(text, [...values]);
+      this.#refuseDoubt();
       return rows as T[];
     } catch (error) {
       // The engine answers with a code; without one nobody knows what became of the statement.
@@ -66,9 +76,21 @@ class PgEngine implements Engine {
   async script(text: string): Promise<void> {
     try {
       await this.#client.query(text);
+      this.#refuseDoubt();
     } catch (error) {
       throw failure(error, this.name);
     }
+  }
+
+  /** A failover would forget it: what was done so counts as not answered. */
+  #refuseDoubt(): void {
+    if (!this.#isDoubtful) return;
+    this.#isDoubtful = false;
+    throw new PagegateError(
+      'ledger_unavailable',
+      `${this.name}: the change is committed there, but no standby has confirmed it in time. Look whether it is there before you repeat it, ` +
+        'and whether the standby of synchronous_standby_names runs.',
+    );
   }
 
   async listen(onChange: () => void): Promise<void> {
@@ -106,7 +128,8 @@ async function connectTo(
     ssl: sslMode === 'disable' ? false : sslMode === 'require' ? { rejectUnauthorized: false } : verified,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
-    statement_timeout: QUERY_TIMEOUT_MS,
+    // Earlier than we give up, so that the engine says what became of it.
+    statement_timeout: QUERY_TIMEOUT_MS - 500,
     keepAlive: true,
     application_name: 'pagegate',
     types,
@@ -118,7 +141,10 @@ async function connectTo(
       "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version",
     );
     if (Number(state?.version) < VERSION_MIN) {
-      throw new PagegateError('ledger_version', `${name}: PostgreSQL 13 or newer is needed, got ${state?.version}.`);
+      throw new PagegateError(
+        'ledger_unavailable',
+        `${name}: PostgreSQL 13 or newer is needed, got version number ${state?.version}. Upgrade it, or name another one.`,
+      );
     }
     if (state?.standby === true) {
       throw new PagegateError(
@@ -138,7 +164,7 @@ async function connectTo(
  * Connects to the first host that takes writes. The driver tries one host only; this can go when it tries several
  * (https://github.com/brianc/node-postgres/pull/3643).
  *
- * @throws PagegateError bad_ledger_url, ledger_unavailable, ledger_version
+ * @throws PagegateError bad_ledger_url, ledger_unavailable
  */
 export async function connectEngine(options: EngineOptions): Promise<Engine> {
   const address = parseEngineUrl(options.url);
@@ -147,7 +173,6 @@ export async function connectEngine(options: EngineOptions): Promise<Engine> {
     try {
       return await connectTo(host, address, options);
     } catch (error) {
-      if ((error as PagegateError).code === 'ledger_version') throw error;
       problems.push((error as Error).message.replace(ERRORS.ledger_unavailable.message, '').trim());
     }
   }

@@ -164,17 +164,19 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
 const MIGRATIONS: readonly string[] = [`${TABLES}${SYNC}`];
 
 /** The version of the tables that this program works with. */
-const SCHEMA_VERSION: number = MIGRATIONS.length;
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
 /** Serializes migrations; any number that nobody else uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
-interface Found {
+export interface Found {
   readonly version: number;
+  readonly ledger_id: string;
   readonly moved_to: string | null;
 }
 
-async function find(engine: Engine): Promise<Found | undefined> {
+/** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
+export async function findLedger(engine: Engine): Promise<Found | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
   );
@@ -185,7 +187,7 @@ async function find(engine: Engine): Promise<Found | undefined> {
       `${engine.name}: the schema pagegate is there and holds something else (${tables[0]?.name}). Name another database.`,
     );
   }
-  const [row] = await engine.query<Found>('SELECT version, moved_to FROM pagegate.ledger');
+  const [row] = await engine.query<Found>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
   return row;
 }
 
@@ -199,16 +201,17 @@ function refuseNewer(engine: Engine, version: number): void {
  * Makes the tables, or brings them to the current version; one program at a time.
  *
  * @param options.create makes them where there are none.
+ * @returns the ledger's id.
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */
-export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<void> {
-  let found = await find(engine);
+export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<string> {
+  let found = await findLedger(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
   refuseNewer(engine, found?.version ?? 0);
   if (found?.version !== SCHEMA_VERSION) {
     await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     try {
-      found = await find(engine);
+      found = await findLedger(engine);
       refuseNewer(engine, found?.version ?? 0);
       for (let version = found?.version ?? 0; version < SCHEMA_VERSION; version += 1) {
         const id = randomBytes(16).toString('hex');
@@ -220,6 +223,7 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
           `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
         );
       }
+      found = await findLedger(engine);
     } catch (error) {
       await engine.script('ROLLBACK').catch(() => {});
       throw error;
@@ -227,6 +231,9 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
       await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
     }
   }
-  const movedTo = found?.moved_to ?? null;
+  if (found === undefined)
+    throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
+  const { ledger_id: ledgerId, moved_to: movedTo } = found;
   if (movedTo !== null) throw new PagegateError('ledger_moved', `${engine.name} was moved to ${movedTo}.`);
+  return ledgerId;
 }

@@ -87,6 +87,8 @@ DECLARE
   -- A ledger writer that was heard so recently is taken to live.
   takeover_after CONSTANT float8 := 3;
   recall_lasts CONSTANT float8 := 5;
+  -- Earlier cycles are forgotten.
+  kept_cycles CONSTANT int8 := 3;
   me CONSTANT text := request->>'node';
   stale CONSTANT float8 := (request->>'max_staleness')::float8;
   -- While commits may have been lost, nothing is granted for at least so long: nodes that the engine has forgotten come back meanwhile.
@@ -113,11 +115,12 @@ DECLARE
   -- What the engine does not know: a line of the audit.
   evidence jsonb;
 BEGIN
+  INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', extract(epoch FROM clock_timestamp()))
+    ON CONFLICT DO NOTHING;
+  SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
+  -- After the lock: a move of the ledger excludes all nodes.
   SELECT * INTO STRICT home FROM ledger;
   IF home.moved_to IS NOT NULL THEN RETURN jsonb_build_object('refused', 'moved'); END IF;
-  moment := extract(epoch FROM clock_timestamp());
-  INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', moment) ON CONFLICT DO NOTHING;
-  SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
   moment := extract(epoch FROM clock_timestamp());
   IF known.retired_at IS NOT NULL THEN RETURN jsonb_build_object('refused', 'retired'); END IF;
   is_first := known.session <> request->>'session';
@@ -134,10 +137,14 @@ BEGIN
 
   -- First all that the node tells, under the locks of its accounts in the order of their ids.
   FOR item IN
-    SELECT * FROM jsonb_to_recordset(request->'accounts')
-      AS x(id int8, cycle int8, granted int8, spent int8, target int8, total int8) ORDER BY id, cycle
+    SELECT x.*, a.id IS NOT NULL AS is_known,
+        CASE WHEN a.cycle_anchor IS NULL THEN 0 ELSE cycle_at(a.cycle_anchor, moment::numeric) END AS present
+      FROM jsonb_to_recordset(request->'accounts') AS x(id int8, cycle int8, granted int8, spent int8, target int8, total int8)
+      LEFT JOIN accounts a ON a.id = x.id ORDER BY x.id, x.cycle
   LOOP
-    IF NOT EXISTS (SELECT 1 FROM accounts WHERE id = item.id) THEN
+    -- Forgotten here on purpose.
+    CONTINUE WHEN item.cycle < item.present - kept_cycles;
+    IF NOT item.is_known THEN
       is_lost := true;
       evidence := jsonb_build_object('account', item.id, 'known', NULL);
       CONTINUE;
@@ -192,8 +199,9 @@ BEGIN
   LOOP
     account := item.account;
     present := CASE WHEN account.cycle_anchor IS NULL THEN 0 ELSE cycle_at(account.cycle_anchor, moment::numeric) END;
-    SELECT * INTO STRICT mine FROM grants JOIN cycles USING (account_id, cycle)
+    SELECT * INTO mine FROM grants JOIN cycles USING (account_id, cycle)
       WHERE account_id = item.id AND cycle = item.cycle AND node = me;
+    CONTINUE WHEN NOT FOUND;
     -- A node that is not heard may have spent all that it holds.
     SELECT coalesce(sum(granted), 0)::int8 AS granted,
         coalesce(sum(CASE WHEN retired_at IS NULL AND seen_at > moment - stale THEN spent ELSE granted END), 0)::int8 AS gone
@@ -227,7 +235,7 @@ BEGIN
   IF FOUND AND floor(moment / 86400) > floor(home.last_seen_at / 86400.0) THEN
     DELETE FROM usage_days WHERE day <= floor(moment / 86400) - 400;
     DELETE FROM cycles WHERE (account_id, cycle) IN (SELECT c.account_id, c.cycle FROM cycles c JOIN accounts a ON a.id = c.account_id
-      WHERE c.cycle < cycle_at(a.cycle_anchor, moment::numeric) - 3);
+      WHERE c.cycle < cycle_at(a.cycle_anchor, moment::numeric) - kept_cycles);
   END IF;
   RETURN jsonb_build_object('now', extract(epoch FROM clock_timestamp()), 'ledger_id', home.ledger_id, 'revision', home.revision,
     'history', home.history, 'learning', is_learning, 'live', live, 'accounts', answers, 'recalled', recalled);

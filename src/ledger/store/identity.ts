@@ -2,10 +2,11 @@
  * Which ledger belongs in a folder: a small file beside it says so. A ledger that is lost is then not taken for one that never was, and
  * one that was put in its place is not served.
  */
-import { existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { replaceDurable } from '../../platform/durable.ts';
+import { lockFile } from '../../platform/libc.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
 
 /** What the file holds. */
@@ -100,6 +101,20 @@ export const writerLockFile = (ledgerFile: string): string => join(dirname(ledge
 export function openWriterLock(ledgerFile: string): number {
   // For reading, too: a pipe that lies there is then not waited for.
   return openSync(writerLockFile(ledgerFile), 'a+', 0o600);
+}
+
+/**
+ * Takes the lock where nobody has it.
+ *
+ * @returns what gives it back; undefined where another process has it.
+ * @throws the system's error
+ */
+export function tryWriterLock(ledgerFile: string): (() => void) | undefined {
+  const fd = openWriterLock(ledgerFile);
+  const release = (): void => closeSync(fd);
+  if (lockFile(fd, 'exclusive')) return release;
+  release();
+  return undefined;
 }
 
 /** Where a replaced ledger file, or its log, is kept beside the new one. */

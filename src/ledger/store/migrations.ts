@@ -1,11 +1,10 @@
 /** The ledger's tables, version by version. A released step never changes; a new version is a new step at the end. */
-import { closeSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { syncPath } from '../../platform/durable.ts';
-import { lockFile } from '../../platform/libc.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
-import { openWriterLock } from './identity.ts';
+import { tryWriterLock } from './identity.ts';
 import type { Database } from './sqlite.ts';
 
 const ACCOUNTS = `
@@ -170,12 +169,12 @@ export function migrate(database: Database, file: string, options: MigrateOption
       version: found,
     });
   }
-  const lock = isLocked || found === 0 ? undefined : openWriterLock(file);
+  const release = isLocked || found === 0 ? () => {} : tryWriterLock(file);
+  if (release === undefined) {
+    const what = `${file} is of version ${found}, and a server of that version runs. Stop it, then run this again.`;
+    throw new PagegateError('ledger_in_use', what, { file, version: found });
+  }
   try {
-    if (lock !== undefined && !lockFile(lock, 'exclusive')) {
-      const what = `${file} is of version ${found}, and a server of that version runs. Stop it, then run this again.`;
-      throw new PagegateError('ledger_in_use', what, { file, version: found });
-    }
     if (found > 0) keepEarlier(database, file, found);
     for (let version = found; version < target; version += 1) {
       const { sql, run } = MIGRATIONS[version]!;
@@ -191,7 +190,7 @@ export function migrate(database: Database, file: string, options: MigrateOption
     }
     rmSync(earlierCounters(file), { force: true });
   } finally {
-    if (lock !== undefined) closeSync(lock);
+    release();
   }
 }
 

@@ -29,14 +29,16 @@ function numbered(text: string): string {
 /** The ledger of a fleet. */
 export class PostgresStore implements LedgerStore {
   readonly name: string;
+  readonly ledgerId: string;
   readonly isFleet = true;
   readonly engine: Engine;
   readonly #maxStaleness: number;
   /** The end of the latest transaction. */
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(engine: Engine, maxStalenessSeconds: number) {
+  private constructor(engine: Engine, ledgerId: string, maxStalenessSeconds: number) {
     this.engine = engine;
+    this.ledgerId = ledgerId;
     this.name = engine.name;
     this.#maxStaleness = maxStalenessSeconds;
   }
@@ -47,8 +49,8 @@ export class PostgresStore implements LedgerStore {
     { maxStalenessSeconds, create = true }: PostgresStoreOptions,
   ): Promise<PostgresStore> {
     try {
-      await prepareSchema(engine, { create });
-      return new PostgresStore(engine, maxStalenessSeconds);
+      const ledgerId = await prepareSchema(engine, { create });
+      return new PostgresStore(engine, ledgerId, maxStalenessSeconds);
     } catch (error) {
       await engine.close();
       throw error;

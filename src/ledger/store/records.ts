@@ -16,6 +16,36 @@ export interface AccountRow {
   readonly next_from_cycle: number | null;
 }
 
+/** The columns of an account, as all homes of a ledger have them. */
+export const ACCOUNT_COLUMNS: readonly (keyof AccountRow)[] = [
+  'id',
+  'name',
+  'state',
+  'created_at',
+  'plan',
+  'quota_limit',
+  'cycle_anchor',
+  'next_plan',
+  'next_limit',
+  'next_from_cycle',
+];
+
+/** A key as it is stored, without the key itself: what a node's copy has. */
+export interface StoredKeyRow extends ApiKeyRow {
+  readonly hash: string;
+  readonly vault_id: string;
+}
+
+export const STORED_KEY_COLUMNS: readonly (keyof StoredKeyRow)[] = [
+  'id',
+  'account_id',
+  'hash',
+  'vault_id',
+  'created_at',
+  'expires_at',
+  'revoked_at',
+];
+
 /** What of a key may be told without the key: never the key, never its hash. */
 export interface ApiKeyRecord {
   readonly id: number;

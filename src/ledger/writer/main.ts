@@ -1,7 +1,7 @@
 /** The ledger writer's process: reserves for the workers that ask, and looks after the ledger in between. */
 import { closeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { PagegateError } from '../../errors.ts';
+import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
@@ -101,7 +101,7 @@ async function main(options: LedgerWriterOptions): Promise<void> {
     clearInterval(timer);
     clearInterval(changes);
     if (how === 'hand_over') return reserver.handOver();
-    const standing = reserver.standing({ all: true });
+    const standing = reserver.standing('all');
     if (reserver.close()) await agent?.leave({ standing, limitMs: LEAVE_MS });
   };
 }
@@ -114,15 +114,22 @@ function startAgent({ file, fleet }: LedgerWriterOptions, book: FleetBook, reser
     reserver,
     copy: new FleetCopy(file),
     connect: () => connectEngine(readEngine(engine)),
-    onFenced: () => {
+    onFenced: (_why, error) => {
       // The parent starts a ledger writer that begins anew.
       reserver.forfeit();
       beginAnew(file, Date.now());
-      process.exit(1);
+      endWith(error);
     },
   });
   agent.start();
   return agent;
+}
+
+/** Tells the parent why, and ends. */
+function endWith({ code, message }: { code: ErrorCode; message: string }): void {
+  const fatal: WriterMessage = { kind: 'fatal', code, message };
+  if (process.send === undefined) process.exit(1);
+  process.send(fatal, () => process.exit(1));
 }
 
 try {
@@ -132,7 +139,5 @@ try {
   const isSystem = error instanceof Error && 'syscall' in error;
   const known = isSystem ? new PagegateError('ledger_unavailable', `${error.message}.`) : error;
   const code = known instanceof PagegateError ? known.code : 'internal';
-  const message = known instanceof Error ? known.message : String(known);
-  const fatal: WriterMessage = { kind: 'fatal', code, message };
-  process.send?.(fatal, () => process.exit(1));
+  endWith({ code, message: known instanceof Error ? known.message : String(known) });
 }

@@ -17,7 +17,7 @@ import {
 } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
-import { type Account, planIn } from '../quota.ts';
+import { type Account, type CycleUsage, planIn } from '../quota.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from '../store/clock.ts';
 import { openDatabase } from '../store/database.ts';
 import {
@@ -60,6 +60,8 @@ export interface Standing {
   readonly total: number;
   /** The recent rate. */
   readonly perSecond: number;
+  /** The cycle that this process has ended last, and what was used of it; undefined where it has ended none. */
+  readonly ended: CycleUsage | undefined;
 }
 
 export interface ReserverOptions {
@@ -95,6 +97,7 @@ interface Meter {
   readonly rate: ChargeRate;
   /** Somebody may be spending what is reserved for it. */
   isActive: boolean;
+  ended?: CycleUsage;
 }
 
 /** What a commit makes durable for one meter, and what is published afterwards. */
@@ -183,7 +186,8 @@ export class Reserver {
   reserve(accountIds: Iterable<number>): boolean {
     if (this.#opened === undefined) return false;
     const steps: Step[] = [];
-    for (const id of accountIds) {
+    // Each once: a step is what is added.
+    for (const id of new Set(accountIds)) {
       const meter = this.#meters.get(id);
       if (meter === undefined) continue;
       meter.isActive = true;
@@ -260,17 +264,28 @@ export class Reserver {
     this.abandon();
   }
 
-  /** The accounts that somebody may be spending, exact at this moment; or all that have spent anything in their cycle. */
-  standing({ all = false } = {}): Standing[] {
-    const counters = this.#mapped?.counters;
-    return [...this.#meters.values()].flatMap((meter) => {
-      const { id, account, row, rate, isActive } = meter;
-      const slot = counters?.view(id);
-      if (!(isActive || (all && row.reserved > 0)) || slot === undefined || slot.cycle !== row.cycle) return [];
-      const { cycle, reserved } = row;
-      const used = Math.max(row.used, slot.reserved - slot.left);
-      return [{ account, cycle, used, reserved, total: row.total + used - row.used, perSecond: rate.perSecond }];
+  /**
+   * How accounts stand, exact at this moment.
+   *
+   * @param which `active` are those that somebody may be spending; `all` are also those that have spent anything in their cycle.
+   */
+  standing(which: 'active' | 'all' | Iterable<number> = 'active'): Standing[] {
+    const meters = [...this.#meters.values()];
+    if (which === 'active') return meters.flatMap((meter) => (meter.isActive ? this.#standingOf(meter) : []));
+    if (which === 'all')
+      return meters.flatMap((meter) => (meter.isActive || meter.row.reserved > 0 ? this.#standingOf(meter) : []));
+    return [...which].flatMap((id) => {
+      const meter = this.#meters.get(id);
+      return meter === undefined ? [] : this.#standingOf(meter);
     });
+  }
+
+  #standingOf({ id, account, row, rate, ended }: Meter): Standing[] {
+    const slot = this.#mapped?.counters.view(id);
+    if (slot === undefined || slot.cycle !== row.cycle) return [];
+    const { cycle, reserved } = row;
+    const used = Math.max(row.used, slot.reserved - slot.left);
+    return [{ account, cycle, used, reserved, total: row.total + used - row.used, perSecond: rate.perSecond, ended }];
   }
 
   /**
@@ -342,8 +357,8 @@ export class Reserver {
       const { id, anchor } = account;
       const row = rows.get(id);
       if (row === undefined || anchor === null) continue;
-      const { rate = new ChargeRate(), isActive = false } = known.get(id) ?? {};
-      this.#meters.set(id, { id, account, row, rate, isActive });
+      const { rate = new ChargeRate(), isActive = false, ended } = known.get(id) ?? {};
+      this.#meters.set(id, { id, account, row, rate, isActive, ...(ended === undefined ? {} : { ended }) });
     }
     this.#commits = meters.commits();
     const saved = read.lastSeenSeconds();
@@ -464,7 +479,10 @@ export class Reserver {
     if (over === undefined) return this.#repair(meter);
     const row = this.#usedBy(meter, over);
     const reserved = Math.min(blockSize(meter.rate.perSecond, limit), granted);
-    const publish = (): void => void counters.publish(meter.id, { cycle, limit, reserved }, reserved);
+    const publish = (): void => {
+      meter.ended = { cycle: row.cycle, used: row.used };
+      counters.publish(meter.id, { cycle, limit, reserved }, reserved);
+    };
     return { meter, row: { ...row, cycle, used: 0, reserved }, publish };
   }
 

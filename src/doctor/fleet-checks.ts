@@ -1,0 +1,67 @@
+/** Checks of the database that a fleet shares, and of this node in it. */
+import type { Config } from '../config/config.ts';
+import { ledgerPlace } from '../config/paths.ts';
+import type { FleetGlance, LedgerTables } from '../ledger/fleet.ts';
+import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+
+async function checkFleet(config: Config): Promise<readonly Outcome[]> {
+  const { file, fleet } = ledgerPlace(config);
+  if (fleet === undefined) return [skipped('a host of its own')];
+  const { connectFleet, glanceAtFleet, nodeIdOf } = await import('../ledger/fleet.ts');
+  const engine = await connectFleet(fleet.engine);
+  try {
+    const found = await glanceAtFleet(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
+    return [...examineTables(found), ...examineReplication(found)];
+  } finally {
+    await engine.close();
+  }
+}
+
+function examineReplication({ replication }: FleetGlance): Outcome[] {
+  if (replication === undefined) return [ok('commits wait for a standby')];
+  return [warning(replication, 'Set up a standby and synchronous_standby_names: see docs/fleet.md.')];
+}
+
+function examineTables({ name, server, ledger }: FleetGlance): Outcome[] {
+  const where = `${name}, ${server}`;
+  if (ledger === undefined)
+    return [warning(`${where}: no tables`, 'The first account makes them: pagegate account create NAME')];
+  const { version, expected, movedTo } = ledger;
+  if (movedTo !== null) return [problem(`${where}: moved to ${movedTo}`, 'Correct ledger.url, or remove it.')];
+  if (version > expected)
+    return [problem(`${where}: tables of version ${version}, expected ${expected}`, 'Upgrade this program.')];
+  if (version < expected)
+    return [warning(`${where}: tables of version ${version}`, `The next start brings them to version ${expected}.`)];
+  return [ok(`${where}: ${ledger.accounts} accounts`), ...examineNodes(ledger)];
+}
+
+function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTables): Outcome[] {
+  const outcomes: Outcome[] = [];
+  if (isLearning)
+    outcomes.push(
+      problem(
+        'the database has lost commits: nothing is granted',
+        'Start all nodes, so that they tell what they hold.',
+      ),
+    );
+  else if (history > 0)
+    outcomes.push(
+      warning(
+        `the database has lost commits ${history} times`,
+        'See `pagegate account audit`; set up a synchronous standby.',
+      ),
+    );
+  if (silent.length > 0)
+    outcomes.push(
+      warning(
+        `${silent.join(', ')} not heard, with ${stranded.toLocaleString('en-US')} lookups`,
+        'Start the node again; where it is gone for good, run `pagegate fleet retire NODE`.',
+      ),
+    );
+  if (node === undefined) return [...outcomes, skipped('this node has not joined yet')];
+  if (node.isRetired) return [...outcomes, warning('this node was retired', 'Its next start joins as another node.')];
+  const since = node.isStopped ? 'stopped' : `heard ${node.seenSecondsAgo} s ago`;
+  return [...outcomes, ok(`this node: ${since}, start ${node.incarnation}`)];
+}
+
+export const FLEET_CHECKS: readonly Check[] = [{ id: 'fleet', run: checkFleet }];

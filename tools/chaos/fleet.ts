@@ -1,0 +1,125 @@
+/**
+ * `make chaos-fleet`: three nodes share a ledger in PostgreSQL with a synchronous standby, over lines that are cut, delayed and half open;
+ * their clocks are up to an hour wrong. Each round loads all nodes, does one thing to the fleet, and counts: every 200 that a client has
+ * read is charged; what is charged beyond that is at most what was in flight; no more than the limit is served.
+ *
+ * Only two deeds excuse anything, and by an exact count: a node that is gone for good takes with it what it had not told, and a database
+ * that forgets commits (asynchronous replication) may sell again what was granted meanwhile and no returning node knows.
+ */
+import { writeFileSync } from 'node:fs';
+import { readOptions, refuse, wholeNumber } from '../options.ts';
+import { Random } from '../random.ts';
+import { DEEDS, wrongClock } from './fleet/deeds.ts';
+import { type RoundReport, runRound } from './fleet/round.ts';
+import { World } from './fleet/world.ts';
+
+const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--deed NAME] [--json FILE]
+Deeds: ${Object.keys(DEEDS).join(' · ')}`;
+
+export interface FleetChaosOptions {
+  readonly rounds: number;
+  readonly seed: number;
+  /** Only this one, in each round. */
+  readonly deed?: string;
+  readonly onStart?: (round: number, deed: string) => void;
+  readonly onRound?: (round: number, report: RoundReport, seconds: number) => void;
+}
+
+export interface FleetChaosReport {
+  readonly seed: number;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly deeds: Readonly<Record<string, number>>;
+  /** Rounds in which the quota was used to its end. */
+  readonly drained: number;
+  /** Answers 200 that clients have read. */
+  readonly read: number;
+  readonly charged: number;
+  /** Requests that were cut. */
+  readonly unanswered: number;
+  /** Answers 503, which charge nothing. */
+  readonly unavailable: number;
+  /** Lookups served beyond limits; more than 0 only where the database forgot commits and a node was lost. */
+  readonly oversold: number;
+  /** In words; empty when all is well. */
+  readonly failures: readonly string[];
+}
+
+/** Each deed once before any comes again, in an order of the seed. */
+function* deedsIn(random: Random): Generator<string> {
+  for (;;) {
+    const left = Object.keys(DEEDS);
+    while (left.length > 0) yield left.splice(random.below(left.length), 1)[0]!;
+  }
+}
+
+export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetChaosReport> {
+  const random = new Random(options.seed);
+  const startedMs = performance.now();
+  const reports: RoundReport[] = [];
+  const failures: string[] = [];
+  const order = deedsIn(random);
+  const world = await World.create();
+  try {
+    for (const node of world.nodes) node.clockOffsetMs = wrongClock(random);
+    for (let round = 0; round < options.rounds; round += 1) {
+      const deed = options.deed ?? order.next().value!;
+      options.onStart?.(round, deed);
+      const roundMs = performance.now();
+      const report = await runRound(world, random, `round-${round}`, deed).catch((error: Error) => {
+        failures.push(`round ${round}, ${deed}: ${error.stack}`);
+      });
+      // What the next round would begin with is not known.
+      if (report === undefined) break;
+      reports.push(report);
+      failures.push(...report.failures.map((failure) => `round ${round}, ${deed}: ${failure}`));
+      options.onRound?.(round, report, (performance.now() - roundMs) / 1_000);
+    }
+  } finally {
+    await world.remove();
+  }
+  const sum = (pick: (report: RoundReport) => number): number => reports.reduce((total, each) => total + pick(each), 0);
+  const deeds: Record<string, number> = {};
+  for (const { deed } of reports) deeds[deed] = (deeds[deed] ?? 0) + 1;
+  return {
+    seed: options.seed,
+    rounds: reports.length,
+    seconds: Math.round((performance.now() - startedMs) / 1_000),
+    deeds,
+    drained: sum(({ isDrained }) => (isDrained ? 1 : 0)),
+    read: sum(({ read }) => read),
+    charged: sum(({ charged }) => charged),
+    unanswered: sum(({ unanswered }) => unanswered),
+    unavailable: sum(({ unavailable }) => unavailable),
+    oversold: sum(({ oversold }) => oversold),
+    failures,
+  };
+}
+
+async function main(): Promise<void> {
+  const defaults = { rounds: '100', seed: String(Date.now() % 1_000_000), deed: '', json: '' };
+  const { values } = await readOptions(USAGE, defaults);
+  const rounds = wholeNumber(values, 'rounds', 1);
+  const seed = wholeNumber(values, 'seed', 0);
+  if (values.deed !== '' && DEEDS[values.deed] === undefined) refuse(`--deed: there is no '${values.deed}'.`);
+  const isTerminal = process.stdout.isTTY;
+  const report = await runFleetChaos({
+    rounds,
+    seed,
+    ...(values.deed === '' ? {} : { deed: values.deed }),
+    onStart: (round, deed) => {
+      if (isTerminal) process.stdout.write(`\r\x1b[Kround ${round + 1} of ${rounds}: ${deed} …`);
+    },
+    onRound: (round, { deed, read, charged, unanswered, unavailable, isDrained, failures }, seconds) => {
+      const counts = `${read} read, ${charged} charged, ${unanswered} cut, ${unavailable} refused with 503`;
+      const end = `${isDrained ? ', to the quota’s end' : ''} (${seconds.toFixed(1)} s)`;
+      const line = `round ${round + 1}: ${deed}, ${counts}${end}${failures.map((failure) => `\n  FAILED: ${failure}`).join('')}`;
+      process.stdout.write(`${isTerminal ? '\r\x1b[K' : ''}${line}\n`);
+    },
+  });
+  process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
+  if (report.failures.length > 0) process.exitCode = 1;
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,198 @@
+/** A node of the fleet, as a run starts, hurts and ends it: the real program, with a line of its own to each database server. */
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { Account } from '../../../src/ledger/quota.ts';
+import { SqliteStore } from '../../../src/ledger/store/sqlite-store.ts';
+import { forgetCounters } from '../../forget-counters.ts';
+import { freePort } from '../../free-port.ts';
+import { activate, createInstallation, type Installation } from '../../installation.ts';
+import { childrenOf, commandOf, leaveNothing } from '../leftovers.ts';
+import { ServerProcess, START_DEADLINE_MS } from '../server-process.ts';
+import { Relay } from './relay.ts';
+
+const run = promisify(execFile);
+
+/** The least that the configuration takes: a run must not wait for a minute until a node counts as silent. */
+export const MAX_STALENESS_SECONDS = 5;
+
+export interface NodeOptions {
+  readonly name: string;
+  readonly password: string;
+  /** Ports of the database servers. */
+  readonly servers: readonly number[];
+  /** Of another node: all have the same. */
+  readonly keyFile?: string;
+}
+
+export class ChaosNode {
+  readonly name: string;
+  readonly place: Installation;
+  readonly port: number;
+  /** Its lines to the database servers. */
+  readonly lines: readonly Relay[];
+  readonly #clockFile: string;
+  #server: ServerProcess | undefined;
+  /** The primary process that has taken over from the one that was started here; 0 where none has. */
+  #successor = 0;
+
+  private constructor(name: string, place: Installation, port: number, lines: readonly Relay[]) {
+    this.name = name;
+    this.place = place;
+    this.port = port;
+    this.lines = lines;
+    this.#clockFile = join(place.root, 'clock');
+    this.clockOffsetMs = 0;
+  }
+
+  /** A node with data to serve, which is not started yet. */
+  static async create({ name, password, servers, keyFile }: NodeOptions): Promise<ChaosNode> {
+    const lines = await Promise.all(servers.map((port) => Relay.open(port)));
+    const hosts = lines.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    const place = createInstallation({
+      config: {
+        ledger: { url: `postgres://pagegate@${hosts}/pagegate`, password_file: 'ledger.password' },
+        fleet: { node_name: name, max_staleness_seconds: MAX_STALENESS_SECONDS },
+        burst: { exempt: ['127.0.0.1'] },
+      },
+    });
+    leaveNothing(place.root, () => forgetCounters(place.state));
+    writeFileSync(join(place.root, 'ledger.password'), password, { mode: 0o600 });
+    if (keyFile !== undefined) {
+      mkdirSync(join(place.state, 'keys'), { recursive: true, mode: 0o700 });
+      copyFileSync(keyFile, join(place.state, 'keys/ledger.key'));
+    }
+    await activate(place, { revision: 1, domains: 1 });
+    return new ChaosNode(name, place, await freePort(), lines);
+  }
+
+  /** A server of a copy of its state directory, as it lies there at this moment. It shares the lines. */
+  async copy(name: string): Promise<ChaosNode> {
+    const root = mkdtempSync(join(tmpdir(), 'pagegate-copy-'));
+    leaveNothing(root, () => forgetCounters(join(root, 'state')));
+    // What vanishes meanwhile is missing in the copy, as in any copy of a server that runs.
+    await run('cp', ['-a', `${this.place.root}/.`, root]).catch(() => {});
+    const [state, configFile] = [join(root, 'state'), join(root, 'config.json')];
+    const config = JSON.parse(readFileSync(configFile, 'utf8'));
+    writeFileSync(
+      configFile,
+      JSON.stringify({ ...config, state_dir: state, fleet: { ...config.fleet, node_name: name } }),
+    );
+    const remove = (): void => {
+      forgetCounters(state);
+      rmSync(root, { recursive: true, force: true });
+    };
+    const place = { ...this.place, root, state, configFile, store: join(state, 'index'), remove };
+    return new ChaosNode(name, place, await freePort(), []);
+  }
+
+  get keyFile(): string {
+    return join(this.place.state, 'keys/ledger.key');
+  }
+
+  /** How far its clock is off. */
+  set clockOffsetMs(ms: number) {
+    writeFileSync(this.#clockFile, Buffer.from(new Float64Array([ms]).buffer));
+  }
+
+  get primary(): number {
+    return this.#successor > 0 ? this.#successor : (this.#server?.pid ?? 0);
+  }
+
+  get ledgerWriter(): number {
+    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('writer/main')) ?? 0;
+  }
+
+  get worker(): number {
+    return childrenOf(this.primary).find((pid) => commandOf(pid).includes('worker-process')) ?? 0;
+  }
+
+  /** All its processes, its primary process first. */
+  get pids(): number[] {
+    const of = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(of)];
+    return this.primary === 0 ? [] : of(this.primary);
+  }
+
+  /** The end of what it wrote. */
+  get log(): string {
+    return this.#server?.log ?? '';
+  }
+
+  /** Starts it; one that ends at once is started again, as a service manager would. */
+  async start(): Promise<void> {
+    const deadline = Date.now() + START_DEADLINE_MS;
+    const preload = new URL('./clock.ts', import.meta.url).href;
+    const env = { NODE_OPTIONS: `--import ${preload}`, CHAOS_CLOCK: this.#clockFile };
+    this.#successor = 0;
+    for (;;) {
+      this.#server = new ServerProcess(this.place.configFile, { port: this.port, workers: 1 }, [], undefined, env);
+      try {
+        return await this.#server.listening();
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+      }
+    }
+  }
+
+  /** Kills processes, and waits until they are gone. */
+  async kill(pids: readonly number[]): Promise<void> {
+    for (const pid of pids) {
+      if (pid > 0) process.kill(pid, 'SIGKILL');
+    }
+    while (pids.some((pid) => pid > 0 && commandOf(pid) !== '')) await sleep(2);
+  }
+
+  /** Stops or continues all its processes. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    for (const pid of this.pids) {
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+
+  /** Another server takes its place, without a lost request. */
+  async restart(): Promise<void> {
+    const before = this.primary;
+    const { code, json, stderr } = await this.place.pagegate('restart', '--wait', '60');
+    if (code !== 0) throw new Error(`restart of ${this.name}: ${stderr}\n${this.log.slice(-3_000)}`);
+    this.#successor = (json as { readonly pid?: number }).pid ?? 0;
+    while (commandOf(before) !== '') await sleep(5);
+  }
+
+  /** Ends it in an orderly way; returns what was wrong with its end, or nothing. */
+  async stop(): Promise<string> {
+    if (this.#successor === 0) return (await this.#server?.stop()) ?? '';
+    process.kill(this.#successor, 'SIGTERM');
+    while (commandOf(this.#successor) !== '') await sleep(5);
+    return '';
+  }
+
+  /** Forgets all that it knows of the fleet, as a new host does; it must not run. */
+  forget(): void {
+    forgetCounters(this.place.state);
+    rmSync(join(this.place.state, 'fleet'), { recursive: true, force: true });
+  }
+
+  /** What it has charged of an account in the latest cycle that it knows, by its own copy and counters. */
+  async charged(account: Account): Promise<{ readonly cycle: number; readonly used: number } | undefined> {
+    const file = join(this.place.state, 'fleet/ledger.sqlite');
+    const store = new SqliteStore({ file, readonly: true, create: false });
+    try {
+      return (await store.usage([account])).get(account.id);
+    } finally {
+      await store.close();
+    }
+  }
+
+  async remove(): Promise<void> {
+    await this.kill(this.pids).catch(() => {});
+    for (const line of this.lines) await line.close();
+    this.place.remove();
+  }
+}

@@ -1,0 +1,171 @@
+/** Three nodes, a database with a standby, and the lines between them. */
+import { CYCLE_SECONDS } from '../../../src/ledger/cycle.ts';
+import { fleetStatus } from '../../../src/ledger/fleet.ts';
+import { Ledger } from '../../../src/ledger/ledger.ts';
+import { connectEngine } from '../../../src/ledger/postgres/connect.ts';
+import { PostgresStore } from '../../../src/ledger/store/postgres-store.ts';
+import { PostgresCluster, type PostgresServer } from '../../fleet/postgres.ts';
+import { askOnce } from '../client.ts';
+import { START_DEADLINE_MS } from '../server-process.ts';
+import { ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
+import { Relay } from './relay.ts';
+
+const NAMES = ['one', 'two', 'three'] as const;
+const PROBE_LIMIT = 1_000_000_000;
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Waits until something holds. @throws Error after a deadline */
+export async function until(
+  what: string,
+  check: () => Promise<boolean>,
+  deadlineMs = START_DEADLINE_MS,
+): Promise<void> {
+  const deadline = Date.now() + deadlineMs;
+  while (!(await check().catch(() => false))) {
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${deadlineMs / 1000} s`);
+    await sleep(50);
+  }
+}
+
+export interface NewAccount {
+  readonly id: number;
+  readonly key: string;
+  readonly keyId: number;
+}
+
+export class World {
+  readonly nodes: ChaosNode[] = [];
+  /** The line on which the standby follows the primary. */
+  replication!: Relay;
+  primary!: PostgresServer;
+  standby!: PostgresServer;
+  /** Straight to the primary, past all lines. */
+  ledger!: Ledger;
+  /** Opens an account that every node serves when all is well. */
+  probe = '';
+  #witnesses = 0;
+  readonly #cluster = new PostgresCluster();
+
+  static async create(): Promise<World> {
+    const world = new World();
+    try {
+      await world.#setUp();
+      return world;
+    } catch (error) {
+      await world.remove();
+      throw error;
+    }
+  }
+
+  async #setUp(): Promise<void> {
+    this.primary = await this.#cluster.primary(['fsync = off', "log_min_messages = 'fatal'"]);
+    this.replication = await Relay.open(this.primary.port);
+    this.standby = await this.#cluster.standby(this.primary, this.replication.port);
+    await this.replicate('synchronous');
+    const servers = [this.primary.port, this.standby.port];
+    for (const name of NAMES) {
+      const keyFile = this.nodes[0]?.keyFile;
+      const { password } = this.primary;
+      this.nodes.push(
+        await ChaosNode.create({ name, password, servers, ...(keyFile === undefined ? {} : { keyFile }) }),
+      );
+      if (this.nodes.length === 1) await this.connect();
+      if (this.nodes.length === 1) this.probe = (await this.createAccount('probe', PROBE_LIMIT)).key;
+    }
+    await Promise.all(this.nodes.map((node) => node.start()));
+    await this.recovered();
+  }
+
+  /** Whether a commit waits until the standby has it. */
+  async replicate(how: 'synchronous' | 'asynchronous'): Promise<void> {
+    const names = how === 'synchronous' ? '*' : '';
+    await this.primary.sql(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+    await this.primary.sql('SELECT pg_reload_conf()');
+  }
+
+  /** Connects to the present primary. */
+  async connect(): Promise<void> {
+    await this.ledger?.close().catch(() => {});
+    const { url, password } = this.primary;
+    const store = await PostgresStore.open(await connectEngine({ url, password }), {
+      maxStalenessSeconds: MAX_STALENESS_SECONDS,
+    });
+    this.ledger = new Ledger(store, { keyFile: this.nodes[0]!.keyFile, actor: 'chaos' });
+  }
+
+  /** An account with a key that every node knows. */
+  async createAccount(name: string, limit: number): Promise<NewAccount> {
+    const { id } = await this.ledger.createAccount(name);
+    const { key, record } = (await this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!;
+    return { id, key, keyId: record.id };
+  }
+
+  /** A change that every node takes over. */
+  async witness(): Promise<void> {
+    this.#witnesses += 1;
+    await this.ledger.createAccount(`witness-${this.#witnesses}`);
+    if (this.ledger.unreached.length > 0) throw new Error(`${this.ledger.unreached.join()} did not follow a change`);
+  }
+
+  /** The cycle of an account that nobody has used yet ends soon; returns when, in milliseconds since 1970. */
+  async endCycleSoon(accountId: number, inSeconds: number): Promise<number> {
+    const { store } = this.ledger;
+    const end = Math.floor(Date.now() / 1_000) + inSeconds;
+    const revision = await store.transaction(async (sql) => {
+      await sql.run('UPDATE accounts SET cycle_anchor = ? WHERE id = ?', end - CYCLE_SECONDS, accountId);
+      await sql.run('UPDATE ledger SET revision = revision + 1');
+      return (await sql.row<{ revision: number }>('SELECT revision FROM ledger'))!.revision;
+    });
+    await store.followed(revision);
+    return end * 1_000;
+  }
+
+  /** What the database thinks of its own commits. */
+  async history(): Promise<{ readonly lost: number; readonly isLearning: boolean }> {
+    const { history, learning } = await fleetStatus(this.ledger, MAX_STALENESS_SECONDS);
+    return { lost: history, isLearning: learning };
+  }
+
+  /** Kills the primary and promotes the standby; the next standby is made by {@link rebuild}. */
+  async promote(): Promise<void> {
+    await this.primary.kill();
+    await this.standby.promote();
+    [this.primary, this.standby] = [this.standby, this.primary];
+    await this.connect();
+  }
+
+  /** Makes the standby anew from the primary. */
+  async rebuild(): Promise<void> {
+    this.replication.state = 'cut';
+    this.replication.target = this.primary.port;
+    this.replication.state = 'open';
+    await this.standby.follow(this.primary, this.replication.port);
+    await this.replicate('synchronous');
+  }
+
+  /** All lines as they should be. */
+  heal(): void {
+    for (const line of this.nodes.flatMap(({ lines }) => lines)) {
+      line.delayMs = 0;
+      line.state = 'open';
+    }
+    this.replication.state = 'open';
+  }
+
+  /** Waits until all nodes answer, and the database knows all of them. */
+  async recovered(nodes: readonly ChaosNode[] = this.nodes): Promise<void> {
+    for (const node of nodes) {
+      await until(`${node.name} serves`, async () => (await askOnce(node.port, this.probe)) === 200).catch((error) => {
+        throw new Error(`${(error as Error).message}\n${node.log.slice(-3_000)}`);
+      });
+    }
+  }
+
+  async remove(): Promise<void> {
+    await this.ledger?.close().catch(() => {});
+    for (const node of this.nodes) await node.remove();
+    await this.replication?.close();
+    this.#cluster.stop();
+  }
+}
