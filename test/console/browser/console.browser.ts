@@ -317,6 +317,7 @@ describe('with scripts', () => {
       .getByText(/verified and served as generation \d+/)
       .waitFor({ timeout: 120_000 });
     expect(await page.getByRole('button', { name: 'Stop it' }).count()).toBe(0);
+    expect(await page.locator('#kept tbody tr').first().textContent()).toMatch(/served.*revision 4/);
     await shoot(page, 'operator-generations-refreshed');
     await page.goto(at('generations/refresh'));
     expect(await page.getByText('There is nothing to do.').count()).toBe(1);
