@@ -8,7 +8,7 @@ import type { HostFilter, HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { compilePlaces, type HostPlaces } from '../url/places.ts';
-import { nameEnd, withoutDots, withoutEmptyEnd } from '../url/segments.ts';
+import { lastLetterEnd, nameEnd, withoutEmptyEnd } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { isPath, listsOfValue, nameStop } from '../url/values.ts';
@@ -199,15 +199,15 @@ export class PatternLayer {
     }
     const dot = segments.dots[last]!;
     if (dot < 0) return;
-    if (dot === end - 1) this.#readFile(path, start, end);
+    if (lastLetterEnd(path, start, end) < end) this.#readFile(path, start, end);
     else this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
   }
 
   /** The last segment as a file, without its parameters and with them. */
   #readFile(path: string, start: number, end: number): void {
     const stop = nameStop(path, start, end);
-    this.#readFileName(path, start, withoutDots(path, start, stop));
-    if (stop < end) this.#readFileName(path, start, end);
+    this.#readFileName(path, start, lastLetterEnd(path, start, stop));
+    if (stop < end) this.#readFileName(path, start, lastLetterEnd(path, start, end));
   }
 
   /** A file: its whole name, and its extension. */

@@ -72,7 +72,7 @@ export function nameEnd(path: string, start: number, end: number): number {
 }
 
 /** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
-export function withoutDots(path: string, start: number, end: number): number {
+function withoutDots(path: string, start: number, end: number): number {
   let last = end;
   let hasDot = false;
   for (; last > start; last--) {
@@ -170,10 +170,16 @@ function isLetter(code: number): boolean {
   return lower >= 0x61 && lower <= 0x7a;
 }
 
+/** Where the signs begin that end what stands between two places: behind its last letter or digit; at `start` where it has none. */
+export function lastLetterEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start && !isLetterOrDigit(text.charCodeAt(last - 1))) last--;
+  return last;
+}
+
 /** A text without the signs at its end: up to its last letter or digit. */
 export function withoutSigns(text: string): string {
-  let end = text.length;
-  while (end > 0 && !isLetterOrDigit(text.charCodeAt(end - 1))) end--;
+  const end = lastLetterEnd(text, 0, text.length);
   return end === text.length ? text : text.slice(0, end);
 }
 
