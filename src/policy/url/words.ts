@@ -313,7 +313,8 @@ export class Words {
     this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, mayBeBeforeText));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
-    if (this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
+    // A name that somebody chose announces nothing, whatever stands behind it.
+    if (isNamed || this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
     this.#notePlace(whole, position);
   }
 
