@@ -81,8 +81,8 @@ export class JobRunner {
     });
     job.pid = child.pid;
     this.#worker = child;
-    output.then(
-      (found) => end('done', describe(found)),
+    output.then(describe).then(
+      (text) => end('done', text),
       (error: Error) => end('failed', error.message),
     );
   }
