@@ -1,6 +1,6 @@
 /** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
 import { createHash } from 'node:crypto';
-import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { UNICODE_VERSION } from '../domain/host-key.ts';
 import type { PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
