@@ -13,9 +13,9 @@ import { renameDurable } from '../platform/durable.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
 import { recordNames } from '../record/names.ts';
 import { PROGRAM_VERSION } from '../version.ts';
-import { PartitionSorter } from './arrange/partition-sorter.ts';
+import { estimateRecords, planPartitionBits } from './arrange/partitions.ts';
 import { planRuns } from './arrange/run-arranger.ts';
-import { partitionSize, type SpillFile } from './arrange/spill.ts';
+import type { SpillFile } from './arrange/spill.ts';
 import { checkSpace } from './files/disk-space.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
 import { type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
@@ -29,13 +29,6 @@ import type { BuildWorker } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 
 export type { BuildOptions, BuildPlan } from './options.ts';
-
-/** A partition's records in memory take about this many bytes. */
-const PARTITION_WANTED_BYTES = 8 << 20;
-const SPILLED_RECORD_BYTES = 90;
-const PARTITION_BITS_MAX = 12;
-/** Partitions that are looked into for how many entries are replaced by later ones. */
-const DUPLICATE_SAMPLE_PARTITIONS = 4;
 
 /** Records that the closing verification decodes. */
 const DECODED_RECORDS_MAX = 1_000_000;
@@ -153,11 +146,6 @@ async function run(build: Build): Promise<BuildReport> {
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
-function planPartitionBits(records: number): number {
-  const wanted = Math.ceil(Math.log2(Math.max(1, (records * SPILLED_RECORD_BYTES) / PARTITION_WANTED_BYTES)));
-  return Math.min(PARTITION_BITS_MAX, wanted);
-}
-
 /**
  * All parts, the largest first, so that the workers end at about the same time. One that is more than a worker's share is scanned by all of
  * them together.
@@ -194,26 +182,6 @@ async function scan(
     files: results.map(({ file }) => file),
     maxAnswerSizeBytes: Math.max(...results.map((result) => result.maxAnswerSizeBytes)),
   };
-}
-
-/**
- * How many records there will be once earlier entries of a domain are dropped. Exact for a small drop; of a large one some
- * partitions tell the share. It decides how many buckets the directory gets, so it must not depend on the workers: it does not.
- */
-function estimateRecords(files: readonly SpillFile[], partitionBits: number, entries: number): number {
-  const partitionCount = 2 ** partitionBits;
-  const looked = Math.min(partitionCount, DUPLICATE_SAMPLE_PARTITIONS);
-  const sorter = new PartitionSorter();
-  let kept = 0;
-  let duplicates = 0;
-  for (let i = 0; i < looked; i++) {
-    const partition = Math.floor((i * partitionCount) / looked);
-    if (partitionSize(files, partition) === 0) continue;
-    sorter.load(files, partition);
-    kept += sorter.count;
-    duplicates += sorter.duplicates;
-  }
-  return kept === 0 ? entries : Math.ceil((entries * kept) / (kept + duplicates));
 }
 
 /** The second half: the workers arrange runs of buckets, and they are appended in their order. */

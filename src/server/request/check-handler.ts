@@ -5,7 +5,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
-import { parseTarget, type Target, type TargetProblem } from '../../domain/target.ts';
+import type { Target } from '../../domain/target.ts';
 import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
@@ -22,6 +22,7 @@ import { AnswerWriter } from './answer.ts';
 import type { BurstGuard } from './burst.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
+import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { RefusalLog } from './refusal-log.ts';
@@ -29,13 +30,8 @@ import type { RefusalLog } from './refusal-log.ts';
 const CHECK_PATH = '/api/check';
 /** In a list of connection options. */
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
-const PARAMETER_ECHO_MAX_LENGTH = 64;
 /** Statuses about who asks; the log tells of them, see {@link RefusalLog}. */
 const LOGGED: ReadonlySet<number> = new Set([401, 403, 429]);
-const HINTS: Partial<Record<ErrorCode, string>> = {
-  unknown_parameter: 'Known are url, domain, method and api_key.',
-};
-
 export interface CheckParts {
   readonly config: Config;
   readonly meter: Meter;
@@ -333,42 +329,4 @@ export class CheckHandler {
     if (error instanceof PagegateError && code === 'record_corrupt') this.#parts.onDamage(error);
     this.#refuse(res, method, code);
   }
-}
-
-/** What is wrong with the input. */
-interface InputProblem {
-  readonly problem: ErrorCode;
-  /** The parameter that it is about; empty where there is none. */
-  readonly parameter: string;
-  /** Why a value is no domain. */
-  readonly reason?: TargetProblem;
-}
-
-/** The target that the query names, or what is wrong with it. */
-function readTarget(query: Query): Target | InputProblem {
-  const { problem, parameter, url, domain } = query;
-  if (problem !== undefined) return { problem, parameter };
-  const value = url ?? domain;
-  if (value === undefined) return { problem: 'missing_input', parameter: '' };
-  const target = readValue(value, url === undefined ? 'domain' : 'url');
-  if ('problem' in target || url === undefined || domain === undefined) return target;
-  const other = readValue(domain, 'domain');
-  if ('problem' in other || other.key === target.key) return 'problem' in other ? other : target;
-  return { problem: 'conflicting_input', parameter: '' };
-}
-
-function readValue(value: string, parameter: string): Target | InputProblem {
-  const target = parseTarget(value);
-  if (!('problem' in target)) return target;
-  const { problem: reason } = target;
-  if (reason === 'too_long' || reason === 'value_too_long') return { problem: 'input_too_long', parameter };
-  return { problem: 'bad_input', parameter, reason };
-}
-
-function inputOptions({ problem, parameter, reason }: InputProblem): RefusalOptions {
-  const hint = HINTS[problem];
-  const name =
-    parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;
-  const fields = { ...(parameter === '' ? {} : { parameter: name }), ...(reason === undefined ? {} : { reason }) };
-  return { ...(parameter === '' ? {} : { fields }), ...(hint === undefined ? {} : { hint }) };
 }

@@ -1,0 +1,49 @@
+/** What a request asks about: its parameters read as a target, or what is wrong with them. */
+import { parseTarget, type Target, type TargetProblem } from '../../domain/target.ts';
+import type { ErrorCode } from '../../errors.ts';
+import type { Query } from './query.ts';
+import type { RefusalOptions } from './refusal.ts';
+
+const PARAMETER_ECHO_MAX_LENGTH = 64;
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  unknown_parameter: 'Known are url, domain, method and api_key.',
+};
+
+/** What is wrong with the input. */
+export interface InputProblem {
+  readonly problem: ErrorCode;
+  /** The parameter that it is about; empty where there is none. */
+  readonly parameter: string;
+  /** Why a value is no domain. */
+  readonly reason?: TargetProblem;
+}
+
+/** The target that the query names, or what is wrong with it. */
+export function readTarget(query: Query): Target | InputProblem {
+  const { problem, parameter, url, domain } = query;
+  if (problem !== undefined) return { problem, parameter };
+  const value = url ?? domain;
+  if (value === undefined) return { problem: 'missing_input', parameter: '' };
+  const target = readValue(value, url === undefined ? 'domain' : 'url');
+  if ('problem' in target || url === undefined || domain === undefined) return target;
+  const other = readValue(domain, 'domain');
+  if ('problem' in other || other.key === target.key) return 'problem' in other ? other : target;
+  return { problem: 'conflicting_input', parameter: '' };
+}
+
+function readValue(value: string, parameter: string): Target | InputProblem {
+  const target = parseTarget(value);
+  if (!('problem' in target)) return target;
+  const { problem: reason } = target;
+  if (reason === 'too_long' || reason === 'value_too_long') return { problem: 'input_too_long', parameter };
+  return { problem: 'bad_input', parameter, reason };
+}
+
+/** What a refusal tells about it: the parameter, why its value is no domain, and which parameters there are. */
+export function inputOptions({ problem, parameter, reason }: InputProblem): RefusalOptions {
+  const hint = HINTS[problem];
+  const name =
+    parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;
+  const fields = { ...(parameter === '' ? {} : { parameter: name }), ...(reason === undefined ? {} : { reason }) };
+  return { ...(parameter === '' ? {} : { fields }), ...(hint === undefined ? {} : { hint }) };
+}
