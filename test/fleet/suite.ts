@@ -134,6 +134,34 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expectConservation(100_000);
     }, 120_000);
 
+    it('goes on after the death of its ledger writer, also while the fleet’s ledger is away', async () => {
+      const key = await subscribe('acme', 100_000);
+      const node = await addNode('one', { timeoutMs: 300 });
+      for (let i = 0; i < 20; i += 1) expect(await node.charge(key)).toEqual(expect.any(Number));
+      await engine.cut();
+      await node.crash();
+      await node.start();
+      // What is reserved is spent at once, without a word from the engine.
+      const account = node.meter.authenticate(key);
+      expect(account.kind).toBe('account');
+      expect(await node.charge(key)).toEqual(expect.any(Number));
+      engine.isDown = false;
+      // The engine takes it for the successor, and waits for no other session.
+      const problems = new Set<string>();
+      await expect
+        .poll(
+          () => {
+            problems.add(node.book.problem);
+            return node.book.problem;
+          },
+          { interval: 5, timeout: 20_000 },
+        )
+        .toBe('');
+      expect([...problems].join()).not.toMatch(/earlier session/);
+      await node.stop();
+      expect((await ledger.view('acme')).quota.quota_used).toBe(node.served);
+    }, 120_000);
+
     it('has every change on every live node when the command ends', async () => {
       const key = await subscribe('acme', 1_000);
       const [one, two] = [await addNode('one'), await addNode('two')];
