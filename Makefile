@@ -9,7 +9,7 @@ DEMO_INDEX := var/demo/state/index/current/index.pgx
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/pagegate
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-fleet demo-fleet clean
+.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,10 @@ differential: install ## local verdicts of the guard beside the server's: all la
 test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	tools/integrations/install-debian.sh
 	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
+
+test-systemd: install ## the shipped unit under a real systemd, in a container (Debian's, installed when root; needs root)
+	test/systemd/install-systemd.sh
+	$(VITEST) run --config test/systemd/vitest.config.ts
 
 test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby (Debian's, installed when root)
 	$(VITEST) run --config test/fleet/vitest.config.ts

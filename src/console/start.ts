@@ -3,13 +3,13 @@
  * and no lookup notices.
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { isLoopback } from '../network/address.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
+import { lowerPriority } from '../platform/priority.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
 import type { Log } from '../server/log.ts';
 import { LOG_EVENTS } from '../server/log-events.ts';
@@ -24,7 +24,7 @@ const RESTART_MAX_MS = 30_000;
 const STOP_MS = 2_000;
 const WARNINGS_MAX = LIMITS.consoleWarnings.value;
 /** Lookups come first where both want the processor. */
-const NICE = 5;
+const LOWER_BY = 5;
 /** The console's heap; what it shows is bounded, so that more is a defect. */
 const HEAP_MAX_MIB = LIMITS.consoleHeapMib.value;
 
@@ -141,7 +141,7 @@ export class ConsoleProcess {
       watch.heard();
       this.#onMessage(child, message);
     });
-    if (child.pid !== undefined) lowerPriority(child.pid);
+    if (child.pid !== undefined) lowerPriority(child.pid, LOWER_BY);
     send(child, { type: 'start', config });
   }
 
@@ -177,12 +177,4 @@ export class ConsoleProcess {
 function send(child: ChildProcess, message: ToConsole): void {
   // One that is gone is noticed by its end.
   if (child.connected) child.send(message, () => {});
-}
-
-function lowerPriority(pid: number): void {
-  try {
-    setPriority(pid, NICE);
-  } catch {
-    // It has ended already, or the system does not allow it; it works all the same.
-  }
 }

@@ -98,6 +98,11 @@ PLAIN['.'.charCodeAt(0)] = 3;
 PLAIN['?'.charCodeAt(0)] = 4;
 PLAIN['#'.charCodeAt(0)] = 5;
 
+const AMPERSAND = 0x26;
+const DOT = 0x2e;
+const QUESTION_MARK = 0x3f;
+const NUMBER_SIGN = 0x23;
+
 /** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
   if (value.startsWith('https://')) return parsePlainUrl(value, true, 8) ?? parseAnyUrl(value);
@@ -117,18 +122,26 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
   const slash = value.indexOf('/', hostStart);
   const hostEnd = slash < 0 ? value.length : slash;
   if (!isPlainHost(value, hostStart, hostEnd)) return undefined;
-  let queryAt = -1;
-  let fragmentAt = -1;
-  for (let at = hostEnd, before = 0; at < value.length; at++) {
-    const code = value.charCodeAt(at);
+  const size = value.length;
+  let at = hostEnd;
+  let code = 0;
+  let mark = -1;
+  for (; at < size; at++) {
+    code = value.charCodeAt(at);
     const kind = code < 128 ? PLAIN[code]! : 0;
-    if (kind === 0) return undefined;
-    if (queryAt < 0 && fragmentAt < 0) {
-      if (kind === 3 && before === 2) return undefined;
-      if (kind === 4) queryAt = at;
-    }
-    if (kind === 5 && fragmentAt < 0) fragmentAt = at;
-    before = kind;
+    if (kind === 1) {
+      if (code === AMPERSAND && mark < 0) mark = at - hostEnd;
+    } else if (kind === 0) return undefined;
+    else if (kind === 2) {
+      if (at + 1 < size && value.charCodeAt(at + 1) === DOT) return undefined;
+    } else if (kind > 3) break;
+  }
+  const queryAt = at < size && code === QUESTION_MARK ? at : -1;
+  let fragmentAt = at < size && code === NUMBER_SIGN ? at : -1;
+  for (at++; at < size; at++) {
+    code = value.charCodeAt(at);
+    if (code >= 128 || PLAIN[code] === 0) return undefined;
+    if (code === NUMBER_SIGN && fragmentAt < 0) fragmentAt = at;
   }
   const end = fragmentAt < 0 ? value.length : fragmentAt;
   const pathEnd = queryAt < 0 ? end : queryAt;
@@ -147,7 +160,7 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
     0,
     hostStart === 0 ? `https://${href}` : href,
     // A plain path holds none of the other marks.
-    path.indexOf('&'),
+    mark,
     true,
   );
 }

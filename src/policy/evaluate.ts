@@ -12,7 +12,8 @@ export function evaluate(policy: Policy, request: Request, evidence: Evidence): 
   const subject = new Subject(request, evidence, policy.tokens);
   let flag: Verdict | undefined;
   let allow: Verdict | undefined;
-  for (const layer of LAYERS) {
+  for (let at = 0; at < LAYERS.length; at++) {
+    const layer = LAYERS[at]!;
     // A verified page stands above the default; a flag does not, because a write or an unvetted place may be denied.
     if (layer.step === 'default' && allow !== undefined) break;
     const said = layer.ask(policy, subject);

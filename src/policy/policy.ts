@@ -4,12 +4,12 @@ import { UNICODE_VERSION } from '../domain/normalize.ts';
 import type { PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
-import { compileGuards, type GuardRule } from './layers/guards.ts';
+import { compileGuards, GuardPlan, type GuardRule } from './layers/guards.ts';
 import { compileHosts, type HostPolicy } from './layers/hosts.ts';
 import { invalid } from './layers/layer.ts';
 import { PageLayer } from './layers/pages.ts';
 import { PatternLayer } from './layers/patterns.ts';
-import type { HostMap } from './url/host-map.ts';
+import { HostFilter, type HostMap } from './url/host-map.ts';
 import { TokenIndex } from './url/tokens.ts';
 
 /**
@@ -17,7 +17,7 @@ import { TokenIndex } from './url/tokens.ts';
  * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
  * with the same revision must give the same verdicts.
  */
-export const ENGINE_VERSION = 2;
+export const ENGINE_VERSION = 4;
 
 export interface Policy {
   /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */
@@ -26,6 +26,7 @@ export interface Policy {
   readonly document: PolicyDocument;
   readonly hosts: HostMap<readonly HostPolicy[]>;
   readonly guards: readonly GuardRule[];
+  readonly guardPlan: GuardPlan;
   readonly allow: HostMap<AllowPolicy[]>;
   readonly pages: PageLayer;
   readonly patterns: PatternLayer;
@@ -38,17 +39,20 @@ export interface Policy {
 export function compilePolicy(document: PolicyDocument): Policy {
   assertUniqueIds(document);
   const tokens = new TokenIndex(document.tokens);
-  const hosts = compileHosts(document.hosts);
+  const filter = new HostFilter();
+  const hosts = compileHosts(document.hosts, filter);
+  const guards = compileGuards(document, tokens, hosts, filter);
   const defaults = compileDefaults(document);
   return {
     revision: revisionOf(document),
     profile: document.profile.name,
     document,
     hosts,
-    guards: compileGuards(document, tokens, hosts),
-    allow: compileAllow(document.allow),
+    guards,
+    guardPlan: new GuardPlan(guards),
+    allow: compileAllow(document.allow, filter),
     pages: new PageLayer(document, tokens),
-    patterns: new PatternLayer(document, tokens),
+    patterns: new PatternLayer(document, tokens, filter),
     defaults,
     tokens,
     warnings: [...document.warnings, ...defaultWarnings(defaults)],

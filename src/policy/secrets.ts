@@ -1,5 +1,6 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from './documents.ts';
+import { type PathSegments, SIGN } from './url/path-segments.ts';
 
 const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 const UPPER = LOWER.toUpperCase();
@@ -20,8 +21,6 @@ const ALPHABETS: Readonly<Record<string, string>> = {
 
 interface Prefix {
   readonly text: string;
-  /** Its second character, which most words do not have. */
-  readonly second: number;
   readonly alphabet: number;
   readonly minLength: number;
   readonly minDots: number;
@@ -29,6 +28,19 @@ interface Prefix {
 }
 
 const IS_ALNUM = tableOf(LOWER + UPPER + DIGITS);
+
+function isAlphanumeric(code: number): boolean {
+  return code < 128 && IS_ALNUM[code] === 1;
+}
+
+/** All codes beyond ASCII, and the end of a text. */
+const NOT_ASCII = 128;
+const PAIR_WIDTH = NOT_ASCII + 1;
+
+/** An ASCII code and what follows it, as one number. */
+function pairOf(code: number, next: number): number {
+  return code * PAIR_WIDTH + (next < NOT_ASCII ? next : NOT_ASCII);
+}
 
 /** Fewer digits than these make no secret that is known by its form. */
 const FORM_MIN_DIGITS = 8;
@@ -57,9 +69,9 @@ function tableOf(characters: string): Uint8Array {
 
 /** Finds credentials in a text in one pass. */
 export class SecretScanner {
-  /** For each ASCII code: 2 = a prefix starts with it and it is a letter or digit, 1 = letter or digit, 3 = a prefix starts with it, 0 = neither. */
-  readonly #kinds = new Uint8Array(128);
-  readonly #byFirst: (readonly Prefix[] | undefined)[] = new Array(128).fill(undefined);
+  /** For two codes, see {@link pairOf}, the prefixes that start with them, as a position in `#prefixes`; 0 for none. */
+  readonly #pairs = new Uint16Array(128 * PAIR_WIDTH);
+  readonly #prefixes: Prefix[][] = [[]];
   readonly #alphabets: Uint8Array[] = [];
   readonly #forms: readonly SecretForm[];
   readonly #minLength: number;
@@ -73,54 +85,81 @@ export class SecretScanner {
         ordinals.get(token.alphabet) ?? this.#alphabets.push(tableOf(ALPHABETS[token.alphabet] ?? '')) - 1;
       ordinals.set(token.alphabet, alphabet);
       for (const text of token.prefixes) {
-        const first = text.charCodeAt(0);
-        const second = text.charCodeAt(1);
-        const prefix = {
-          text,
-          second,
-          alphabet,
-          minLength: token.min_length,
-          minDots: token.min_dots ?? 0,
-          name: token.name,
-        };
-        this.#byFirst[first] = [...(this.#byFirst[first] ?? []), prefix];
+        const minDots = token.min_dots ?? 0;
+        this.#add({ text, alphabet, minLength: token.min_length, minDots, name: token.name });
         shortest = Math.min(shortest, text.length + token.min_length);
       }
-    }
-    for (let code = 0; code < 128; code++) {
-      const starts = this.#byFirst[code] !== undefined;
-      this.#kinds[code] = IS_ALNUM[code] === 1 ? (starts ? 2 : 1) : starts ? 3 : 0;
     }
     this.#forms = forms;
     this.#minLength = shortest;
   }
 
+  #add(prefix: Prefix): void {
+    const [first, second] = [prefix.text.charCodeAt(0), prefix.text.charCodeAt(1)];
+    // Of one character: whatever follows.
+    const seconds = Number.isNaN(second) ? Array.from({ length: PAIR_WIDTH }, (_, code) => code) : [second];
+    for (const code of first < 128 ? seconds : []) {
+      const pair = pairOf(first, code);
+      if (this.#pairs[pair] === 0) this.#pairs[pair] = this.#prefixes.push([]) - 1;
+      this.#prefixes[this.#pairs[pair]!]!.push(prefix);
+    }
+  }
+
   /** What kind of credential the text holds; undefined for none. */
   find(text: string): string | undefined {
     if (text.length < this.#minLength) return undefined;
-    // Where the run of an alphabet that was measured last ends: a run is measured once, however many prefixes start in it.
+    const runEnds = new Int32Array(this.#alphabets.length);
+    for (let at = 0; at < text.length; at++) {
+      // A prefix stands where no word goes on.
+      if (at > 0 && isAlphanumeric(text.charCodeAt(at - 1))) continue;
+      const name = this.#prefixAt(text, at, runEnds);
+      if (name !== undefined) return name;
+    }
+    return this.#formIn(text);
+  }
+
+  /** The same for a path that was taken apart. */
+  findInPath(path: string, segments: PathSegments): string | undefined {
+    if (path.length < this.#minLength) return undefined;
+    if (segments.isCut) return this.find(path);
     let runEnds: Int32Array | undefined;
-    let inWord = false;
+    for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
+      if (!this.#mayStartAt(path, at)) continue;
+      runEnds ??= new Int32Array(this.#alphabets.length);
+      const name = this.#prefixAt(path, at, runEnds);
+      if (name !== undefined) return name;
+    }
+    return (segments.signs & SIGN.digit) === 0 ? undefined : this.#formIn(path);
+  }
+
+  #formIn(text: string): string | undefined {
     let digits = 0;
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
       if (code <= 0x39 && code >= 0x30) digits++;
-      const kind = code < 128 ? this.#kinds[code]! : 0;
-      if (kind >= 2 && !inWord) {
-        const next = text.charCodeAt(at + 1);
-        for (const prefix of this.#byFirst[code]!) {
-          if (prefix.text.length > 1 && prefix.second !== next) continue;
-          runEnds ??= new Int32Array(this.#alphabets.length);
-          if (this.#matches(prefix, text, at, runEnds)) return prefix.name;
-        }
-      }
-      inWord = kind === 1 || kind === 2;
     }
     return digits < FORM_MIN_DIGITS ? undefined : this.#forms.find((form) => FORMS[form](text));
   }
 
+  #mayStartAt(text: string, at: number): boolean {
+    const code = text.charCodeAt(at);
+    const next = at + 1 < text.length ? text.charCodeAt(at + 1) : NOT_ASCII;
+    return code < NOT_ASCII && this.#pairs[pairOf(code, next)] !== 0;
+  }
+
+  /** The name of the credential that begins at `at`. `runEnds`: where the run of an alphabet ends that was measured last. */
+  #prefixAt(text: string, at: number, runEnds: Int32Array): string | undefined {
+    const code = text.charCodeAt(at);
+    const next = at + 1 < text.length ? text.charCodeAt(at + 1) : NOT_ASCII;
+    const entry = code < NOT_ASCII ? this.#pairs[pairOf(code, next)]! : 0;
+    if (entry === 0) return undefined;
+    for (const prefix of this.#prefixes[entry]!)
+      if (standsAt(prefix.text, text, at) && this.#matches(prefix, text, at, runEnds)) return prefix.name;
+    return undefined;
+  }
+
+  /** Whether what follows the prefix at `at` is as long as a credential of its kind. A run is measured once, however many prefixes start in it. */
   #matches(prefix: Prefix, text: string, at: number, runEnds: Int32Array): boolean {
-    if (!text.startsWith(prefix.text, at)) return false;
     const start = at + prefix.text.length;
     if (prefix.minLength === 0) return true;
     const table = this.#alphabets[prefix.alphabet]!;
@@ -135,6 +174,12 @@ export class SecretScanner {
     const dot = text.indexOf('.', start);
     return dot > 0 && dot < end - 4;
   }
+}
+
+/** Most words differ from a prefix in their third letter: that is told sooner than by a search. */
+function standsAt(prefix: string, text: string, at: number): boolean {
+  for (let own = 1; own < prefix.length; own++) if (text.charCodeAt(at + own) !== prefix.charCodeAt(own)) return false;
+  return true;
 }
 
 /** The check digit of payment cards. */

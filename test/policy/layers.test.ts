@@ -151,6 +151,9 @@ describe('high-value hosts', () => {
     ['https://www.paypal.com/anything', 'deny high_value_hosts/paypal.com'],
     ['https://www.paypal.com/signin/help', 'deny rules/login'],
     ['https://acme.okta.com/app/x', 'deny high_value_hosts/okta.com'],
+    ['https://acme.okta.com/whois/docs', 'deny high_value_hosts/okta.com'],
+    ['https://acme.okta.com/whois/docs....', 'deny high_value_hosts/okta.com'],
+    ['https://acme.okta.com/whois/docs.html', 'deny high_value_hosts/okta.com'],
     // A fragment announces nothing, and what is sent off is no reading matter.
     ['https://www.paypal.com/anything#/docs', 'deny high_value_hosts/paypal.com'],
   ])('leave the reading matter of a company alone: %s: %s', (url, expected) => {

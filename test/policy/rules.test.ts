@@ -893,6 +893,8 @@ describe('pattern rules', () => {
     ['/setup.exe%3Fv=1.2', 'executable'],
     ['/setup.exe.', 'executable'],
     ['/setup.exe.%20.', 'executable'],
+    ['/download;file=setup.exe....', 'executable'],
+    ['/setup.exe.)', 'executable'],
     ['/login.php.', 'login'],
     ['/login.php%20..', 'login'],
     ['/login.php.%3Fx', 'login'],

@@ -8,6 +8,7 @@ import { openIndex } from '../../src/index/read.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../src/server/observation.ts';
+import { createBench } from '../refresh/support.ts';
 import { startTestConsole, type TestConsole } from './console.ts';
 import type { EntryInput } from './index-file.ts';
 import type { TestServer } from './server.ts';
@@ -30,40 +31,56 @@ const MORE: readonly EntryInput[] = [
 ];
 
 export interface WorldOptions {
-  readonly decisions?: number;
-  /** Further lines, which are the latest. */
-  readonly basePath?: string;
+  /** Whether others have put text there that wants to be markup; true unless told otherwise. */
+  readonly isHostile?: boolean;
 }
 
-/** Starts it: accounts `pro` and `rival`, three generations, a day of samples, 400 days of usage, decisions. */
-export function startWorld({ decisions = 300, basePath = '/' }: WorldOptions = {}): Promise<TestConsole> {
-  return startTestConsole(
+/** Starts it: accounts `pro` and `rival`, three generations and a delivered drop, a day of samples, 400 days of usage, decisions. */
+export async function startWorld({ isHostile = true }: WorldOptions = {}): Promise<TestConsole> {
+  const drops = createBench();
+  const vendor = drops.trusted[0]!.key.export({ type: 'spki', format: 'pem' }).toString();
+  const drop = drops.drop('delivered', { revision: 4 });
+  const world = await startTestConsole(
     {
       entries: ENTRIES,
       accounts: { pro: { plan: 'pro' }, rival: { plan: 'business' }, idle: {} },
-      config: { decision_log: { enabled: true }, console: { base_path: basePath } },
+      config: {
+        decision_log: { enabled: true },
+        refresh: { drop, trusted_keys: { vendor } },
+      },
     },
-    (server) => furnish(server, decisions),
+    (server) => furnish(server, isHostile),
   );
+  return {
+    ...world,
+    stop: async () => {
+      await world.stop();
+      drops.remove();
+    },
+  };
 }
 
-async function furnish(server: TestServer, decisions: number): Promise<void> {
+async function furnish(server: TestServer, isHostile: boolean): Promise<void> {
   const { paths } = server;
   server.publish(2, MORE);
   server.publish(3, ENTRIES);
-  writeReports(server);
+  writeReports(server, isHostile);
   writeSeries(paths.consoleFile);
-  writeDecisions(paths.logDir, decisions);
-  const ledger = await openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: HOSTILE });
-  await ledger.subscribe('rival', 'enterprise', `INV ${HOSTILE}`.slice(0, 120).replaceAll('\n', ' '));
+  writeDecisions(paths.logDir, isHostile);
+  const ledger = await openLedger({
+    file: paths.ledgerFile,
+    keyFile: paths.ledgerKeyFile,
+    actor: isHostile ? HOSTILE : 'dana',
+  });
+  await ledger.subscribe('rival', 'enterprise', isHostile ? `INV ${HOSTILE}`.slice(0, 120) : 'INV 2');
   await ledger.rotateKey('rival', 86_400);
-  await ledger.note(`note ${HOSTILE}`, HOSTILE, TURNED);
+  if (isHostile) await ledger.note(`note ${HOSTILE}`, HOSTILE, TURNED);
   await ledger.close();
   writeUsage(paths.ledgerFile);
 }
 
-/** What a refresh would have written; the first is of a dataset with a hostile name. */
-function writeReports({ paths }: TestServer): void {
+/** What a refresh would have written; the first may be of a dataset with a hostile name. */
+function writeReports({ paths }: TestServer, isHostile: boolean): void {
   for (const generation of [1, 2, 3]) {
     const folder = join(paths.indexDir, 'generations', String(generation));
     const index = openIndex(join(folder, 'index.pgx'));
@@ -72,11 +89,11 @@ function writeReports({ paths }: TestServer): void {
     const report = {
       format: 'pagegate-generation/1',
       generation,
-      dataset: generation === 1 ? HOSTILE : 'test',
+      dataset: isHostile && generation === 1 ? HOSTILE : 'test',
       revision: generation,
       created,
       manifestSha256,
-      signedBy: generation === 1 ? HOSTILE : 'vendor',
+      signedBy: isHostile && generation === 1 ? HOSTILE : 'vendor',
       recordCount,
       sizeBytes,
       builtAt: new Date(Date.now() - (4 - generation) * 86_400_000).toISOString(),
@@ -84,6 +101,7 @@ function writeReports({ paths }: TestServer): void {
     };
     writeFileSync(join(folder, 'report.json'), JSON.stringify(report));
   }
+  if (!isHostile) return;
   const marks = [{ manifestSha256: 'f'.repeat(64), generation: 7, revision: 7, withdrawnAt: HOSTILE }];
   writeFileSync(join(paths.indexDir, 'withdrawn.json'), JSON.stringify(marks));
 }
@@ -134,8 +152,9 @@ export function decisionLine(n: number, ageMs: number, more: Partial<Decision> =
   return `${JSON.stringify(line)}\n`;
 }
 
-function writeDecisions(dir: string, count: number): void {
+function writeDecisions(dir: string, isHostile: boolean): void {
   mkdirSync(dir, { recursive: true });
+  const count = 300;
   const lines = Array.from({ length: count }, (_, n) => decisionLine(n, (count - n) * 1_000 + 60_000));
   const hostile: readonly Partial<Decision>[] = [
     { url: `https://x.example/${HOSTILE}`, verdict: 'deny' },
@@ -146,7 +165,7 @@ function writeDecisions(dir: string, count: number): void {
     { url: TURNED, domain: TURNED, account: TURNED, data: HOSTILE },
     { url: 'javascript:window.pwned=1' },
   ];
-  lines.push(...hostile.map((more, i) => decisionLine(count + i, 30_000 - i, more)));
+  if (isHostile) lines.push(...hostile.map((more, i) => decisionLine(count + i, 30_000 - i, more)));
   // A worker's number that no worker of the test has.
   writeFileSync(join(dir, 'decisions-9.ndjson'), lines.join(''));
 }

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
-import { type StatePaths, statePaths } from '../../src/config/paths.ts';
+import { ledgerPlace, type StatePaths, statePaths } from '../../src/config/paths.ts';
 import type { Metadata } from '../../src/index/write.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
@@ -93,7 +93,7 @@ export async function install(dir: string, options: TestServerOptions): Promise<
   const entitlement = { kind: 'refreshes_until', until: '2099-01-01' } as const;
   const terms = { licensee: 'Test', dataset: DATASET, entitlement };
   writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
-  const keys = await createAccounts(paths, options.accounts ?? { pro: { plan: 'pro' } });
+  const keys = await createAccounts(config, options.accounts ?? { pro: { plan: 'pro' } });
   const publish: TestServer['publish'] = (generation, entries, metadata) => {
     const folder = join(paths.indexDir, 'generations', String(generation));
     writeIndex(join(folder, 'index.pgx'), entries, { generation, dataset: DATASET, ...metadata });
@@ -164,10 +164,14 @@ function testConfig(dir: string, publicKey: string, { config = {}, workers }: Te
 }
 
 async function createAccounts(
-  paths: StatePaths,
+  config: Config,
   accounts: Readonly<Record<string, AccountInput>>,
 ): Promise<Record<string, string>> {
-  const ledger = await openLedger({ file: paths.ledgerFile, keyFile: paths.ledgerKeyFile, actor: 'test' });
+  const ledger = await openLedger({
+    ...ledgerPlace(config),
+    keyFile: statePaths(config).ledgerKeyFile,
+    actor: 'test',
+  });
   try {
     const keys: Record<string, string> = {};
     for (const [name, { plan, limit }] of Object.entries(accounts)) {
@@ -177,6 +181,6 @@ async function createAccounts(
     }
     return keys;
   } finally {
-    ledger.close();
+    await ledger.close();
   }
 }

@@ -54,7 +54,11 @@ function prepareVendor(): void {
     chmodSync(join(DROP, name), 0o644);
   }
   const trusted = { 'demo-vendor': 'vendor/demo-vendor.public.pem' };
-  const config = { state_dir: 'state', license: { trusted_keys: trusted }, refresh: { trusted_keys: trusted } };
+  const config = {
+    state_dir: 'state',
+    license: { trusted_keys: trusted },
+    refresh: { trusted_keys: trusted, drop: 'drop' },
+  };
   writeFileSync(CONFIG, `${JSON.stringify(config, null, 2)}\n`);
   const { dataset } = JSON.parse(readFileSync(join(DROP, 'manifest.json'), 'utf8')) as { dataset: string };
   const privateKey = `${VENDOR_KEY}.private.pem`;

@@ -5,16 +5,53 @@ import { compilePolicy, type Policy } from '../../src/policy/policy.ts';
 import type { Evidence, Verdict } from '../../src/policy/types.ts';
 import type { Row, SetName } from './rows.ts';
 
-/** The least share of acts that must be denied, by set and category; `*` is all of them. */
-export const LEAST_DENIED: Readonly<Partial<Record<SetName, Readonly<Record<string, number>>>>> = {
-  labelled: { login: 0.9, oauth_authorize: 0.9, change_password: 0.9 },
-};
-/** The largest shares of reading pages that may be denied and flagged. */
-const MOST_STOPPED: Readonly<Partial<Record<SetName, { readonly denied: number; readonly flagged: number }>>> = {
-  labelled: { denied: 0.01, flagged: 0.03 },
-};
-/** Fewer pages of a category than these are too few to hold a goal against: one miss more or less would decide. */
-export const COUNT_MIN = 40;
+/** What a set is to show, in each of its halves. */
+export interface Goal {
+  readonly set: SetName;
+  readonly expect: Row['expect'];
+  /** A category; `*` is all of them. */
+  readonly name: string;
+  readonly verdict: 'denied' | 'flagged';
+  /** The least share of acts with this verdict, the largest share of reading pages. */
+  readonly share: number;
+}
+
+const act = (set: SetName, name: string, share: number): Goal => ({
+  set,
+  expect: 'deny',
+  name,
+  verdict: 'denied',
+  share,
+});
+const reading = (set: SetName, verdict: Goal['verdict'], share: number): Goal => ({
+  set,
+  expect: 'allow',
+  name: '*',
+  verdict,
+  share,
+});
+
+export const GOALS: readonly Goal[] = [
+  ...(['labelled', 'own'] as const).flatMap((set) => [
+    act(set, 'login', 0.97),
+    act(set, 'oauth_authorize', 0.97),
+    act(set, 'change_password', 0.94),
+    reading(set, 'denied', 0.003),
+    reading(set, 'flagged', 0.0015),
+  ]),
+  act('hard', '*', 0.85),
+  act('code', '*', 1),
+  reading('code', 'denied', 0),
+];
+
+/** What came of a goal in one half. */
+export interface Outcome {
+  readonly goal: Goal;
+  readonly half: Row['half'];
+  readonly count: number;
+  readonly share: number;
+  readonly isMet: boolean;
+}
 
 const CLASSIFIED: Evidence = { found: true, parentFound: false, pages: () => [], filteringCategories: () => [] };
 
@@ -94,24 +131,25 @@ function isFlagged(row: Row, verdict: Verdict): boolean {
   return row.expect === 'allow' && verdict.verdict === 'flag';
 }
 
-/** The goals of a set that are not reached, each as a sentence. */
-export function unmetGoals(set: SetName, judged: readonly Judged[]): string[] {
-  const unmet: string[] = [];
-  const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
-  const counts = countBy(judged, GROUPS['category']!);
-  for (const { name, expect, count, denied } of counts) {
-    const least = expect === 'deny' ? LEAST_DENIED[set]?.[name] : undefined;
-    if (least !== undefined && count >= COUNT_MIN && denied < count * least)
-      unmet.push(`${set}, ${name}: ${percent(denied / count)} denied, goal at least ${percent(least)}`);
-  }
-  const reading = counts.find(({ name, expect }) => name === '*' && expect === 'allow');
-  const most = MOST_STOPPED[set];
-  if (reading === undefined || most === undefined) return unmet;
-  for (const what of ['denied', 'flagged'] as const) {
-    if (reading[what] > reading.count * most[what])
-      unmet.push(
-        `${set}, reading pages: ${percent(reading[what] / reading.count)} ${what}, goal at most ${percent(most[what])}`,
-      );
-  }
-  return unmet;
+/** What came of the goals of a set, half by half. */
+export function outcomes(set: SetName, judged: readonly Judged[]): Outcome[] {
+  return (['develop', 'report'] as const).flatMap((half) => {
+    const counts = countBy(
+      judged.filter(({ row }) => row.half === half),
+      GROUPS['category']!,
+    );
+    return GOALS.filter((goal) => goal.set === set).flatMap((goal) => {
+      const found = counts.find(({ name, expect }) => name === goal.name && expect === goal.expect);
+      if (found === undefined) return [];
+      const share = found[goal.verdict] / found.count;
+      const isMet = goal.expect === 'deny' ? share >= goal.share : share <= goal.share;
+      return [{ goal, half, count: found.count, share, isMet }];
+    });
+  });
+}
+
+/** A goal as a person reads it. */
+export function nameOf({ set, expect, name, verdict }: Goal): string {
+  const what = expect === 'allow' ? 'reading pages' : name === '*' ? 'all acts' : name;
+  return `${set}, ${what} ${verdict}`;
 }

@@ -144,10 +144,13 @@ function otherCase(random: Random, url: string): string {
   );
 }
 
-/** Whether a path ends the URL, or its query; a sign behind a host makes another host, and one behind a dot segment another path. */
+/**
+ * Whether a path ends the URL, or its query; a sign behind a host makes another host, and one behind a dot segment another path. So it does where
+ * bytes that some servers drop stand behind the dots (`/..%af`): with a sign behind them they are a name.
+ */
 function endsInPath(url: string): boolean {
   const [, path = ''] = /^[a-z]+:\/\/[^/?#]+([^?#]*)/i.exec(url) ?? [];
-  return path !== '' && !/\/(?:\.|%2e){1,2}$/i.test(path);
+  return path !== '' && !/\/(?:\.|%2e){1,2}(?:%[89a-f][0-9a-f])*$/i.test(path);
 }
 
 function behindPath(url: string, sign: string): string {

@@ -1,15 +1,15 @@
 /** Runs long work in processes of their own, one change at a time, and knows how far each is. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
+import { lowerPriority } from '../../platform/priority.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 /** Lookups and pages come first. */
-const NICE = 15;
+const LOWER_BY = 10;
 const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {
@@ -81,8 +81,8 @@ export class JobRunner {
     });
     job.pid = child.pid;
     this.#worker = child;
-    output.then(
-      (found) => end('done', describe(found)),
+    output.then(describe).then(
+      (text) => end('done', text),
       (error: Error) => end('failed', error.message),
     );
   }
@@ -127,16 +127,8 @@ export class JobRunner {
         reject(new Error(`The work ended before it was done (${signal === null ? `code ${code}` : signal}).`));
       });
     });
-    if (child.pid !== undefined) lowerPriority(child.pid);
+    if (child.pid !== undefined) lowerPriority(child.pid, LOWER_BY);
     child.send({ type: 'start', config: this.#config, request } satisfies ToJob, () => {});
     return { child, output };
-  }
-}
-
-function lowerPriority(pid: number): void {
-  try {
-    setPriority(pid, NICE);
-  } catch {
-    // It has ended already, or the system does not allow it; it works all the same.
   }
 }

@@ -56,7 +56,7 @@ export async function doctorReport(app: ConsoleContext): Promise<Html> {
     id,
     html`${found}${advice !== undefined && html`<div class="advice">${advice}</div>`}`,
   ]);
-  return html`<div data-live id="doctor-report"><p class="hint">${counted[0]} problems, ${counted[1]} warnings. Examined ${moment(madeMs / 1000)}${
+  return html`<div data-live id="doctor-report"><p class="hint">Problems: ${counted[0]}, warnings: ${counted[1]}. Examined ${moment(madeMs / 1000)}${
     failure !== undefined && `; the latest try failed: ${failure}`
   }</p>
 ${table('What doctor says', [{ title: '' }, { title: 'Check' }, { title: 'Found, and what to do' }], rows)}</div>`;

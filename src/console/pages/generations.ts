@@ -137,7 +137,7 @@ function list(visit: SignedVisit): Page {
       ? html`<p class="actions"><a class="button plain" href="${base}generations/refresh">Refresh</a></p>`
       : html`<p class="hint">To start a refresh here, let refresh.drop name the folder that drops are delivered to.</p>`);
   const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
-  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows)}
+  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows, 'kept')}
 ${refresh}
 ${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or a refresh that runs; pagegate prune removes leftovers.</p>`}
 <section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(visit)}</section>

@@ -149,11 +149,11 @@ function license(app: ConsoleContext): readonly [tone: Tone, text: string, detai
       app.paths.licenseFile,
       readTrustedKeys(app.config.license.trusted_keys),
     );
-    if (entitlement.kind === 'frozen') return ['good', 'frozen data', licensee];
+    if (entitlement.kind === 'frozen') return ['good', 'frozen data', `for ${licensee}`];
     const isOver = Date.parse(entitlement.until) + 86_400_000 < Date.now();
     return isOver
-      ? ['warn', `refreshes ended ${entitlement.until}`, licensee]
-      : ['good', `refreshes until ${entitlement.until}`, licensee];
+      ? ['warn', `ended ${entitlement.until}`, `no more refreshes for ${licensee}`]
+      : ['good', `until ${entitlement.until}`, `refreshes for ${licensee}`];
   } catch (error) {
     return ['bad', 'none that counts', error instanceof PagegateError ? error.message : 'It cannot be read.'];
   }

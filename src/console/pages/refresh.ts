@@ -27,7 +27,7 @@ function dropFacts(folder: string, { manifest, signedBy }: Drop): Html {
     ['Signed', signedBy === null ? mark('warn', 'unsigned') : `by ${signedBy}`],
     [
       'Records',
-      `${count(sum(({ records }) => records))} in ${count(files.length)} parts, ${bytes(sum((file) => file.bytes))}`,
+      `${count(sum(({ records }) => records))} in ${count(files.length)} part${files.length === 1 ? '' : 's'}, ${bytes(sum((file) => file.bytes))}`,
     ],
   ]);
 }

@@ -56,16 +56,17 @@ function pace(view: AccountView, usage: readonly UsageDay[], nowMs: number): num
 function outlook(view: AccountView, perDay: number, nowMs: number): string {
   const { quota_limit: limit, quota_remaining: left, quota_resets_at: resets } = view.quota;
   if (limit === null || resets === null) return 'There is no plan yet, so there is no quota.';
+  const reset = `${resets.slice(0, 16).replace('T', ' ')} UTC`;
   if (left === 0)
-    return `The quota is used up. Lookups are refused until it resets on ${resets}, or until a larger plan is subscribed.`;
-  if (perDay === 0) return `No lookups in the last ${PACE_DAYS} days: the quota lasts until it resets on ${resets}.`;
+    return `The quota is used up. Lookups are refused until it resets on ${reset}, or until a larger plan is subscribed.`;
+  if (perDay === 0) return `No lookups in the last ${PACE_DAYS} days: the quota lasts until it resets on ${reset}.`;
   const endMs = nowMs + (left / perDay) * DAY_MS;
   const said = `At the pace of the last ${PACE_DAYS} days, ${count(Math.round(perDay))} lookups a day,`;
   if (endMs >= Date.parse(resets)) {
     const atEnd = limit - left + perDay * Math.max(0, (Date.parse(resets) - nowMs) / DAY_MS);
-    return `${said} ${percent(Math.round(atEnd), limit)} of the quota are used when it resets on ${resets}.`;
+    return `${said} ${percent(Math.round(atEnd), limit)} of the quota are used when it resets on ${reset}.`;
   }
-  return `${said} the quota ends on ${dayText(endMs)}, before it resets on ${resets}.`;
+  return `${said} the quota ends on ${dayText(endMs)}, before it resets on ${reset}.`;
 }
 
 function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number, nowMs: number): Html | null {

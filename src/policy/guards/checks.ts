@@ -3,11 +3,12 @@ import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { SecretScanner } from '../secrets.ts';
+import { type HostFilter, HostMap } from '../url/host-map.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { contains, isIsatap, type Range, readRange } from './addresses.ts';
 import { LookalikeNames } from './lookalikes.ts';
-import { bySuffix, isInvalidIdn, isSpecialName, isTunnelName, spelledAddresses } from './names.ts';
+import { isInvalidIdn, isTunnelName, spelledAddresses } from './names.ts';
 import { hasNestedInternal } from './targets.ts';
 import { LENGTH_MAX } from './traits.ts';
 
@@ -18,6 +19,7 @@ export interface GuardContext {
   readonly categories: PolicyDocument['categories'];
   readonly lookalikes: PolicyDocument['lookalikes'];
   readonly hosts: PolicyDocument['hosts'];
+  readonly filter: HostFilter;
   /** The networks that the licensee excuses. */
   readonly exceptions: readonly Range[];
   /** Whether a URL inside a URL leads to an internal place. */
@@ -62,27 +64,33 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address));
     };
   },
-  host_name: (rule) => {
-    const suffixes = bySuffix(rule.suffixes ?? []);
-    const inside = bySuffix(rule.inside_suffixes ?? []);
+  host_name: (rule, { filter }) => {
     const { single_label: singleLabel = false, unlisted = false } = rule;
-    const hasSuffixes = memoByLastLabel((label) => suffixes.has(label));
-    const isListed = memoByLastLabel((label) => !inside.has(label) && hasKnownSuffix(`a.${label}`));
+    const suffixes = suffixMap(rule.suffixes, filter);
+    const inside = suffixMap(rule.inside_suffixes, filter);
+    const lastLabels = new Set((rule.suffixes ?? []).map(lastLabelOf));
+    const insideLabels = new Set((rule.inside_suffixes ?? []).map(lastLabelOf));
+    const kindOf = memoByLastLabel((label) => {
+      const isListed = !insideLabels.has(label) && hasKnownSuffix(`a.${label}`);
+      return (lastLabels.has(label) ? LABEL.suffix : 0) | (isListed ? LABEL.listed : 0);
+    });
     // A top-level domain may be newer than the list: what is classified exists.
     const isUnlisted = ({ host, evidence }: Subject): boolean =>
-      (!hasKnownSuffix(host) || isSpecialName(host, false, inside)) && !evidence.found && !evidence.parentFound;
+      (!hasKnownSuffix(host) || inside.find(host) === true) && !evidence.found && !evidence.parentFound;
     return (subject) => {
       const { host, url } = subject;
       if (url.hostKind !== 'domain') return false;
-      if (hasSuffixes(host) !== false && isSpecialName(host, singleLabel, suffixes)) return true;
-      return unlisted && isListed(host) !== true && isUnlisted(subject);
+      const kind = kindOf(host);
+      if (kind === undefined) return singleLabel || (unlisted && isUnlisted(subject));
+      if ((kind & LABEL.suffix) !== 0 && suffixes.find(host) === true) return true;
+      return unlisted && (kind & LABEL.listed) === 0 && isUnlisted(subject);
     };
   },
   spelled_address: (rule) => {
     const ranges = (rule.ranges ?? []).map(readRange);
     return ({ host, url, evidence }) => {
-      // Three dots or hyphens and four digits at least.
-      if (url.hostKind !== 'domain' || host.length < 9 || !/[0-9]/.test(host)) return false;
+      // Three dots or hyphens and four digits at least, and a label more.
+      if (url.hostKind !== 'domain' || host.length < 9) return false;
       return (
         spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address))) && !evidence.found
       );
@@ -111,7 +119,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const names = context.tokens.ordinal(rule.names ?? '');
     return (subject) => {
       const { decodedPath, query } = subject.url;
-      if (scanner.find(decodedPath) !== undefined) return true;
+      if (scanner.findInPath(decodedPath, subject.segments) !== undefined) return true;
       return (query !== '' && scanner.find(decodeOnce(query)) !== undefined) || hasParameter(subject, names);
     };
   },
@@ -133,23 +141,41 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       if (wanted.has(id) || (threat && rule.threats === true)) wanted.add(name);
     }
     if (wanted.size === 0) return () => false;
-    return ({ evidence }) => evidence.filteringCategories().some((category) => wanted.has(category));
+    return ({ evidence }) => {
+      const categories = evidence.filteringCategories();
+      return categories.length > 0 && categories.some((category) => wanted.has(category));
+    };
   },
 };
 
+/** Names, and everything below them. */
+function suffixMap(names: readonly string[] | undefined, filter: HostFilter): HostMap<true> {
+  const map = new HostMap<true>(filter);
+  for (const name of names ?? []) map.add(name, 'suffix', true);
+  return map;
+}
+
+function lastLabelOf(name: string): string {
+  return name.slice(name.lastIndexOf('.') + 1);
+}
+
 const MEMO_MAX_SIZE = 4096;
 
-/** What holds for all hosts below a last label, asked once for each label; undefined for a single label. */
-function memoByLastLabel(holds: (label: string) => boolean): (host: string) => boolean | undefined {
-  const known = new Map<number | string, boolean>();
+/** What is said of a last label: a suffix of special names ends with it; the public suffix list knows it. */
+const LABEL = { suffix: 1, listed: 2 } as const;
+
+/** What is said of all hosts below a last label, asked once for each label; undefined for a single label. */
+function memoByLastLabel(asked: (label: string) => number): (host: string) => number | undefined {
+  const known = new Map<number | string, number>();
   return (host) => {
-    const dot = host.lastIndexOf('.');
+    let dot = host.length - 1;
+    while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;
     if (dot < 0) return undefined;
     const key = packed(host, dot + 1) ?? host.slice(dot + 1);
     let answer = known.get(key);
     if (answer === undefined) {
       if (known.size >= MEMO_MAX_SIZE) known.clear();
-      answer = holds(host.slice(dot + 1));
+      answer = asked(host.slice(dot + 1));
       known.set(key, answer);
     }
     return answer;
@@ -170,5 +196,6 @@ function packed(text: string, start: number): number | undefined {
 
 /** Whether a parameter of a list has a value. */
 function hasParameter({ parameters }: Subject, list: number): boolean {
+  if (parameters.length === 0) return false;
   return parameters.some(({ value, lists }) => value !== '' && lists.includes(list));
 }

@@ -7,7 +7,7 @@ const BEGINS =
 const WORD_MIN_LENGTH = 8;
 
 /** Whether a text has a run of letters and digits as long as the shortest word, with a capital or a digit: most paths have none. */
-function mayHoldWord(text: string): boolean {
+export function mayHoldWord(text: string): boolean {
   let run = 0;
   let isEncoded = false;
   for (let at = 0; at < text.length; at++) {
@@ -36,11 +36,11 @@ const MARK_MAX_LENGTH = 2;
 /** No more of them are looked at. */
 const TARGETS_MAX = 16;
 
-const NO_TARGETS: readonly string[] = Object.freeze([]);
+export const NO_TARGETS: readonly string[] = Object.freeze([]);
 
-/** What is told to be a URL in the words of a text, decoded once; a few of them. */
+/** What is told to be a URL in the words of a text that may hold one, decoded once; a few of them. */
 export function encodedTargets(text: string): readonly string[] {
-  if (!mayHoldWord(text) || !BEGINS.test(text)) return NO_TARGETS;
+  if (!BEGINS.test(text)) return NO_TARGETS;
   const found: string[] = [];
   for (const [word] of text.matchAll(WORD)) {
     if (found.length >= TARGETS_MAX) break;

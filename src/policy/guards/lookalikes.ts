@@ -96,12 +96,27 @@ export class LookalikeNames {
   }
 }
 
+/** The scripts of a text; letters of any that is not in {@link SCRIPTS} are `other`. */
 function scriptsOf(text: string): string[] {
-  const scripts = SCRIPTS.filter(([, pattern]) => pattern.test(text)).map(([name]) => name);
-  const isOther = [...text].some(
-    (c) => /\p{L}/u.test(c) && !/\p{Script=Common}/u.test(c) && !SCRIPTS.some(([, p]) => p.test(c)),
-  );
-  return isOther ? [...scripts, 'other'] : scripts;
+  const found = new Set<string>();
+  for (const character of text) if (character > '\x7f' || /[a-z]/i.test(character)) found.add(scriptOf(character));
+  found.delete('');
+  return [...found];
+}
+
+const SCRIPTS_MAX_SIZE = 8_192;
+/** Character → its script; there are few in use. */
+const scripts = new Map<string, string>();
+
+/** The script of a character; empty for those that no script has for itself. */
+function scriptOf(character: string): string {
+  let script = scripts.get(character);
+  if (script === undefined) {
+    const isOther = /\p{L}/u.test(character) && !/\p{Script=Common}/u.test(character);
+    script = SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? (isOther ? 'other' : '');
+    if (scripts.size < SCRIPTS_MAX_SIZE) scripts.set(character, script);
+  }
+  return script;
 }
 
 /** Whether a dotless ı stands as in Turkish: beside its other letters, or in the harmony of its vowels, and never beside q, w or x. */

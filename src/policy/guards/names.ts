@@ -2,28 +2,6 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { type HostAddress, readAddress } from './addresses.ts';
 
-/** Whether a host is a single label or ends in one of the suffixes. `suffixes` is by last label. */
-export function isSpecialName(
-  host: string,
-  singleLabel: boolean,
-  suffixes: ReadonlyMap<string, readonly string[]>,
-): boolean {
-  const dot = host.lastIndexOf('.');
-  if (dot < 0) return singleLabel;
-  const candidates = suffixes.get(host.slice(dot + 1));
-  return candidates?.some((suffix) => host === suffix || host.endsWith(`.${suffix}`)) ?? false;
-}
-
-/** Suffixes by their last label. */
-export function bySuffix(suffixes: readonly string[]): Map<string, string[]> {
-  const map = new Map<string, string[]>();
-  for (const suffix of suffixes) {
-    const last = suffix.slice(suffix.lastIndexOf('.') + 1);
-    map.set(last, [...(map.get(last) ?? []), suffix]);
-  }
-  return map;
-}
-
 // Letters, marks, digits, and the few signs that the standards allow between them (middle dots, joiners, geresh).
 const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}_\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;
 const JOINERS = /\u200c|\u200d/g;

@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
 import { decodeForm } from '../url/parameters.ts';
+import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -30,13 +31,14 @@ export interface InternalPlaces {
 export function hasNestedInternal(subject: Subject, places: InternalPlaces): boolean {
   const { url, parameters, encodedTargets } = subject;
   const budget = { left: places.maxUrls };
-  if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
-  if (encodedTargets.some((text) => isInternalTarget(text, places))) return true;
-  const behind = hostBehindRelay(url.decodedPath, places.tokens, places.relays);
+  if (mayHoldColon(subject) && hasInternalUrl(url.decodedPath, places, budget)) return true;
+  if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
+  const behind = hostBehindRelay(subject, places.tokens, places.relays);
   if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
   if (parameters.length === 0) return false;
   if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
-  return parameters.some(({ name, value: text, lists }) => {
+  return parameters.some(({ name, value: text, lists, isTame }) => {
+    if (isTame) return false;
     const whole = wholeTarget(name);
     if (whole !== undefined && isInternalTarget(whole, places)) return true;
     const value = asRead(text);
@@ -165,12 +167,18 @@ export interface TargetLists {
 export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: TargetLists): boolean {
   const { url, parameters, encodedTargets } = subject;
   const own = { site: undefined };
-  if (url.decodedPath.includes(':') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
-  if (encodedTargets.some((text) => leadsAway(startsLikeHost(text) ? `http:${text}` : text, url, own))) return true;
-  const behind = hostBehindRelay(url.decodedPath, tokens, relays);
+  if (mayHoldColon(subject) && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
+  if (
+    encodedTargets.length > 0 &&
+    encodedTargets.some((text) => leadsAway(startsLikeHost(text) ? `http:${text}` : text, url, own))
+  )
+    return true;
+  const behind = hostBehindRelay(subject, tokens, relays);
   if (behind !== undefined && isForeignHost(behind, url, own)) return true;
+  if (parameters.length === 0) return false;
   let left = 16;
-  return parameters.some(({ name, value: text, lists }) => {
+  return parameters.some(({ name, value: text, lists, isTame }) => {
+    if (isTame) return false;
     const value = asRead(text);
     const whole = wholeTarget(name) ?? value;
     const target = startsLikeHost(whole) ? `http:${whole}` : whole;
@@ -204,9 +212,15 @@ function isFileName(name: string): boolean {
   return staticDot(name) >= 0 || /\.(?:app|cc|mov|pl|ps|py|sh|so|zip)$/i.test(name);
 }
 
+/** Whether a colon stands in the path. */
+function mayHoldColon({ segments }: Subject): boolean {
+  return (segments.signs & SIGN.colon) !== 0 || segments.isCut;
+}
+
 /** What stands in the path behind a word for a relay (`/proxy/evil.org/x`), from there on; undefined where nothing like a host does. */
-function hostBehindRelay(path: string, tokens: TokenIndex, relays: number): string | undefined {
-  // Most paths have no dot but in their last segment, and nothing before it.
+function hostBehindRelay({ segments, url }: Subject, tokens: TokenIndex, relays: number): string | undefined {
+  if (!hasSegment(segments, relays)) return undefined;
+  const path = url.decodedPath;
   for (let slash = path.indexOf('/', 1), start = 1; slash > 0; ) {
     let next = slash + 1;
     while (path.charCodeAt(next) === 0x2f) next++;
@@ -219,6 +233,11 @@ function hostBehindRelay(path: string, tokens: TokenIndex, relays: number): stri
     slash = end;
   }
   return undefined;
+}
+
+function hasSegment({ count, lists }: PathSegments, list: number): boolean {
+  for (let at = 0; at < count; at++) if (lists[at]!.length > 0 && lists[at]!.includes(list)) return true;
+  return false;
 }
 
 /** A web address in a path, from its scheme on; undefined where there is none, or it names a copy by its time (`/2020/https://…`), as archives do. */

@@ -1,6 +1,6 @@
 /** What a request must have for a guard to be worth asking; most requests have few of these. */
 import type { RuleEntry } from '../documents.ts';
-import type { Request } from '../types.ts';
+import type { Subject } from '../url/subject.ts';
 
 const TRAIT = {
   always: 1,
@@ -14,7 +14,16 @@ const TRAIT = {
   length: 64,
   /** Another method than GET. */
   method: 128,
+  /** A digit in the host. */
+  hostDigit: 256,
+  /** A host longer than {@link USUAL_HOST_LENGTH}. */
+  hostLength: 512,
 } as const;
+
+/** Every set of traits is less. */
+export const TRAIT_SETS = 1024;
+
+const USUAL_HOST_LENGTH = 31;
 
 const USUAL_LENGTH = 512;
 /** The longest URL that the check `length` lets pass where the rule names no limit. */
@@ -28,8 +37,10 @@ const NEEDS: Readonly<Record<string, number>> = {
   idn_invalid: TRAIT.international,
   idn_confusable: TRAIT.international,
   parameter: TRAIT.query,
+  spelled_address: TRAIT.hostDigit,
 };
 
+/** The traits that a rule's check needs, one of them; none where it can never hold. */
 export function needsOf(rule: RuleEntry): number {
   const { check = '' } = rule;
   const allowed = new Set<string | number>(rule.allowed ?? []);
@@ -38,12 +49,20 @@ export function needsOf(rule: RuleEntry): number {
   if (check === 'length' && (rule.max_length ?? LENGTH_MAX) >= USUAL_LENGTH) return TRAIT.length;
   if (check === 'method' && allowed.has('GET')) return TRAIT.method;
   if (check === 'method_is' && !(rule.methods ?? []).includes('GET')) return TRAIT.method;
+  if (check === 'category' && rule.threats !== true && (rule.categories ?? []).length === 0) return 0;
+  if (check === 'dns_tunnel' && isLongTunnel(rule)) return TRAIT.hostLength;
   return NEEDS[check] ?? TRAIT.always;
 }
 
+/** Whether a name must be longer than usual to be taken for a tunnel. */
+function isLongTunnel({ min_run: run = 0, max_subdomain_length: length = 0 }: RuleEntry): boolean {
+  return run > USUAL_HOST_LENGTH && length >= USUAL_HOST_LENGTH;
+}
+
 /** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
-export function traitsOf({ url, method }: Request): number {
-  let traits: number = TRAIT.always;
+export function traitsOf({ url, method, host }: Subject): number {
+  let traits: number = hasDigit(host) ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
+  if (host.length > USUAL_HOST_LENGTH) traits |= TRAIT.hostLength;
   if (url.query !== '' || url.queryMark >= 0) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
   if (method !== 'GET') traits |= TRAIT.method;
@@ -52,4 +71,12 @@ export function traitsOf({ url, method }: Request): number {
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
+}
+
+function hasDigit(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x39 && code >= 0x30) return true;
+  }
+  return false;
 }

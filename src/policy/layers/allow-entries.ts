@@ -2,7 +2,7 @@
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import type { AllowEntry } from '../documents.ts';
 import type { Verdict } from '../types.ts';
-import { HostMap, readAllowedHost } from '../url/host-map.ts';
+import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
 import { type Ask, invalid, verdictOf } from './layer.ts';
 
@@ -15,8 +15,8 @@ export interface AllowPolicy {
 }
 
 /** @throws PagegateError policy_invalid */
-export function compileAllow(entries: readonly AllowEntry[]): HostMap<AllowPolicy[]> {
-  const map = new HostMap<AllowPolicy[]>();
+export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter): HostMap<AllowPolicy[]> {
+  const map = new HostMap<AllowPolicy[]>(filter);
   for (const { id, host, path, methods, note } of entries) {
     const read = readAllowedHost(host);
     if (read === undefined) throw invalid(id, `The host "${host}" of "${id}" is not a host.`);

@@ -3,9 +3,9 @@ import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import type { ExcuseEntry, PolicyDocument, RuleEntry } from '../documents.ts';
 import { readRange } from '../guards/addresses.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guards/checks.ts';
-import { needsOf, traitsOf } from '../guards/traits.ts';
+import { needsOf, TRAIT_SETS, traitsOf } from '../guards/traits.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
-import { HostMap, readAllowedHost } from '../url/host-map.ts';
+import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import type { HostPolicy } from './hosts.ts';
@@ -28,6 +28,7 @@ export function compileGuards(
   document: PolicyDocument,
   tokens: TokenIndex,
   hosts: HostMap<readonly HostPolicy[]>,
+  filter: HostFilter,
 ): readonly GuardRule[] {
   const places: { readonly check: GuardCheck; readonly checkBare: GuardCheck }[] = [];
   const isInternal = (url: CanonicalUrl, isBare: boolean): boolean => {
@@ -40,6 +41,7 @@ export function compileGuards(
     categories: document.categories,
     lookalikes: document.lookalikes,
     hosts: document.hosts,
+    filter,
     exceptions: document.addressExceptions.map(({ cidr }) => readRange(cidr)),
     isInternal,
   };
@@ -86,9 +88,23 @@ function isExcused(excuses: GuardRule['excuses'], { host, url }: Subject): boole
   return excuses.all(host).some((entries) => entries.some(({ port }) => port === undefined || port === url.port));
 }
 
-export const guardVerdict: Ask = ({ guards }, subject, all) => {
-  const traits = traitsOf(subject);
-  const matches = ({ needs, check, excuses }: GuardRule): boolean =>
-    (needs & traits) !== 0 && check(subject) && !isExcused(excuses, subject);
-  return firstMatch(guards, matches, all);
+/** The guard rules by the traits that a request has. */
+export class GuardPlan {
+  readonly #rules: readonly GuardRule[];
+  readonly #asked: (readonly GuardRule[] | undefined)[] = new Array(TRAIT_SETS).fill(undefined);
+
+  constructor(rules: readonly GuardRule[]) {
+    this.#rules = rules;
+  }
+
+  /** Those that can match a request with these traits. */
+  asked(traits: number): readonly GuardRule[] {
+    this.#asked[traits] ??= this.#rules.filter(({ needs }) => (needs & traits) !== 0);
+    return this.#asked[traits]!;
+  }
+}
+
+export const guardVerdict: Ask = ({ guardPlan }, subject, all) => {
+  const matches = ({ check, excuses }: GuardRule): boolean => check(subject) && !isExcused(excuses, subject);
+  return firstMatch(guardPlan.asked(traitsOf(subject)), matches, all);
 };

@@ -2,7 +2,7 @@
 import type { HostEntry } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { countingContexts } from '../url/contexts.ts';
-import { HostMap, readPolicyHost } from '../url/host-map.ts';
+import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
 import { type Ask, invalid, verdictOf } from './layer.ts';
 
@@ -20,8 +20,8 @@ export interface HostPolicy {
 }
 
 /** @throws PagegateError policy_invalid */
-export function compileHosts(entries: readonly HostEntry[]): HostMap<readonly HostPolicy[]> {
-  const map = new HostMap<readonly HostPolicy[]>();
+export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<readonly HostPolicy[]> {
+  const map = new HostMap<readonly HostPolicy[]>(filter);
   for (const entry of entries) {
     const { id, paths, not_in } = entry;
     const read = readPolicyHost(entry.host);
@@ -47,7 +47,9 @@ export function compileHosts(entries: readonly HostEntry[]): HostMap<readonly Ho
 
 /** The nearest entry that says something about the method. */
 export const hostVerdict: Ask = ({ hosts, patterns }, subject, all) => {
-  for (const entries of hosts.all(subject.host)) {
+  const nearest = hosts.all(subject.host);
+  if (nearest.length === 0) return undefined;
+  for (const entries of nearest) {
     for (const { name, reads, writes, paths, contexts } of entries) {
       const verdict = subject.isRead ? reads : writes;
       if (verdict === undefined) continue;

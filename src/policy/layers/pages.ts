@@ -69,6 +69,7 @@ export class PageLayer {
       return place.mayBeOn(text, start, end);
     };
     const pages = subject.evidence.pages(mayMatter);
+    if (Array.isArray(pages) && pages.length === 0) return undefined;
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
       if (mayMatter(page.url, 0, page.url.length)) best = better(best, this.matchPage(subject, page));

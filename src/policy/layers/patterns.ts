@@ -4,17 +4,23 @@ import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { CONTEXT } from '../url/contexts.ts';
 import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
-import type { HostMap } from '../url/host-map.ts';
+import type { HostFilter, HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
+import { SIGN } from '../url/path-segments.ts';
 import { compilePlaces, type HostPlaces } from '../url/places.ts';
-import { nameEnd, withoutDots, withoutEmptyEnd } from '../url/segments.ts';
+import { lastLetterEnd, nameEnd, withoutEmptyEnd } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { isPath, listsOfValue, nameStop } from '../url/values.ts';
 import { Words } from '../url/words.ts';
 import { type Ask, firstMatch, invalid, strictestFirst, verdictOf } from './layer.ts';
 import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
-import { ConditionTable, type ParameterCondition } from './pattern-conditions.ts';
+import {
+  ConditionTable,
+  type FileCondition,
+  type ParameterCondition,
+  type SegmentCondition,
+} from './pattern-conditions.ts';
 
 interface PatternRule {
   readonly verdict: Verdict;
@@ -54,7 +60,7 @@ export class PatternLayer {
   #hasHits = false;
 
   /** @throws PagegateError policy_invalid */
-  constructor(document: PolicyDocument, tokens: TokenIndex) {
+  constructor(document: PolicyDocument, tokens: TokenIndex, filter: HostFilter) {
     this.#rules = strictestFirst(compileRules(document.rules, tokens));
     this.#checks = this.#rules.filter((rule) => rule.check !== undefined);
     this.#tokens = tokens;
@@ -63,7 +69,7 @@ export class PatternLayer {
       for (const condition of entry.when ?? []) this.#table.add(at, condition);
     }
     this.#hits = new Uint8Array(this.#rules.length);
-    this.#places = compilePlaces(document.places);
+    this.#places = compilePlaces(document.places, filter);
     const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
     this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
     this.#table.inPath[this.#lists.open] = 1;
@@ -132,7 +138,7 @@ export class PatternLayer {
       this.#readFile(shorter, words.lastStart, words.lastEnd);
     }
     words.readPath(url.decodedPath, places);
-    this.#readFile(url.decodedPath, words.lastStart, words.lastEnd);
+    this.#readLast(url.decodedPath, words.lastStart, words.lastEnd);
   }
 
   /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
@@ -148,20 +154,33 @@ export class PatternLayer {
 
   /** Marks the rules whose conditions on words of the path hold. */
   #hitSegments(): void {
-    const { tables, touched, touchedCount, hostLists } = this.#words;
+    const { tables, touched, touchedCount } = this.#words;
     for (let at = 0; at < touchedCount; at++) {
       const list = touched[at]!;
-      for (const { rule, table, mask, also, alsoMask, hostLabel } of this.#table.segment[list] ?? []) {
-        if ((tables[table][list]! & mask) === 0) continue;
-        if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) continue;
-        if (hostLabel < 0 || hostLists.includes(hostLabel)) this.#hit(rule);
+      const conditions = this.#table.segment[list];
+      if (conditions === undefined) continue;
+      const first = tables[0][list]!;
+      const second = tables[1][list]!;
+      for (let place = 0; place < conditions.length; place++) {
+        const condition = conditions[place]!;
+        const met = condition.table === 0 ? first : second;
+        if ((met & condition.mask) !== 0 && this.#holds(condition, list)) this.#hit(condition.rule);
       }
     }
   }
 
+  /** Whether what a condition asks beside its own word is there. */
+  #holds({ also, alsoMask, hostLabel }: SegmentCondition, list: number): boolean {
+    const { tables, hostLists } = this.#words;
+    if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) return false;
+    return hostLabel < 0 || hostLists.includes(hostLabel);
+  }
+
   /** Marks the rules whose conditions on the host's first label hold. */
   #hitHost(url: CanonicalUrl): void {
-    const { hostLists, context } = this.#words;
+    const { hostLists } = this.#words;
+    if (hostLists.length === 0) return;
+    const { context } = this.#words;
     for (let at = 0; at < hostLists.length; at++) {
       for (const { rule, contexts, isRoot } of this.#table.host[hostLists[at]!] ?? []) {
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
@@ -169,27 +188,46 @@ export class PatternLayer {
     }
   }
 
+  /** The last segment of a path as a file. Most have no dot, and no sign that ends their names. */
+  #readLast(path: string, start: number, end: number): void {
+    if (end === 0) return;
+    const segments = this.#tokens.segments(path);
+    const last = segments.count - 1;
+    if (segments.starts[last] !== start || (segments.bits[last]! & SIGN.odd) !== 0) {
+      this.#readFile(path, start, end);
+      return;
+    }
+    const dot = segments.dots[last]!;
+    if (dot < 0) return;
+    if (lastLetterEnd(path, start, end) < end) this.#readFile(path, start, end);
+    else this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
+  }
+
   /** The last segment as a file, without its parameters and with them. */
   #readFile(path: string, start: number, end: number): void {
     const stop = nameStop(path, start, end);
-    this.#readFileName(path, start, withoutDots(path, start, stop));
-    if (stop < end) this.#readFileName(path, start, end);
+    this.#readFileName(path, start, lastLetterEnd(path, start, stop));
+    if (stop < end) this.#readFileName(path, start, lastLetterEnd(path, start, end));
   }
 
   /** A file: its whole name, and its extension. */
   #readFileName(path: string, start: number, stop: number): void {
     const dot = path.lastIndexOf('.', stop - 1);
     if (dot < start) return;
-    const context = 1 << this.#words.lastContext;
     const files = this.#tokens.find(path, start, stop);
-    const extensions = dot > start ? this.#tokens.find(path, dot + 1, stop) : files;
-    for (const list of files) {
-      for (const { rule, contexts } of this.#table.file[list] ?? []) if ((contexts & context) !== 0) this.#hit(rule);
-    }
-    for (const list of extensions) {
-      for (const { rule, contexts } of this.#table.extension[list] ?? [])
-        if ((contexts & context) !== 0) this.#hit(rule);
-    }
+    this.#readNamed(files, dot > start ? this.#tokens.find(path, dot + 1, stop) : undefined);
+  }
+
+  /** A file by the token lists of its name and of its extension, which is all of the name where that begins with its only dot. */
+  #readNamed(files: readonly number[], extensions: readonly number[] = files): void {
+    const context = 1 << this.#words.lastContext;
+    for (let at = 0; at < files.length; at++) this.#hitFile(this.#table.file[files[at]!], context);
+    for (let at = 0; at < extensions.length; at++) this.#hitFile(this.#table.extension[extensions[at]!], context);
+  }
+
+  #hitFile(conditions: readonly FileCondition[] | undefined, context: number): void {
+    if (conditions === undefined) return;
+    for (const { rule, contexts } of conditions) if ((contexts & context) !== 0) this.#hit(rule);
   }
 
   /** Whether a URL is the root, or the index file of the root. */
@@ -202,9 +240,8 @@ export class PatternLayer {
 
   /** Whether parameters are words to search for. */
   #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
-    const path = withoutEmptyEnd(decodedPath);
-    const start = path.lastIndexOf('/') + 1;
-    return this.#tokens.find(path, start, nameEnd(path, start, path.length)).includes(this.#lists.search);
+    const { lists, count } = this.#tokens.segments(decodedPath);
+    return count > 0 && lists[count - 1]!.includes(this.#lists.search);
   }
 
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {

@@ -15,6 +15,39 @@ export function comparableHost(host: string): string {
 export type HostReach = 'exact' | 'suffix' | 'below';
 
 const MARKS = 65_536;
+const MAPS_MAX = 8;
+
+/** Which of several maps may know a host: one look at its labels spares most hosts, which none knows, a search in each. */
+export class HostFilter {
+  /** For each mark of a host the maps, as bits, that have a host with this mark. */
+  readonly #maps = new Uint8Array(MARKS);
+  #count = 0;
+  // The host that was asked about last, and the answer.
+  #host: string | undefined;
+  #found = 0;
+
+  /** The bit of one map more. */
+  join(): number {
+    return 1 << (this.#count++ % MAPS_MAX);
+  }
+
+  add(host: string, map: number): void {
+    this.#maps[markOf(host, 0)]! |= map;
+    this.#host = undefined;
+  }
+
+  /** The maps that may know the host or one above it, as bits. */
+  mapsOf(host: string): number {
+    if (host === this.#host) return this.#found;
+    let found = this.#maps[markOf(host, 0)]!;
+    for (let at = 0; at < host.length; at++) {
+      if (host.charCodeAt(at) === 0x2e) found |= this.#maps[markOf(host, at + 1)]!;
+    }
+    this.#host = host;
+    this.#found = found;
+    return found;
+  }
+}
 
 const NONE: readonly never[] = Object.freeze([]);
 
@@ -23,8 +56,14 @@ type Reaches<T> = { [reach in HostReach]?: T };
 /** Values by host; what is found is the nearest entry. */
 export class HostMap<T> {
   readonly #map = new Map<string, Reaches<T>>();
-  /** A bit for each mark of a host that was added: most hosts that are asked for have another one, and need no copy and no hash. */
-  readonly #marks = new Uint32Array(MARKS / 32);
+  readonly #filter: HostFilter;
+  readonly #bit: number;
+
+  /** `filter` is shared by maps that are asked about the same hosts. */
+  constructor(filter = new HostFilter()) {
+    this.#filter = filter;
+    this.#bit = filter.join();
+  }
 
   /** Adds a host. Answers the entry that was there before. */
   add(host: string, reach: HostReach, value: T): T | undefined {
@@ -32,24 +71,21 @@ export class HostMap<T> {
     const before = entries[reach];
     entries[reach] = value;
     this.#map.set(host, entries);
-    const mark = markOf(host, 0);
-    this.#marks[mark >>> 5]! |= 1 << (mark & 31);
+    this.#filter.add(host, this.#bit);
     return before;
   }
 
-  /** The entries of the host that `text` is from `start` on. */
-  #at(text: string, start: number): Reaches<T> | undefined {
-    const mark = markOf(text, start);
-    return (this.#marks[mark >>> 5]! & (1 << (mark & 31))) === 0 ? undefined : this.#map.get(text.slice(start));
+  #mayKnow(host: string): boolean {
+    return this.#map.size > 0 && (this.#filter.mapsOf(host) & this.#bit) !== 0;
   }
 
   /** The nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
-    if (this.#map.size === 0) return undefined;
-    const own = this.#at(host, 0);
+    if (!this.#mayKnow(host)) return undefined;
+    const own = this.#map.get(host);
     let found = own?.exact ?? own?.suffix;
     for (let dot = host.indexOf('.'); dot >= 0 && found === undefined; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.#at(host, dot + 1);
+      const parent = this.#map.get(host.slice(dot + 1));
       found = parent?.below ?? parent?.suffix;
     }
     return found;
@@ -57,11 +93,11 @@ export class HostMap<T> {
 
   /** Every entry for a host, the nearest first. */
   all(host: string): readonly T[] {
-    if (this.#map.size === 0) return NONE;
-    const own = this.#at(host, 0);
+    if (!this.#mayKnow(host)) return NONE;
+    const own = this.#map.get(host);
     let found = own === undefined ? NONE : together(NONE, own.exact, own.suffix);
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.#at(host, dot + 1);
+      const parent = this.#map.get(host.slice(dot + 1));
       if (parent !== undefined) found = together(found, parent.below, parent.suffix);
     }
     return found;

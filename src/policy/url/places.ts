@@ -2,9 +2,8 @@
 import type { PlaceEntry } from '../documents.ts';
 import { invalid } from '../layers/layer.ts';
 import { CONTEXT } from './contexts.ts';
-import { HostMap, readPolicyHost } from './host-map.ts';
-import { nameEnd } from './segments.ts';
-import type { TokenIndex } from './tokens.ts';
+import { type HostFilter, HostMap, readPolicyHost } from './host-map.ts';
+import type { PathSegments } from './path-segments.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
 export interface PlaceTemplate {
@@ -34,8 +33,8 @@ function placesOf(templates: readonly PlaceTemplate[]): HostPlaces {
 const KINDS = ['documentation', 'topic', 'title', 'source'] as const;
 
 /** @throws PagegateError policy_invalid */
-export function compilePlaces(entries: readonly PlaceEntry[]): HostMap<HostPlaces> {
-  const map = new HostMap<HostPlaces>();
+export function compilePlaces(entries: readonly PlaceEntry[], filter: HostFilter): HostMap<HostPlaces> {
+  const map = new HostMap<HostPlaces>(filter);
   for (const entry of entries) {
     const templates = KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
     for (const host of entry.hosts) {
@@ -62,25 +61,27 @@ function readTemplate(text: string, context: number): PlaceTemplate {
  */
 export function contextsAt(
   { templates, everywhere }: HostPlaces,
-  path: string,
-  tokens: TokenIndex,
+  segments: PathSegments,
   wanted: Uint8Array,
 ): Uint8Array | undefined {
   if (templates.length === 0) return undefined;
-  const segments = path.split('/').filter((segment) => nameEnd(segment, 0, segment.length) > 0);
-  const contexts = new Uint8Array(segments.length).fill(everywhere);
-  const isStep = (step: string, segment: string): boolean => {
-    if (step === '*') return true;
-    if (step === '@') {
-      const lists = tokens.find(segment, 0, nameEnd(segment, 0, segment.length));
-      return /[\p{L}\p{N}]/u.test(segment) && !lists.some((list) => wanted[list] === 1);
-    }
-    return step === segment.toLowerCase();
-  };
+  // Those that have a name.
+  const named: number[] = [];
+  for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);
+  const contexts = new Uint8Array(named.length).fill(everywhere);
   for (const { steps, context, isRest } of templates) {
-    if (segments.length <= steps.length || !steps.every((step, at) => isStep(step, segments[at]!))) continue;
-    const end = isRest ? segments.length : steps.length + 1;
+    if (named.length <= steps.length || !steps.every((step, at) => isStep(step, segments, named[at]!, wanted)))
+      continue;
+    const end = isRest ? named.length : steps.length + 1;
     for (let at = steps.length; at < end; at++) contexts[at] = Math.max(contexts[at]!, context);
   }
   return contexts;
+}
+
+/** Whether the segment `at` is what a template asks for. */
+function isStep(step: string, segments: PathSegments, at: number, wanted: Uint8Array): boolean {
+  if (step === '*') return true;
+  const segment = segments.path.slice(segments.starts[at], segments.ends[at]);
+  if (step === '@') return /[\p{L}\p{N}]/u.test(segment) && !segments.lists[at]!.some((list) => wanted[list] === 1);
+  return step === segment.toLowerCase();
 }

@@ -2,15 +2,14 @@
  * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
  * servers do so: words that are written together are known by the words they begin and end with.
  */
-import { nameEnd, withoutSigns } from './segments.ts';
+import { ExtensionSet } from './extension-set.ts';
+import { withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
-const PROGRAM_EXTENSIONS: ReadonlySet<string> = new Set(
-  (
-    'action asp aspx ashx asmx cfm cgi do dll exe faces go jhtml jsf jsp jspx mvc nhn page pang php php3 php4 php5 pl py ' +
-    'seam srf tmall xhtml'
-  ).split(' '),
+const PROGRAM_EXTENSIONS = new ExtensionSet(
+  'action asp aspx ashx asmx cfm cgi do dll exe faces go jhtml jsf jsp jspx mvc nhn page pang php php3 php4 php5 pl py ' +
+    'seam srf tmall xhtml',
 );
 
 /** Token lists of the words in such names, by their names in the policy. */
@@ -46,6 +45,7 @@ export class ProgramNames {
   readonly #verbs: ReadonlyMap<number, readonly string[]>;
   readonly #before: ReadonlyMap<number, readonly string[]>;
   readonly #after: ReadonlyMap<number, readonly string[]>;
+  readonly #edges: Edges;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
   constructor(tokens: TokenIndex) {
@@ -55,16 +55,22 @@ export class ProgramNames {
     this.#verbs = byLetter(tokens, this.#verb, 0);
     this.#before = byLetter(tokens, tokens.ordinal(LISTS.before), 0);
     this.#after = byLetter(tokens, tokens.ordinal(LISTS.after), -1);
+    this.#edges = new Edges(
+      [...this.#verbs.values(), ...this.#before.values()].flat(),
+      [...this.#after.values()].flat(),
+    );
   }
 
-  /** What the name of the segment from `start` to `end` says where it may be a program's; undefined where it is not one. */
-  read(path: string, start: number, end: number): ProgramName | undefined {
-    const stop = nameEnd(path, start, end);
+  /** What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one. */
+  read(path: string, start: number, stop: number, end: number): ProgramName | undefined {
     if (stop - start > NAME_MAX_LENGTH) return undefined;
-    const extension = path.charCodeAt(stop) === 0x2e ? withoutSigns(path.slice(stop + 1, end)) : '';
-    const isCalled = extension !== '' && PROGRAM_EXTENSIONS.has(extension.toLowerCase());
-    if (extension !== '' && !isCalled) return undefined;
-    if (!isCalled && hasMoreWords(path, start, stop)) return undefined;
+    let isCalled = false;
+    if (path.charCodeAt(stop) === 0x2e) {
+      const extension = stop + 1 + withoutSigns(path.slice(stop + 1, end)).length;
+      isCalled = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
+      if (extension > stop + 1 && !isCalled) return undefined;
+    }
+    if (!isCalled && (hasMoreWords(path, start, stop) || !this.#edges.mayMatch(path, start, stop))) return undefined;
     const words = path
       .slice(start, stop)
       .toLowerCase()
@@ -108,6 +114,46 @@ export class ProgramNames {
   #add(text: string, to: Set<number>, isWithoutVerb = false): void {
     for (const list of this.#tokens.find(text, 0, text.length)) if (!isWithoutVerb || list !== this.#verb) to.add(list);
   }
+}
+
+/** How words begin and end: two letters tell of most names that none does. */
+class Edges {
+  readonly #first = new Uint8Array(32 * 32);
+  readonly #last = new Uint8Array(32 * 32);
+
+  constructor(first: readonly string[], last: readonly string[]) {
+    for (const word of first) mark(this.#first, word.charCodeAt(0), word.charCodeAt(1));
+    for (const word of last) mark(this.#last, word.charCodeAt(word.length - 1), word.charCodeAt(word.length - 2));
+  }
+
+  /** Whether a word may begin or end the letters between `start` and `stop`. */
+  mayMatch(text: string, start: number, stop: number): boolean {
+    let [first, second, last, beforeLast] = [0, 0, 0, 0];
+    for (let at = start; at < stop && second === 0; at++) {
+      const letter = letterOf(text.charCodeAt(at));
+      if (first === 0) first = letter;
+      else second = letter;
+    }
+    for (let at = stop - 1; at >= start && beforeLast === 0; at--) {
+      const letter = letterOf(text.charCodeAt(at));
+      if (last === 0) last = letter;
+      else beforeLast = letter;
+    }
+    return this.#first[first * 32 + second] === 1 || this.#last[last * 32 + beforeLast] === 1;
+  }
+}
+
+/** Marks two letters; where a word has only one, whatever stands beside it. */
+function mark(table: Uint8Array, outer: number, inner: number): void {
+  const letter = letterOf(outer);
+  if (Number.isNaN(inner)) table.fill(1, letter * 32, letter * 32 + 32);
+  else table[letter * 32 + letterOf(inner)] = 1;
+}
+
+/** 1 to 26; 0 for what is no letter. Two letters beyond ASCII have a small one in it: no name is worth a closer look for them. */
+function letterOf(code: number): number {
+  const lower = code | 0x20;
+  return code < 0x80 && lower >= 0x61 && lower <= 0x7a ? lower - 0x60 : 0;
 }
 
 /** Whether a name has more words than one that is not called; told before anything is cut out of it. */

@@ -1,14 +1,14 @@
 /** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
 
+import { ExtensionSet } from './extension-set.ts';
+
 const EXTENSION_MAX_LENGTH = 10;
 
 /** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
-const STATIC_EXTENSIONS: ReadonlySet<string> = new Set(
-  (
-    'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
+const STATIC_EXTENSIONS = new ExtensionSet(
+  'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
     'doc docx odt xls xlsx ods ppt pptx csv tsv rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
-    'yml yaml diff patch gz tgz zip example sample template dist'
-  ).split(' '),
+    'yml yaml diff patch gz tgz zip example sample template dist',
 );
 
 // A segment is sliced before it is searched: a search of the path would run over all the other segments, once for each.
@@ -29,7 +29,7 @@ export function hasTail(path: string, stop: number, end: number): boolean {
 }
 
 /** The dot, unless what stands from there to `stop` is no extension (a number is not one), or one that makes a file of another kind. */
-function withoutExtension(path: string, dot: number, stop: number): number {
+export function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
   let at = dot + 1;
   while (at < stop && isDigit(path.charCodeAt(at))) at++;
@@ -41,7 +41,7 @@ function isDigit(code: number): boolean {
 }
 
 function isStatic(text: string, dot: number, end: number): boolean {
-  return STATIC_EXTENSIONS.has(text.slice(dot + 1, end).toLowerCase());
+  return STATIC_EXTENSIONS.has(text, dot + 1, end);
 }
 
 /** Where the dot stands before an extension at the end of a text that makes it a file of another kind than a page; -1 where there is none. */
@@ -72,7 +72,7 @@ export function nameEnd(path: string, start: number, end: number): number {
 }
 
 /** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
-export function withoutDots(path: string, start: number, end: number): number {
+function withoutDots(path: string, start: number, end: number): number {
   let last = end;
   let hasDot = false;
   for (; last > start; last--) {
@@ -113,25 +113,31 @@ export function isCutMark(code: number): boolean {
 const SENTENCE_MIN_WORDS = 5;
 const QUESTION_MIN_WORDS = 3;
 
-/**
- * Where the last segment of a path begins that is a sentence, as the titles of articles are (`five-ways-to-change-your-password`,
- * `what-is-passkey`); -1 where no segment is. `asks`: whether the word between two places of the path opens a question.
- */
-export function lastSentence(path: string, asks: (start: number, end: number) => boolean): number {
-  for (let end = path.length; end > 0; ) {
-    const slash = path.lastIndexOf('/', end - 1);
-    if (end - slash > 2 * QUESTION_MIN_WORDS && isSentence(path, slash + 1, end, asks)) return slash + 1;
-    end = slash;
-  }
-  return -1;
-}
-
 /** What stands between words: hyphen, underscore, blank. */
 function isWordSign(code: number): boolean {
   return code === 0x2d || code === 0x5f || code === 0x20;
 }
 
-function isSentence(path: string, start: number, end: number, asks: (start: number, end: number) => boolean): boolean {
+/**
+ * Whether a segment is a sentence, as the titles of articles are (`five-ways-to-change-your-password`, `what-is-passkey`). `asks`: whether
+ * the word between two places of the path opens a question.
+ */
+export function isSentence(
+  path: string,
+  start: number,
+  end: number,
+  asks: (start: number, end: number) => boolean,
+): boolean {
+  if (end - start < 2 * QUESTION_MIN_WORDS) return false;
+  let signs = 0;
+  let firstSign = -1;
+  for (let at = start; at < end; at++) {
+    if (!isWordSign(path.charCodeAt(at))) continue;
+    if (signs++ === 0) firstSign = at;
+  }
+  if (signs < QUESTION_MIN_WORDS - 1) return false;
+  // Fewer words than a sentence has, and the first one, where no sign leads it, asks nothing.
+  if (signs < SENTENCE_MIN_WORDS - 1 && firstSign > start && !asks(start, firstSign)) return false;
   let words = 0;
   // Words of at least two letters, and nothing else.
   let plainWords = 0;
@@ -164,10 +170,16 @@ function isLetter(code: number): boolean {
   return lower >= 0x61 && lower <= 0x7a;
 }
 
+/** Where the signs begin that end what stands between two places: behind its last letter or digit; at `start` where it has none. */
+export function lastLetterEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start && !isLetterOrDigit(text.charCodeAt(last - 1))) last--;
+  return last;
+}
+
 /** A text without the signs at its end: up to its last letter or digit. */
 export function withoutSigns(text: string): string {
-  let end = text.length;
-  while (end > 0 && !isLetterOrDigit(text.charCodeAt(end - 1))) end--;
+  const end = lastLetterEnd(text, 0, text.length);
   return end === text.length ? text : text.slice(0, end);
 }
 

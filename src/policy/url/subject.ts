@@ -1,11 +1,12 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { type HostAddress, readAddress } from '../guards/addresses.ts';
-import { encodedTargets } from '../guards/encoded.ts';
+import { encodedTargets, mayHoldWord, NO_TARGETS } from '../guards/encoded.ts';
 import type { Evidence, Request } from '../types.ts';
 import { fragmentQuery, queryInPath } from './hidden-parts.ts';
 import { comparableHost } from './host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
+import type { PathSegments } from './path-segments.ts';
 import { foldedPaths } from './paths.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -40,6 +41,11 @@ export class Subject implements Request {
     return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);
   }
 
+  /** The decoded path, taken apart. What is answered holds until another path is. */
+  get segments(): PathSegments {
+    return this.#tokens.segments(this.url.decodedPath);
+  }
+
   /** The folded forms of the path, see {@link foldedPaths}. */
   get paths(): readonly string[] {
     this.#paths ??= foldedPaths(this.url.decodedPath, this.url.queryMark);
@@ -63,10 +69,16 @@ export class Subject implements Request {
 
   /** URLs that stand encoded in path or query, decoded. */
   get encodedTargets(): readonly string[] {
-    this.#encodedTargets ??= encodedTargets(
-      this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`,
-    );
+    this.#encodedTargets ??= this.#mayHoldTarget()
+      ? encodedTargets(this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`)
+      : NO_TARGETS;
     return this.#encodedTargets;
+  }
+
+  #mayHoldTarget(): boolean {
+    const { path, decodedPath, query } = this.url;
+    if (query !== '' && mayHoldWord(query)) return true;
+    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldWord(path);
   }
 
   /** Parameters of a route in the fragment. */

@@ -5,20 +5,12 @@
  */
 import { PagegateError } from '../../errors.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
+import { FOLD, HASH_PRIME, HASH_SEED } from './fold.ts';
+import { PathSegments } from './path-segments.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
 
-/** For each ASCII code what it counts as: lower-case letter, digit, or 0 for separators. */
-const FOLD = new Uint8Array(128);
-for (let code = 0x30; code <= 0x39; code++) FOLD[code] = code;
-for (let code = 0x61; code <= 0x7a; code++) {
-  FOLD[code] = code;
-  FOLD[code - 0x20] = code;
-}
-
-const HASH_SEED = 0x811c9dc5;
-const HASH_PRIME = 0x01000193;
 const NONE: readonly number[] = Object.freeze([]);
 
 /** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
@@ -37,6 +29,7 @@ export class TokenIndex {
   readonly #slots: Int32Array;
   readonly #tokens: string[] = [];
   readonly #listsOf: (readonly number[])[] = [];
+  readonly #segments = new PathSegments(this);
 
   constructor(lists: Readonly<Record<string, TokenList>>) {
     this.names = Object.keys(lists);
@@ -79,6 +72,20 @@ export class TokenIndex {
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
+    return this.#probe(hash, text, start, end);
+  }
+
+  /** The same, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
+  findHashed(hash: number, text: string, start: number, end: number): readonly number[] {
+    return end - start > TOKEN_MAX_LENGTH ? NONE : this.#probe(hash, text, start, end);
+  }
+
+  /** A path, taken apart. What is answered holds until another path is. */
+  segments(path: string): PathSegments {
+    return this.#segments.read(path);
+  }
+
+  #probe(hash: number, text: string, start: number, end: number): readonly number[] {
     for (let slot = mix(hash) & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
       const entry = this.#slots[slot]!;
       if (entry === -1) return NONE;

@@ -4,9 +4,10 @@
  */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { CONTEXT, POSITION } from './contexts.ts';
+import { type PathSegments, SIGN } from './path-segments.ts';
 import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
-import { hasTail, isCutMark, lastSentence, nameEnd, wholeNameEnd, withoutEmptyEnd } from './segments.ts';
+import { hasTail, isCutMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Token lists whose words say what stands around them, by their names in the policy. */
@@ -30,6 +31,11 @@ const PLACE_LISTS = {
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
 } as const;
+
+/** A bit for each of {@link PLACE_LISTS}. */
+const SAYS = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) => [name, 1 << at])) as Readonly<
+  Record<keyof typeof PLACE_LISTS, number>
+>;
 
 const NO_LISTS: readonly number[] = Object.freeze([]);
 const ANY = 1 << POSITION.any.shift;
@@ -92,7 +98,8 @@ export class Words {
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
   readonly #tokens: TokenIndex;
-  readonly #lists: Readonly<Record<keyof typeof PLACE_LISTS, number>>;
+  /** For each token list what its words say of what stands around them: a bit for each of {@link PLACE_LISTS}. */
+  readonly #says: Uint16Array;
   readonly #suffixes = new SuffixMemo();
   readonly #programs: ProgramNames;
   // Of the last and the last but one segment: which is the last one is known only at the end.
@@ -117,9 +124,10 @@ export class Words {
     this.#tokens = tokens;
     this.#wanted = wanted;
     this.#programs = new ProgramNames(tokens);
-    const ordinals = Object.entries(PLACE_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
-    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PLACE_LISTS, number>;
     const size = tokens.names.length;
+    this.#says = new Uint16Array(size);
+    for (const [name, list] of Object.entries(PLACE_LISTS))
+      this.#says[tokens.ordinal(list)]! |= SAYS[name as keyof typeof SAYS];
     this.tables = [new Int32Array(size), new Int32Array(size)];
     this.#metBy = new Int32Array(size);
     this.#isMetAgain = new Uint8Array(size);
@@ -170,13 +178,15 @@ export class Words {
     const lists = this.#listsOfLabel(host, dot);
     if (lists.length === 0 || this.#suffixes.isSuffix(host.slice(dot + 1))) return;
     this.hostLists = lists;
-    this.#noteLevel(lists);
+    this.#noteLevel(this.#saidBy(lists));
   }
 
   /** Lists of a host's first label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */
   #listsOfLabel(host: string, dot: number): readonly number[] {
     const whole = this.#tokens.find(host, 0, dot);
     if (whole.length > 0) return whole;
+    const first = hyphenIn(host, dot);
+    if (first < 0 && !isDigit(host.charCodeAt(dot - 1))) return NO_LISTS;
     let end = dot;
     while (end > 0 && isDigit(host.charCodeAt(end - 1))) end--;
     if (end === 0) return NO_LISTS;
@@ -184,9 +194,8 @@ export class Words {
     const hyphen = host.lastIndexOf('-', end - 1);
     if (hyphen <= 0) return end === dot ? NO_LISTS : this.#tokens.find(host, 0, end);
     const isPart = (start: number, stop: number): boolean =>
-      this.#tokens.find(host, start, stop).includes(this.#lists.serverPart);
+      this.#isSaid(this.#tokens.find(host, start, stop), SAYS.serverPart);
     if (isPart(hyphen + 1, end)) return this.#tokens.find(host, 0, hyphen);
-    const first = host.indexOf('-');
     return isPart(0, first) ? this.#tokens.find(host, first + 1, end) : this.#tokens.find(host, 0, end);
   }
 
@@ -199,61 +208,72 @@ export class Words {
 
   /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
   readPath(wholePath: string, places?: HostPlaces): void {
-    const path = withoutEmptyEnd(wholePath);
+    const segments = this.#tokens.segments(wholePath);
     this.#lastLists = NO_LISTS;
     this.#listsBefore = NO_LISTS;
     this.lastStart = 0;
     this.lastEnd = 0;
     this.#isTitleNext = false;
     this.#isTopic = false;
-    this.#path = path;
+    this.#path = wholePath;
     this.#textFrom = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
-    const given = places === undefined ? undefined : contextsAt(places, path, this.#tokens, this.#wanted);
+    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
     const everywhere = places?.everywhere ?? CONTEXT.none;
     let position = 0;
-    for (let start = 0; start < path.length; ) {
-      let end = path.indexOf('/', start);
-      if (end < 0) end = path.length;
-      const stop = nameEnd(path, start, end);
-      if (stop > start) {
-        this.#readSegment(path, start, stop, end, position, given?.[position] ?? everywhere);
-        this.#startBefore = this.lastStart;
-        this.#endBefore = this.lastEnd;
-        this.lastStart = start;
-        this.lastEnd = end;
-        position++;
-      }
-      start = end + 1;
+    let before = -1;
+    let last = -1;
+    for (let at = 0; at < segments.count; at++) {
+      if (segments.stops[at] === segments.starts[at]) continue;
+      this.#readSegment(segments, at, position, given?.[position] ?? everywhere);
+      before = last;
+      last = at;
+      position++;
     }
+    if (last < 0) return;
+    this.lastStart = segments.starts[last]!;
+    this.lastEnd = segments.ends[last]!;
+    this.#startBefore = before < 0 ? 0 : segments.starts[before]!;
+    this.#endBefore = before < 0 ? 0 : segments.ends[before]!;
     if (position === 1) this.#mark(1, this.#lastLists, ONLY << this.lastContext);
-    if (position > 0) this.#readEnd(path);
+    this.#readEnd(segments.path, segments.stops[last]!);
   }
 
   get #text(): number {
-    if (this.#textFrom < 0) this.#textFrom = this.#textStart(this.#path);
+    if (this.#textFrom < 0) this.#textFrom = this.#textStart(this.#tokens.segments(this.#path));
     return this.#textFrom;
   }
 
   /** Where a segment begins before which all words are topics: a sentence, or the last one where it says that a text is there; else 0. */
-  #textStart(path: string): number {
-    const start = path.lastIndexOf('/') + 1;
-    const lists = this.#tokens.find(path, start, nameEnd(path, start, path.length));
-    const text = lists.includes(this.#lists.textPage)
-      ? start
+  #textStart(segments: PathSegments): number {
+    const { path, count } = segments;
+    if (count === 0) return 0;
+    const lists = segments.lists[count - 1]!;
+    const text = this.#isSaid(lists, SAYS.textPage)
+      ? segments.starts[count - 1]!
       : lists.length > 0
         ? 0
-        : lastSentence(path, (from, to) => this.#tokens.find(path, from, to).includes(this.#lists.question));
+        : this.#lastSentence(segments);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
 
+  /** Where the last segment begins that is a sentence; 0 where none is. */
+  #lastSentence({ path, count, starts, ends, bits }: PathSegments): number {
+    const asks = (start: number, end: number): boolean =>
+      this.#isSaid(this.#tokens.find(path, start, end), SAYS.question);
+    for (let at = count - 1; at >= 0; at--) {
+      if ((bits[at]! & SIGN.separator) !== 0 && isSentence(path, starts[at]!, ends[at]!, asks)) return starts[at]!;
+    }
+    return 0;
+  }
+
   /** What is said of the last segment, and of the one before. */
-  #readEnd(path: string): void {
+  #readEnd(path: string, lastStop: number): void {
     const before = this.#listsBefore;
-    if (this.#lastLists.length === 0) this.#readProgram(path);
+    if (this.#lastLists.length === 0) this.#readProgram(path, lastStop);
     this.#mark(0, this.#lastLists, LAST << this.lastContext);
-    if (this.#lastLists.includes(this.#lists.index)) this.#mark(0, before, LAST << this.#contextBefore);
+    if (this.#isSaid(this.#lastLists, SAYS.index)) this.#mark(0, before, LAST << this.#contextBefore);
     if (this.#isAnyWanted(before) && isIdentifier(path, this.lastStart, this.lastEnd)) {
       this.#mark(1, before, BEFORE_ID << this.#contextBefore);
     }
@@ -263,21 +283,25 @@ export class Words {
   }
 
   /** Reads the last segment as a program's name. */
-  #readProgram(path: string): void {
-    const name = this.#programs.read(path, this.lastStart, this.lastEnd);
+  #readProgram(path: string, stop: number): void {
+    const name = this.#programs.read(path, this.lastStart, stop, this.lastEnd);
     if (name === undefined) return;
     this.#mark(0, name.lists, (ANY | LAST) << this.lastContext);
     this.#mark(1, name.parts, PART << this.lastContext);
   }
 
-  /** Reads the segment from `start` to `end`, whose name ends at `stop`; `given` is the context that its place has. */
-  #readSegment(path: string, start: number, stop: number, end: number, position: number, given: number): void {
+  /** Reads the segment `at`; `given` is the context that its place has. */
+  #readSegment(segments: PathSegments, at: number, position: number, given: number): void {
     this.#segment++;
+    const { path } = segments;
+    const start = segments.starts[at]!;
+    const stop = segments.stops[at]!;
+    const end = segments.ends[at]!;
     const isCut = stop < end && isCutMark(path.charCodeAt(stop));
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
     const isHandle = isNameSign(path.charCodeAt(start));
-    const whole = isHandle ? NO_LISTS : this.#tokens.find(path, start, wholeEnd);
+    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.find(path, start, wholeEnd) : segments.lists[at]!;
     const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
@@ -289,7 +313,8 @@ export class Words {
     this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, mayBeBeforeText));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
-    if (this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
+    // A name that somebody chose announces nothing, whatever stands behind it.
+    if (isNamed || this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
     this.#notePlace(whole, position);
   }
 
@@ -301,8 +326,8 @@ export class Words {
 
   /** Whether a year and a month stand right before: what follows them is the title of an article. */
   #noteDate(path: string, start: number, end: number): boolean {
-    const isNumber = end - start <= 4 && isDigit(path.charCodeAt(start)) && /^[0-9]+$/.test(path.slice(start, end));
-    const isYear = isNumber && /^(?:19|20)[0-9]{2}$/.test(path.slice(start, end));
+    const isNumber = end - start <= 4 && areDigits(path, start, end);
+    const isYear = isNumber && isYearAt(path, start, end);
     const isDated = !isNumber && this.#dated >= 2;
     this.#dated = isYear ? 1 : isNumber && this.#dated > 0 && end - start <= 2 ? this.#dated + 1 : 0;
     return isDated;
@@ -310,17 +335,30 @@ export class Words {
 
   /** Notes what a segment says of those that follow. */
   #notePlace(lists: readonly number[], position: number): void {
-    this.#noteLevel(lists);
-    this.#isTitleNext = lists.includes(this.#lists.titleOpener);
-    this.#isTopic ||= lists.includes(this.#lists.topicPlace);
+    const says = this.#saidBy(lists);
+    this.#noteLevel(says);
+    this.#isTitleNext = (says & SAYS.titleOpener) !== 0;
+    this.#isTopic ||= (says & SAYS.topicPlace) !== 0;
     // A repository has an owner and a name.
-    if (position >= 2 && lists.includes(this.#lists.sourceTree)) this.#sourceFrom = position + 2;
+    if (position >= 2 && (says & SAYS.sourceTree) !== 0) this.#sourceFrom = position + 2;
   }
 
-  #noteLevel(lists: readonly number[]): void {
-    if (!lists.includes(this.#lists.reading)) return;
-    const level = lists.includes(this.#lists.workingPlace) ? CONTEXT.reading : CONTEXT.documentation;
+  #noteLevel(says: number): void {
+    if ((says & SAYS.reading) === 0) return;
+    const level = (says & SAYS.workingPlace) === 0 ? CONTEXT.documentation : CONTEXT.reading;
     if (level > this.#level) this.#level = level;
+  }
+
+  /** What a word says of what stands around it, as bits. */
+  #saidBy(lists: readonly number[]): number {
+    let says = 0;
+    for (let at = 0; at < lists.length; at++) says |= this.#says[lists[at]!]!;
+    return says;
+  }
+
+  /** Whether a word says one thing. */
+  #isSaid(lists: readonly number[], what: number): boolean {
+    return (this.#saidBy(lists) & what) !== 0;
   }
 
   /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
@@ -334,7 +372,8 @@ export class Words {
   }
 
   #mark(table: 0 | 1, lists: readonly number[], bits: number): void {
-    const [own, other] = table === 0 ? this.tables : [this.tables[1], this.tables[0]];
+    const own = this.tables[table];
+    const other = this.tables[table === 0 ? 1 : 0];
     // What is said of a segment at the end of the path was met before.
     const isSegment = table === 0 && (bits & ANYWHERE) !== 0;
     for (let at = 0; at < lists.length; at++) {
@@ -358,8 +397,32 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
+function hasDigit(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (isDigit(text.charCodeAt(at))) return true;
+  return false;
+}
+
+function areDigits(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (!isDigit(text.charCodeAt(at))) return false;
+  return true;
+}
+
+/** Whether four digits are a year that pages are from. */
+function isYearAt(text: string, start: number, end: number): boolean {
+  if (end - start !== 4) return false;
+  const century = text.charCodeAt(start) * 16 + text.charCodeAt(start + 1);
+  return century === 0x31 * 16 + 0x39 || century === 0x32 * 16 + 0x30;
+}
+
+/** Where the first hyphen of a host's first label stands; -1 where there is none. */
+function hyphenIn(host: string, dot: number): number {
+  for (let at = 0; at < dot; at++) if (host.charCodeAt(at) === 0x2d) return at;
+  return -1;
+}
+
 /** Whether a segment is a number, or a key as programs make them: digits among letters without a blank between words. */
 function isIdentifier(path: string, start: number, end: number): boolean {
+  if (!hasDigit(path, start, end)) return false;
   // Signs behind a key are dropped by many servers.
   const name = path.slice(start, nameEnd(path, start, end)).replace(/[^\p{L}\p{N}]+$/u, '');
   if (/^[0-9]{1,20}$/.test(name)) return true;

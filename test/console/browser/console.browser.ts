@@ -16,10 +16,17 @@ const ARGS = [
   '--disable-background-networking',
 ].concat(['--disable-component-update', '--disable-sync']);
 const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-const SHOTS = process.env['PAGEGATE_SHOTS'];
+/** The folder that gets a picture of every page, and those of docs/console.md. */
+const SHOTS = process.env['CONSOLE_SHOTS'];
 
 const STAFF_PAGES = ['', 'decisions', 'try', 'accounts', 'accounts/pro', 'generations', 'health', 'audit', 'you'];
-const OPERATOR_PAGES = [...STAFF_PAGES, 'accounts/pro/suspend', 'accounts/pro/subscribe', 'generations/2/rollback'];
+const OPERATOR_PAGES = [
+  ...STAFF_PAGES,
+  'accounts/pro/suspend',
+  'accounts/pro/subscribe',
+  'generations/2/rollback',
+  'generations/refresh',
+];
 const ACCOUNT_PAGES = ['account', 'account/rotate-key', 'you'];
 const PAGES: Readonly<Record<Who, readonly string[]>> = {
   operator: OPERATOR_PAGES,
@@ -74,7 +81,7 @@ async function open(options: ContextOptions = {}): Promise<Page> {
 const at = (path: string): string => new URL(path, world.url).href;
 
 /** Signs in as people do: by a link, or by typing a key. */
-async function signIn(who: Who, options: ContextOptions = {}): Promise<Page> {
+async function signIn(who: Who, options: ContextOptions = {}, name = `${who}-b${++invited}`): Promise<Page> {
   const page = await open(options);
   if (who === 'account') {
     await page.goto(at('sign-in'));
@@ -83,8 +90,7 @@ async function signIn(who: Who, options: ContextOptions = {}): Promise<Page> {
     await page.waitForURL(at('account'));
     return page;
   }
-  invited += 1;
-  const { link } = world.users.add(`${who}-b${invited}`, who);
+  const { link } = world.users.add(name, who);
   await page.goto(link);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(world.url);
@@ -250,6 +256,41 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
   });
 });
 
+describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
+  const size = { width: 1_100, height: 760 };
+  let hostile: TestConsole;
+
+  beforeAll(async () => {
+    hostile = world;
+    world = await startWorld({ isHostile: false });
+  });
+
+  afterAll(async () => {
+    await world.stop();
+    world = hostile;
+  });
+
+  /** The upper part of a page, as a small JPEG. */
+  async function picture(page: Page, name: string): Promise<void> {
+    mkdirSync(SHOTS!, { recursive: true });
+    writeFileSync(join(SHOTS!, `${name}.jpg`), await page.screenshot({ type: 'jpeg', quality: 60 }));
+  }
+
+  it.each([
+    ['overview', 'operator', 'dana', '', 'light'],
+    ['try', 'operator', 'erin', 'try?url=https%3A%2F%2Fshop.example.com%2Flogin', 'dark'],
+    ['health', 'viewer', 'finn', 'health', 'light'],
+    ['account', 'account', '', 'account', 'dark'],
+  ] as const)('%s', async (name, who, user, path, colorScheme) => {
+    const options = { colorScheme, viewport: size, locale: 'en-GB', timezoneId: 'Europe/Berlin' };
+    const page = await signIn(who, options, user);
+    await page.goto(at(path));
+    if (name === 'health')
+      await page.locator('section[aria-labelledby=doctor] tbody tr').first().waitFor({ timeout: 60_000 });
+    await picture(page, name);
+  });
+});
+
 describe('with scripts', () => {
   it('decisions are followed live, and hostile text stays text', async () => {
     const page = await signIn('viewer');
@@ -261,6 +302,25 @@ describe('with scripts', () => {
     await page.getByText('/seen-live').waitFor();
     expect(await page.locator('.hostile').count()).toBe(0);
     expect(await page.evaluate('window.pwned')).toBeUndefined();
+  });
+
+  it('a refresh shows how far it is and what came of it, without loading the page again', async () => {
+    const page = await signIn('operator');
+    await page.goto(at('generations'));
+    await page.getByRole('link', { name: 'Refresh' }).click();
+    expect(await page.content()).toMatch(/by vendor.*Served now is generation/s);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.waitForURL(at('generations'));
+    await page.getByRole('button', { name: 'Stop it' }).waitFor();
+    await page
+      .locator('#work')
+      .getByText(/verified and served as generation \d+/)
+      .waitFor({ timeout: 120_000 });
+    expect(await page.getByRole('button', { name: 'Stop it' }).count()).toBe(0);
+    expect(await page.locator('#kept tbody tr').first().textContent()).toMatch(/served.*revision 4/);
+    await shoot(page, 'operator-generations-refreshed');
+    await page.goto(at('generations/refresh'));
+    expect(await page.getByText('There is nothing to do.').count()).toBe(1);
   });
 
   it('times have the local time beside them', async () => {

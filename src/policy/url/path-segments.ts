@@ -1,0 +1,160 @@
+/** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
+import { FOLD, HASH_PRIME, HASH_SEED } from './fold.ts';
+import { nameEnd, withoutEmptyEnd, withoutExtension } from './segments.ts';
+
+/** What characters stand in a segment, as bits. */
+export const SIGN = {
+  /** A capital, a digit, plus or underscore: words that encode something have one. */
+  encoded: 0x100,
+  /** Hyphen, underscore or blank, which stand between words. */
+  separator: 0x200,
+  colon: 0x400,
+  dot: 0x800,
+  /** A sign that may end the name before its extension, a blank, or a letter beyond ASCII. */
+  odd: 0x1000,
+  digit: 0x2000,
+} as const;
+
+/** For each ASCII code what it folds to, in the low byte, and its bits of {@link SIGN}. */
+const TABLE = new Uint16Array(128);
+for (let code = 0; code < 128; code++) {
+  const character = String.fromCharCode(code);
+  let entry = FOLD[code]!;
+  if (/[A-Z0-9+_]/.test(character)) entry |= SIGN.encoded;
+  if (/[-_ ]/.test(character)) entry |= SIGN.separator;
+  if (/[0-9]/.test(character)) entry |= SIGN.digit;
+  if (character === ':') entry |= SIGN.colon;
+  if (character === '.') entry |= SIGN.dot;
+  if (code <= 0x20 || /[;?#&!]/.test(character)) entry |= SIGN.odd;
+  TABLE[code] = entry;
+}
+
+const DOT = 0x2e;
+const SLASH = 0x2f;
+const UNDERSCORE = 0x5f;
+/** A word that holds an encoded URL is at least this long. */
+const ENCODED_MIN_LENGTH = 8;
+
+/** What tells the token lists of a name. */
+export interface NameFinder {
+  find(text: string, start: number, end: number): readonly number[];
+  /** The same, where nothing but ASCII stands there, and its hash is known. */
+  findHashed(hash: number, text: string, start: number, end: number): readonly number[];
+}
+
+/** The segments of one path at a time. What is behind `count` is old. */
+export class PathSegments {
+  /** Without the slash at its end, and without segments there that are nothing but signs. */
+  path = '';
+  count = 0;
+  /** Bits of {@link SIGN} of the whole path. */
+  signs = 0;
+  /** Whether a segment may hold a word that encodes something. */
+  mayHoldWord = false;
+  /** Where segments begin and end. None is empty. */
+  readonly starts: number[] = [];
+  readonly ends: number[] = [];
+  /** Where their names end, see {@link nameEnd}; at the start where there is none. */
+  readonly stops: number[] = [];
+  /** Bits of {@link SIGN}. */
+  readonly bits: number[] = [];
+  /** Where the last dot stands; -1 where there is none. */
+  readonly dots: number[] = [];
+  /** Where no letter and no digit of ASCII stands, slashes included; what is behind `partsCount` is old. */
+  readonly parts: number[] = [];
+  partsCount = 0;
+  /** Token lists of the names. */
+  readonly lists: (readonly number[])[] = [];
+  #whole: string | undefined;
+  /** Of the last segment: the hash of all of it. */
+  #lastHash = 0;
+  readonly #names: NameFinder;
+
+  constructor(names: NameFinder) {
+    this.#names = names;
+  }
+
+  /** Reads a path, unless it is the one that was read last. */
+  read(whole: string): this {
+    if (whole !== this.#whole) this.#read(whole);
+    return this;
+  }
+
+  /** Whether more than a slash was left out at the end. */
+  get isCut(): boolean {
+    return this.path.length + 1 < this.#whole!.length;
+  }
+
+  /** Token lists of the last segment, extension and all. */
+  listsOfLastFile(): readonly number[] {
+    const last = this.count - 1;
+    const [start, end] = [this.starts[last]!, this.ends[last]!];
+    const isPlain = (this.bits[last]! & SIGN.odd) === 0 && !isLed(this.path.charCodeAt(start));
+    return isPlain
+      ? this.#names.findHashed(this.#lastHash, this.path, start, end)
+      : this.#names.find(this.path, start, end);
+  }
+
+  #read(whole: string): void {
+    const path = withoutEmptyEnd(whole);
+    this.#whole = whole;
+    this.path = path;
+    this.count = 0;
+    this.signs = 0;
+    this.mayHoldWord = false;
+    let start = 0;
+    let hash = HASH_SEED;
+    let dotHash = 0;
+    let bits = 0;
+    let dot = -1;
+    let parts = 0;
+    for (let at = 0; at <= path.length; at++) {
+      const code = at < path.length ? path.charCodeAt(at) : SLASH;
+      const entry = code < 128 ? TABLE[code]! : SIGN.odd;
+      const folded = entry & 0xff;
+      bits |= entry;
+      if (folded !== 0) {
+        hash = Math.imul(hash ^ folded, HASH_PRIME);
+        continue;
+      }
+      this.parts[parts++] = at;
+      if (code === DOT) {
+        dot = at;
+        dotHash = hash;
+      } else if (code === SLASH) {
+        if (at > start) this.#add(start, at, bits, dot, hash, dotHash);
+        start = at + 1;
+        hash = HASH_SEED;
+        bits = 0;
+        dot = -1;
+      }
+    }
+    this.partsCount = parts;
+  }
+
+  #add(start: number, end: number, bits: number, dot: number, hash: number, dotHash: number): void {
+    const { path } = this;
+    const at = this.count++;
+    this.starts[at] = start;
+    this.ends[at] = end;
+    this.bits[at] = bits;
+    this.dots[at] = dot;
+    this.signs |= bits;
+    this.mayHoldWord ||= (bits & SIGN.encoded) !== 0 && end - start >= ENCODED_MIN_LENGTH;
+    this.#lastHash = hash;
+    if ((bits & SIGN.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
+      const stop = nameEnd(path, start, end);
+      this.stops[at] = stop;
+      this.lists[at] = this.#names.find(path, start, stop);
+      return;
+    }
+    const stop = dot > start ? withoutExtension(path, dot, end) : end;
+    this.stops[at] = stop;
+    this.lists[at] = this.#names.findHashed(stop === end ? hash : dotHash, path, start, stop);
+  }
+}
+
+/** Whether a name begins with the sign of files and fields of their own kind. */
+function isLed(code: number): boolean {
+  return code === DOT || code === UNDERSCORE;
+}

@@ -1,0 +1,119 @@
+/** The shipped unit, with all that it takes away from the service, under a real systemd: restarts, upgrades, failures and deaths. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Distributions, FAULTS } from '../../tools/chaos/distributions.ts';
+import { SteadyClients } from '../../tools/chaos/steady-clients.ts';
+import { freePort } from '../../tools/free-port.ts';
+import { Container } from './container.ts';
+
+let container: Container;
+let versions: Distributions;
+let port: number;
+let adminPort: number;
+let key: string;
+
+const used = async (): Promise<number> =>
+  Number((await container.pagegate('account', 'show', 'gateway'))['quota_used']);
+const status = async (): Promise<number> =>
+  (await fetch(`http://127.0.0.1:${adminPort}/readyz`).catch(() => ({ status: 0 }))).status;
+
+beforeAll(async () => {
+  [port, adminPort] = [await freePort(), await freePort()];
+  container = await Container.boot({ port, adminPort });
+  versions = new Distributions(join(container.place.root, 'opt'), true);
+  for (const version of ['0.1.0', '0.2.0']) await versions.make(version);
+  versions.use('0.1.0');
+  await container.pagegate('account', 'create', 'gateway');
+  const subscribed = await container.pagegate(
+    'account',
+    'subscribe',
+    'gateway',
+    '--plan',
+    'custom',
+    '--limit',
+    '1000000000',
+    '--reference',
+    'PAY',
+  );
+  key = String(subscribed['key']);
+  expect(await container.run('systemctl', 'start', 'pagegate')).toMatchObject({ code: 0 });
+});
+afterAll(() => container?.stop());
+
+/** Does something under load; every answer must be read and charged once. */
+async function underLoad(task: () => Promise<void>): Promise<void> {
+  const before = await used();
+  const clients = new SteadyClients({ port, key, isTls: false, kept: 8, slow: 6, fresh: 6 });
+  clients.start();
+  try {
+    await task();
+  } finally {
+    await clients.stop();
+  }
+  expect([...clients.failures]).toEqual([]);
+  expect(clients.read).toBeGreaterThan(20);
+  expect((await used()) - before).toBe(clients.read);
+}
+
+describe('pagegate.service', () => {
+  it('is started when it answers, and says so', async () => {
+    expect(await container.show('ActiveState')).toBe('active');
+    expect(await container.show('StatusText')).toMatch(/^pagegate 0\.1\.0 answers on /);
+    expect(await status()).toBe(200);
+  });
+
+  it('is reloaded by another process, which systemd then holds for the main one', async () => {
+    await underLoad(async () => {
+      for (let i = 0; i < 3; i += 1) {
+        const before = await container.show('MainPID');
+        expect(await container.run('systemctl', 'reload-or-restart', 'pagegate')).toMatchObject({ code: 0 });
+        expect(await container.show('MainPID')).not.toBe(before);
+      }
+    });
+    expect(await container.show('NRestarts')).toBe('0');
+  });
+
+  it('is upgraded and brought back by a switched link and a reload', async () => {
+    for (const version of ['0.2.0', '0.1.0']) {
+      await underLoad(async () => {
+        versions.use(version);
+        expect(await container.run('systemctl', 'reload', 'pagegate')).toMatchObject({ code: 0 });
+        expect(await container.show('StatusText')).toContain(`pagegate ${version} answers`);
+      });
+    }
+  });
+
+  it('goes on where a reload fails, and the reload says so', async () => {
+    const before = await container.show('MainPID');
+    await versions.make('0.3.0', FAULTS['ends at once']);
+    await underLoad(async () => {
+      versions.use('0.3.0');
+      expect((await container.run('systemctl', 'reload', 'pagegate')).code).not.toBe(0);
+      versions.use('0.1.0');
+    });
+    expect(await container.show('MainPID')).toBe(before);
+    expect(await status()).toBe(200);
+  });
+
+  it('is started anew after the death of the process that a reload made', async () => {
+    const before = await container.show('MainPID');
+    await container.run('/bin/sh', '-c', `kill -9 ${before}`);
+    await expect.poll(() => container.show('NRestarts')).toBe('1');
+    await expect.poll(() => container.show('ActiveState')).toBe('active');
+    expect(await container.show('MainPID')).not.toBe(before);
+    await expect.poll(status).toBe(200);
+    await underLoad(async () => {
+      await container.run('systemctl', 'reload', 'pagegate');
+    });
+  });
+
+  it('stops with success after a reload, and answers before what is open', async () => {
+    expect(await container.run('systemctl', 'reload', 'pagegate')).toMatchObject({ code: 0 });
+    expect(await container.run('systemctl', 'stop', 'pagegate')).toMatchObject({ code: 0 });
+    expect(await container.show('Result')).toBe('success');
+    expect(await container.show('ActiveState')).toBe('inactive');
+    expect((await container.run('journalctl', '--unit', 'pagegate', '--output', 'cat')).stdout).toMatch(
+      /"stopped"}\s*(?:pagegate\.service: [^\n]*\n|Stopped [^\n]*\n)*$/,
+    );
+  });
+});
