@@ -4,7 +4,7 @@
  */
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { verifyIndex } from '../index/verify.ts';

@@ -91,7 +91,7 @@ async function checkIndex(config: Config): Promise<Outcome> {
 }
 
 async function checkUnicode(config: Config): Promise<Outcome> {
-  const { UNICODE_VERSION } = await import('../domain/normalize.ts');
+  const { UNICODE_VERSION } = await import('../domain/host-key.ts');
   const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
   const info = await servedIndex(config);
   if (info === undefined) return skipped('no index');

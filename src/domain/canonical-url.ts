@@ -3,7 +3,7 @@
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
 import { decodeOnce, isEncodedTwice } from './decode.ts';
-import { isPlainHost } from './normalize.ts';
+import { isPlainHost } from './host-key.ts';
 import { hidesTraversal } from './traversal.ts';
 
 export { decodeOnce } from './decode.ts';

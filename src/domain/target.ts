@@ -2,7 +2,7 @@
 
 import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
-import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './normalize.ts';
+import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './host-key.ts';
 
 /** What a method may be written with (RFC 9110, token). */
 export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -1,5 +1,5 @@
 /** The `page_types` of an entry: names brought to the vocabulary, URLs to WHATWG form, both checked. */
-import { keyFromHost } from '../domain/normalize.ts';
+import { keyFromHost } from '../domain/host-key.ts';
 import { registrableDomain } from '../domain/public-suffix.ts';
 import { LIMITS } from '../limits.ts';
 import type { Diagnostics } from './reject-reasons.ts';

@@ -1,5 +1,5 @@
 /** What a line of a drop can have wrong, by name. docs/drop-format.md explains each; a test holds the two together. */
-import type { HostProblem } from '../domain/normalize.ts';
+import type { HostProblem } from '../domain/host-key.ts';
 
 /** The whole line is rejected: the domain will not be found. */
 export const LINE_REASONS = [

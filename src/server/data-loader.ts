@@ -3,7 +3,7 @@ import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { readTrustedKeys } from '../config/trusted-keys.ts';
-import { UNICODE_VERSION } from '../domain/normalize.ts';
+import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { PagegateError } from '../errors.ts';
 import { type Index, openIndex } from '../index/read.ts';
 import { loadLicense } from '../license/installed.ts';

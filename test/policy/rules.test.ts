@@ -30,6 +30,7 @@ describe('guard rules', () => {
     ['https://example.org/a/%2e%2e%2f%2e%2e%2fetc/passwd', 'encoded_traversal'],
     [`https://example.org/${'a/'.repeat(2100)}`, 'too_long'],
     ['https://example.org/?_method=DELETE', 'method_override'],
+    ['https://example.org/??_method=DELETE', 'method_override'],
     ['https://example.org/?X-HTTP-Method-Override=PUT', 'method_override'],
     ['https://example.org/?method=fast', '-'],
     ['http://127.0.0.1/', 'loopback'],

@@ -1,7 +1,7 @@
 /** Names whose bytes were read in another encoding on their way: seen whatever the letter, and no name is taken for one. */
 import { domainToUnicode } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { keyFromHost } from '../../src/domain/normalize.ts';
+import { keyFromHost } from '../../src/domain/host-key.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 
 const windows1252 = new TextDecoder('windows-1252');

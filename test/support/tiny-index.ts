@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { UNICODE_VERSION } from '../../src/domain/normalize.ts';
+import { UNICODE_VERSION } from '../../src/domain/host-key.ts';
 import {
   BucketRunBuilder,
   compareDomains,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import { keyFromHost } from '../../src/domain/normalize.ts';
+import { keyFromHost } from '../../src/domain/host-key.ts';
 import { isPublicSuffix } from '../../src/domain/public-suffix.ts';
 import { readManifest } from '../../src/drop/manifest.ts';
 import { LINE_MAX_BYTES, parseEntry } from '../../src/record/entry.ts';

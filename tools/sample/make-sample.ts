@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { keyFromHost } from '../../src/domain/normalize.ts';
+import { keyFromHost } from '../../src/domain/host-key.ts';
 import { filteringOrdinal, filteringTaxonomy } from '../../src/record/taxonomy.ts';
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 import { type Mapping, mappingProblems, readMapping } from './mapping.ts';

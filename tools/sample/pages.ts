@@ -1,5 +1,5 @@
 /** Page URLs: which of the table's rows may be passed on, which domain and which page type each belongs to. */
-import { keyFromHost } from '../../src/domain/normalize.ts';
+import { keyFromHost } from '../../src/domain/host-key.ts';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
 import type { Mapping, PageRule } from './mapping.ts';
 import { readLines } from './sources.ts';

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
 import { decodeForm } from '../url/parameters.ts';
-import { type PathSegments, SIGN } from '../url/path-segments.ts';
+import type { PathSegments } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
 import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -29,9 +29,10 @@ export interface InternalPlaces {
 
 /** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
 export function hasNestedInternal(subject: Subject, places: InternalPlaces): boolean {
+  if (!subject.mayLead && !hasSegment(subject.segments, places.relays)) return false;
   const { url, parameters, encodedTargets } = subject;
   const budget = { left: places.maxUrls };
-  if (mayHoldColon(subject) && hasInternalUrl(url.decodedPath, places, budget)) return true;
+  if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
   if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
   const behind = hostBehindRelay(subject, places.tokens, places.relays);
   if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
@@ -165,9 +166,10 @@ export interface TargetLists {
 
 /** Whether a parameter's whole value is a URL or a host on another site, or the path holds one, or either one encoded. */
 export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: TargetLists): boolean {
+  if (!subject.mayLead && !hasSegment(subject.segments, relays)) return false;
   const { url, parameters, encodedTargets } = subject;
   const own = { site: undefined };
-  if (mayHoldColon(subject) && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
+  if (url.decodedPath.includes(':') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
   if (
     encodedTargets.length > 0 &&
     encodedTargets.some((text) => leadsAway(startsLikeHost(text) ? `http:${text}` : text, url, own))
@@ -210,11 +212,6 @@ function isForeignHost(text: string, url: CanonicalUrl, own: OwnSite): boolean {
 /** Whether a name without a path may be one of a file, whose extension is a top-level domain as well. */
 function isFileName(name: string): boolean {
   return staticDot(name) >= 0 || /\.(?:app|cc|mov|pl|ps|py|sh|so|zip)$/i.test(name);
-}
-
-/** Whether a colon stands in the path. */
-function mayHoldColon({ segments }: Subject): boolean {
-  return (segments.signs & SIGN.colon) !== 0 || segments.isCut;
 }
 
 /** What stands in the path behind a word for a relay (`/proxy/evil.org/x`), from there on; undefined where nothing like a host does. */

@@ -1,6 +1,6 @@
 /** The cheap look at a page's text: whether it can be the page that a request is on. */
 import { isPlainPath } from '../../domain/canonical-url.ts';
-import { isPlainHost } from '../../domain/normalize.ts';
+import { isPlainHost } from '../../domain/host-key.ts';
 
 /** Where a request goes, as the texts of pages are compared with it. */
 export class Place {

@@ -179,10 +179,12 @@ export class PatternLayer {
   /** Marks the rules whose conditions on the host's first label hold. */
   #hitHost(url: CanonicalUrl): void {
     const { hostLists } = this.#words;
-    if (hostLists.length === 0) return;
-    const { context } = this.#words;
     for (let at = 0; at < hostLists.length; at++) {
-      for (const { rule, contexts, isRoot } of this.#table.host[hostLists[at]!] ?? []) {
+      const conditions = this.#table.host[hostLists[at]!];
+      if (conditions === undefined) continue;
+      // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
+      const { context } = this.#words;
+      for (const { rule, contexts, isRoot } of conditions) {
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
       }
     }

@@ -1,5 +1,5 @@
 /** Hosts by exact name or by suffix: the longest name that matches wins, the exact one before the suffix. */
-import { keyFromHost } from '../../domain/normalize.ts';
+import { keyFromHost } from '../../domain/host-key.ts';
 
 /**
  * A host without its leading `www.` labels, for comparing hosts with each other; `www.com` keeps its own. Unlike a key it needs no

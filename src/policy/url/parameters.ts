@@ -37,7 +37,9 @@ function parameterOf(text: string, tokens: TokenIndex): Parameter {
   const equals = text.indexOf('=');
   const name = decodeForm(equals < 0 ? text : text.slice(0, equals));
   const value = equals < 0 ? '' : decodeForm(text.slice(equals + 1));
-  const lists = tokens.find(name, 0, name.length);
+  // A second question mark is the first one's to some servers.
+  const start = name.charCodeAt(0) === 0x3f ? name.search(/[^?]|$/) : 0;
+  const lists = tokens.find(name, start, name.length);
   return { name, value, lists, isTame: lists.length === 0 && !hasPlaceSign(name) && !hasPlaceSign(value) };
 }
 

@@ -6,7 +6,7 @@ import type { Evidence, Request } from '../types.ts';
 import { fragmentQuery, queryInPath } from './hidden-parts.ts';
 import { comparableHost } from './host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
-import type { PathSegments } from './path-segments.ts';
+import { type PathSegments, SIGN } from './path-segments.ts';
 import { foldedPaths } from './paths.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -26,6 +26,7 @@ export class Subject implements Request {
   #parameters: readonly Parameter[] | undefined;
   #ownParameters: readonly Parameter[] | undefined;
   #encodedTargets: readonly string[] | undefined;
+  #mayLead: boolean | undefined;
 
   constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
     this.url = url;
@@ -73,6 +74,16 @@ export class Subject implements Request {
       ? encodedTargets(this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`)
       : NO_TARGETS;
     return this.#encodedTargets;
+  }
+
+  /** Whether a parameter, a colon in the path or an encoded text may name another place. Words for relays in the path are not looked at. */
+  get mayLead(): boolean {
+    if (this.#mayLead === undefined) {
+      const { signs, isCut } = this.segments;
+      const hasColon = (signs & SIGN.colon) !== 0 || isCut;
+      this.#mayLead = hasColon || this.parameters.length > 0 || this.encodedTargets.length > 0;
+    }
+    return this.#mayLead;
   }
 
   #mayHoldTarget(): boolean {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPlainHost, keyFromHost, NAME_MAX_LENGTH, UNICODE_VERSION } from '../../src/domain/normalize.ts';
+import { isPlainHost, keyFromHost, NAME_MAX_LENGTH, UNICODE_VERSION } from '../../src/domain/host-key.ts';
 
 const key = (host: string): string => {
   const result = keyFromHost(host);
