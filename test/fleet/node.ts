@@ -46,7 +46,7 @@ export class TestNode {
     const { connect, maxStalenessSeconds = 60, timeoutMs = 5_000 } = this.#options;
     this.fenced = undefined;
     refuseCopiedFolder(this.file, Date.now());
-    const book = new FleetBook(maxStalenessSeconds);
+    const book = new FleetBook(this.file, maxStalenessSeconds);
     this.book = book;
     this.reserver = new Reserver({ file: this.file, now: book.now, allowance: book.allowance, fleet: book.status });
     if (!this.reserver.open()) throw new Error(this.reserver.state.reason);

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
 import { fleetStatus, retireNode } from '../../src/ledger/fleet.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
@@ -132,6 +133,120 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
       await expect.poll(() => node.charge(key), { timeout: 20_000 }).toEqual(expect.any(Number));
       await expectConservation(100_000);
+    }, 120_000);
+
+    it('goes on after the death of its ledger writer, also while the fleet’s ledger is away', async () => {
+      const key = await subscribe('acme', 100_000);
+      const node = await addNode('one', { timeoutMs: 300 });
+      for (let i = 0; i < 20; i += 1) expect(await node.charge(key)).toEqual(expect.any(Number));
+      await engine.cut();
+      await node.crash();
+      await node.start();
+      // What is reserved is spent at once, without a word from the engine.
+      const account = node.meter.authenticate(key);
+      expect(account.kind).toBe('account');
+      expect(await node.charge(key)).toEqual(expect.any(Number));
+      engine.isDown = false;
+      // The engine takes it for the successor, and waits for no other session.
+      const problems = new Set<string>();
+      await expect
+        .poll(
+          () => {
+            problems.add(node.book.problem);
+            return node.book.problem;
+          },
+          { interval: 5, timeout: 20_000 },
+        )
+        .toBe('');
+      expect([...problems].join()).not.toMatch(/earlier session/);
+      await node.stop();
+      expect((await ledger.view('acme')).quota.quota_used).toBe(node.served);
+    }, 120_000);
+
+    it('does not count as current while it cannot take over a change', async () => {
+      const key = await subscribe('acme', 1_000);
+      const [name, options] = ['one', { maxStalenessSeconds: 1 }];
+      let isBroken = false;
+      const connect = async (): Promise<Engine> => {
+        const inner = await engine.connect();
+        const query = inner.query.bind(inner);
+        inner.query = async (text, values) => {
+          if (isBroken && text.includes('FROM api_keys')) throw new Error('the connection is gone');
+          return query(text, values);
+        };
+        return inner;
+      };
+      const node = new TestNode(name, { connect, ...options });
+      nodes.push(node);
+      await node.start();
+      expect(await node.charge(key)).toEqual(expect.any(Number));
+      isBroken = true;
+      void ledger.revokeKey('acme', 1).catch(() => {});
+      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(false);
+      isBroken = false;
+      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
+      expect(node.meter.authenticate(key).kind).toBe('unknown');
+    }, 120_000);
+
+    it('counts each lookup once over the end of a cycle, in its own cycle', async () => {
+      const key = await subscribe('acme', 100_000);
+      const end = Math.floor(Date.now() / 1_000) + 2;
+      await ledger.store.transaction(async (sql) => {
+        await sql.run('UPDATE accounts SET cycle_anchor = ?', end - CYCLE_SECONDS);
+        await sql.run('UPDATE ledger SET revision = revision + 1');
+      });
+      const node = await addNode('one');
+      const served = [0, 0];
+      while (Date.now() < end * 1_000 + 700) {
+        const isNext = Date.now() >= end * 1_000 + 100;
+        const isFirst = Date.now() < end * 1_000 - 100;
+        expect(await node.charge(key)).toEqual(expect.any(Number));
+        if (isNext) served[1]! += 1;
+        if (isFirst) served[0]! += 1;
+      }
+      await node.stop();
+      const rows = await ledger.store.rows<{ cycle: number; spent: number; granted: number }>(
+        'SELECT cycle, spent, granted FROM grants ORDER BY cycle',
+      );
+      expect(rows.map(({ cycle }) => cycle)).toEqual([0, 1]);
+      for (const [i, { spent, granted }] of rows.entries()) {
+        expect(spent).toBeGreaterThanOrEqual(served[i]!);
+        expect(granted).toBe(spent);
+      }
+      expect(rows.reduce((sum, { spent }) => sum + spent, 0)).toBe(node.served);
+    }, 120_000);
+
+    it('does not take a cycle that was forgotten long ago for lost commits', async () => {
+      const key = await subscribe('acme', 1_000);
+      const node = await addNode('one');
+      await node.charge(key);
+      await node.stop();
+      await engine.run(
+        `UPDATE pagegate.accounts SET cycle_anchor = cycle_anchor - 10 * ${CYCLE_SECONDS}; DELETE FROM pagegate.cycles;
+         UPDATE pagegate.ledger SET revision = revision + 1`,
+      );
+      await node.start();
+      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
+      expect((await fleetStatus(ledger, 60)).history).toBe(0);
+      expect(await node.charge(key)).toEqual(expect.any(Number));
+    }, 120_000);
+
+    it('gives back a grant whose answer it has never heard', async () => {
+      const limit = 120;
+      const key = await subscribe('acme', limit);
+      const [one, two] = [await addNode('one'), await addNode('two')];
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).nodes.length).toBe(2);
+      await one.account(key);
+      const [{ id: account } = { id: 0 }] = await ledger.store.rows<{ id: number }>('SELECT id FROM accounts');
+      const [{ id } = { id: '' }] = await ledger.store.rows<{ id: string }>("SELECT id FROM nodes WHERE name = 'one'");
+      await ledger.store.run('INSERT INTO cycles (account_id, cycle) VALUES (?, 0)', account);
+      await ledger.store.run(
+        'INSERT INTO grants (account_id, cycle, node, granted, spent) VALUES (?, 0, ?, 100, 0)',
+        account,
+        id,
+      );
+      for (;;) if ((await two.charge(key)) === 'quota_exhausted') break;
+      expect(two.served).toBe(limit);
     }, 120_000);
 
     it('has every change on every live node when the command ends', async () => {

@@ -25,8 +25,9 @@ const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 
 const OWNER_SIZE_BYTES = 48;
 /** Index of the first of four 64-bit floats in the header. */
 const STATUS_AT = 16;
-/** Index of the first of five 64-bit floats in the header, which tell of a fleet's ledger. */
+/** Index of the first of six 64-bit floats in the header, which tell of a fleet's ledger. */
 const FLEET_AT = 20;
+const FLEET_SIZE = 6;
 const REASON_OFFSET = 1024;
 const REASON_MAX_BYTES = 1022;
 
@@ -68,6 +69,8 @@ export interface FleetStatus {
   readonly held: number;
   /** 1 while nothing is granted because commits were lost. */
   readonly learning: number;
+  /** Of the ledger writer that the fleet's ledger heard last, below 2^48; 0 where it has heard none since the host was started. */
+  readonly session: number;
 }
 
 /** A host of its own. */
@@ -77,6 +80,7 @@ export const NO_FLEET: FleetStatus = {
   maxStalenessMs: 0,
   held: 0,
   learning: 0,
+  session: 0,
 };
 
 /** What the ledger writer says of an account in its cycle. */
@@ -207,15 +211,13 @@ export class Counters {
 
   /** How the fleet's ledger is followed. */
   get fleet(): FleetStatus {
-    const [heardMs = 0, clockOffsetMs = 0, maxStalenessMs = 0, held = 0, learning = 0] = this.#floats.subarray(
-      FLEET_AT,
-      FLEET_AT + 5,
-    );
-    return { heardMs, clockOffsetMs, maxStalenessMs, held, learning };
+    const [heardMs = 0, clockOffsetMs = 0, maxStalenessMs = 0, held = 0, learning = 0, session = 0] =
+      this.#floats.subarray(FLEET_AT, FLEET_AT + FLEET_SIZE);
+    return { heardMs, clockOffsetMs, maxStalenessMs, held, learning, session };
   }
 
-  set fleet({ heardMs, clockOffsetMs, maxStalenessMs, held, learning }) {
-    this.#floats.set([heardMs, clockOffsetMs, maxStalenessMs, held, learning], FLEET_AT);
+  set fleet({ heardMs, clockOffsetMs, maxStalenessMs, held, learning, session }) {
+    this.#floats.set([heardMs, clockOffsetMs, maxStalenessMs, held, learning, session], FLEET_AT);
   }
 
   /** Whether a node has heard its fleet's ledger lately; always true on a host of its own. Cheap. */

@@ -9,12 +9,14 @@ import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
-import type { FleetStatus } from '../counters/counters.ts';
+import { type FleetStatus, NO_FLEET } from '../counters/counters.ts';
+import { readCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
 import { type Account, planIn } from '../quota.ts';
+import { readIdentity } from '../store/identity.ts';
 import type { Allowance, Reserver, Standing } from '../writer/reserver.ts';
 import type { FleetCopy } from './copy.ts';
 
@@ -34,6 +36,8 @@ const BLOCK_MIN = 64;
 const IDLE_MS = 30_000;
 /** A session that stays busy so long is alive elsewhere: this one runs on a copy. */
 const BUSY_MS = 10_000;
+/** Less than a 64-bit float has. */
+const SESSION_BYTES = 6;
 /** Accounts in one message. */
 const BATCH = 2_000;
 
@@ -82,11 +86,26 @@ export class FleetBook {
   heardMs = 0;
   heardAtMs = 0;
   isLearning = false;
+  /** The session that the engine knows; at first that of an earlier ledger writer. */
+  session = 0;
   problem = 'The fleet’s ledger was not asked yet.';
   readonly #maxStalenessMs: number;
 
-  constructor(maxStalenessSeconds: number) {
+  /**
+   * Goes on from what an earlier ledger writer of this host has published: the copy is as it left it, and what is reserved can be spent.
+   *
+   * @param file the node's copy.
+   */
+  constructor(file: string, maxStalenessSeconds: number) {
     this.#maxStalenessMs = maxStalenessSeconds * 1_000;
+    const identity = readIdentity(file);
+    const before = (identity && readCounters(file, identity.ledgerId, { headerOnly: true })?.fleet) ?? NO_FLEET;
+    this.offsetMs = before.clockOffsetMs;
+    this.isLearning = before.learning === 1;
+    this.session = before.session;
+    const agoMs = Math.max(0, Date.now() - before.heardMs);
+    this.heardMs = before.heardMs === 0 ? 0 : Date.now() - agoMs;
+    this.heardAtMs = performance.now() - agoMs;
   }
 
   /** Takes over what the engine's clock said between two moments of this host's; what agrees with that stays, however slow the answer was. */
@@ -117,6 +136,7 @@ export class FleetBook {
       maxStalenessMs: this.#maxStalenessMs,
       held,
       learning: this.isLearning ? 1 : 0,
+      session: this.session,
       problem: this.problem,
     };
   };
@@ -126,7 +146,7 @@ export class FleetBook {
 export class FleetAgent {
   readonly #options: FleetAgentOptions;
   readonly #book: FleetBook;
-  readonly #session = randomBytes(8).toString('hex');
+  readonly #session = randomBytes(SESSION_BYTES).readUIntBE(0, SESSION_BYTES);
   #engine: Engine | undefined;
   #seq = 0;
   #isFull = true;
@@ -377,7 +397,8 @@ export class FleetAgent {
       node: copy.nodeId,
       name: nodeName,
       incarnation: copy.incarnation,
-      session: this.#session,
+      session: String(this.#session),
+      previous: String(this.#book.session),
       seq: this.#seq,
       full: isFull,
       leaves,
@@ -411,6 +432,7 @@ export class FleetAgent {
     this.#book.heardMs = sent.ms;
     this.#book.heardAtMs = sent.atMs;
     this.#book.isLearning = learning;
+    this.#book.session = this.#session;
     this.#book.problem = '';
   }
 

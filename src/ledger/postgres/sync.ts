@@ -32,6 +32,8 @@ export interface SyncRequest {
   readonly incarnation: number;
   /** Of this ledger writer's process. */
   readonly session: string;
+  /** Of the ledger writer before it on this host, since the host was started: that one has ended. */
+  readonly previous: string;
   readonly seq: number;
   /** All that the node holds is among the accounts. */
   readonly full: boolean;
@@ -126,7 +128,7 @@ BEGIN
   is_first := known.session <> request->>'session';
   IF is_first THEN
     IF (request->>'incarnation')::int8 <= known.incarnation THEN RETURN jsonb_build_object('refused', 'copied'); END IF;
-    IF known.session <> '' AND known.seen_at > moment - takeover_after THEN
+    IF known.session NOT IN ('', request->>'previous') AND known.seen_at > moment - takeover_after THEN
       RETURN jsonb_build_object('refused', 'busy');
     END IF;
   ELSIF (request->>'seq')::int8 <= known.seq THEN

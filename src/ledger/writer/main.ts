@@ -66,7 +66,7 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   process.off('message', endNow);
   if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
   const onNewCounters = (): void => workers?.reconnectAll();
-  const book = options.fleet === undefined ? undefined : new FleetBook(options.fleet.maxStalenessSeconds);
+  const book = options.fleet === undefined ? undefined : new FleetBook(options.file, options.fleet.maxStalenessSeconds);
   const granting = book === undefined ? {} : { now: book.now, allowance: book.allowance, fleet: book.status };
   const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;

@@ -251,15 +251,17 @@ export interface DeedPlan {
   readonly hasBoundary?: boolean;
   /** The quota is used to its end afterwards. */
   readonly isDrained?: boolean;
+  /** No request may be refused meanwhile. */
+  readonly isSeamless?: boolean;
 }
 
 export const DEEDS: Readonly<Record<string, DeedPlan>> = {
   'bad lines': { run: trouble },
   'kill worker': { run: ({ node }) => node.kill([node.worker]).then(() => NOTHING) },
-  'kill ledger writer': { run: ({ node }) => node.kill([node.ledgerWriter]).then(() => NOTHING) },
+  'kill ledger writer': { run: ({ node }) => node.kill([node.ledgerWriter]).then(() => NOTHING), isSeamless: true },
   'kill primary process': { run: ({ node }) => restartAfter(node, [node.primary]) },
   'kill node': { run: ({ node }) => restartAfter(node, node.pids) },
-  'restart node': { run: ({ node }) => node.restart().then(() => NOTHING) },
+  'restart node': { run: ({ node }) => node.restart().then(() => NOTHING), isSeamless: true },
   'stop node and start it': { run: stopAndStart },
   'set clock': { run: setClock },
   'kill database': { run: killEngine },

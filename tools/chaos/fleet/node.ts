@@ -26,6 +26,8 @@ export interface NodeOptions {
   readonly servers: readonly number[];
   /** Of another node: all have the same. */
   readonly keyFile?: string;
+  /** Its clock can be set wrong, which costs processor time; true unless told otherwise. */
+  readonly hasOwnClock?: boolean;
 }
 
 export class ChaosNode {
@@ -35,21 +37,24 @@ export class ChaosNode {
   /** Its lines to the database servers. */
   readonly lines: readonly Relay[];
   readonly #clockFile: string;
+  readonly #hasOwnClock: boolean;
+  #adminPort = 0;
   #server: ServerProcess | undefined;
   /** The primary process that has taken over from the one that was started here; 0 where none has. */
   #successor = 0;
 
-  private constructor(name: string, place: Installation, port: number, lines: readonly Relay[]) {
+  private constructor(name: string, place: Installation, port: number, lines: readonly Relay[], hasOwnClock = true) {
     this.name = name;
     this.place = place;
     this.port = port;
     this.lines = lines;
     this.#clockFile = join(place.root, 'clock');
+    this.#hasOwnClock = hasOwnClock;
     this.clockOffsetMs = 0;
   }
 
   /** A node with data to serve, which is not started yet. */
-  static async create({ name, password, servers, keyFile }: NodeOptions): Promise<ChaosNode> {
+  static async create({ name, password, servers, keyFile, hasOwnClock }: NodeOptions): Promise<ChaosNode> {
     const lines = await Promise.all(servers.map((port) => Relay.open(port)));
     const hosts = lines.map(({ port }) => `127.0.0.1:${port}`).join(',');
     const place = createInstallation({
@@ -57,6 +62,7 @@ export class ChaosNode {
         ledger: { url: `postgres://pagegate@${hosts}/pagegate`, password_file: 'ledger.password' },
         fleet: { node_name: name, max_staleness_seconds: MAX_STALENESS_SECONDS },
         burst: { exempt: ['127.0.0.1'] },
+        admin: { enabled: true },
       },
     });
     leaveNothing(place.root, () => forgetCounters(place.state));
@@ -66,7 +72,7 @@ export class ChaosNode {
       copyFileSync(keyFile, join(place.state, 'keys/ledger.key'));
     }
     await activate(place, { revision: 1, domains: 1 });
-    return new ChaosNode(name, place, await freePort(), lines);
+    return new ChaosNode(name, place, await freePort(), lines, hasOwnClock);
   }
 
   /** A server of a copy of its state directory, as it lies there at this moment. It shares the lines. */
@@ -116,6 +122,12 @@ export class ChaosNode {
     return this.primary === 0 ? [] : of(this.primary);
   }
 
+  /** A number of its metrics, by the name it has there. */
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/metrics`)).text();
+    return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  }
+
   /** The end of what it wrote. */
   get log(): string {
     return this.#server?.log ?? '';
@@ -125,10 +137,12 @@ export class ChaosNode {
   async start(): Promise<void> {
     const deadline = Date.now() + START_DEADLINE_MS;
     const preload = new URL('./clock.ts', import.meta.url).href;
-    const env = { NODE_OPTIONS: `--import ${preload}`, CHAOS_CLOCK: this.#clockFile };
+    const env = this.#hasOwnClock ? { NODE_OPTIONS: `--import ${preload}`, CHAOS_CLOCK: this.#clockFile } : {};
+    if (this.#adminPort === 0) this.#adminPort = await freePort();
+    const flags = ['--port', String(this.port), '--workers', '1', '--admin-port', String(this.#adminPort)];
     this.#successor = 0;
     for (;;) {
-      this.#server = new ServerProcess(this.place.configFile, { port: this.port, workers: 1 }, [], undefined, env);
+      this.#server = new ServerProcess(this.place.configFile, {}, flags, undefined, env);
       try {
         return await this.#server.listening();
       } catch (error) {

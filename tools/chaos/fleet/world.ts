@@ -47,10 +47,11 @@ export class World {
   #witnesses = 0;
   readonly #cluster = new PostgresCluster();
 
-  static async create(): Promise<World> {
+  /** @param options.hasOwnClock whether the clocks of nodes can be set wrong; true unless told otherwise. */
+  static async create({ hasOwnClock = true } = {}): Promise<World> {
     const world = new World();
     try {
-      await world.#setUp();
+      await world.#setUp(hasOwnClock);
       return world;
     } catch (error) {
       await world.remove();
@@ -58,7 +59,7 @@ export class World {
     }
   }
 
-  async #setUp(): Promise<void> {
+  async #setUp(hasOwnClock: boolean): Promise<void> {
     this.primary = await this.#cluster.primary(['fsync = off', "log_min_messages = 'fatal'"]);
     this.replication = await Relay.open(this.primary.port);
     this.standby = await this.#cluster.standby(this.primary, this.replication.port);
@@ -67,9 +68,8 @@ export class World {
     for (const name of NAMES) {
       const keyFile = this.nodes[0]?.keyFile;
       const { password } = this.primary;
-      this.nodes.push(
-        await ChaosNode.create({ name, password, servers, ...(keyFile === undefined ? {} : { keyFile }) }),
-      );
+      const shared = keyFile === undefined ? {} : { keyFile };
+      this.nodes.push(await ChaosNode.create({ name, password, servers, hasOwnClock, ...shared }));
       if (this.nodes.length === 1) await this.connect();
       if (this.nodes.length === 1) this.probe = (await this.createAccount('probe', PROBE_LIMIT)).key;
     }
