@@ -53,7 +53,8 @@ export class LoadGenerator {
       process.execPath,
       new URL('./load-generator.ts', import.meta.url).pathname,
     ];
-    this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    // As JSON, a number of requests without end would arrive as none.
+    this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' });
   }
 
   get pid(): number {
