@@ -1,4 +1,6 @@
 /** A licensee's own file: add, override, disable, allow entries, exceptions; and what is refused. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { checkPolicy } from '../../src/policy/check.ts';
@@ -9,6 +11,15 @@ import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { judge, licenseePolicy, shipped, withFile } from './support.ts';
 
 const NOTE = 'A note that a person can act on.';
+
+describe('a document that comes with the program', () => {
+  it.each(['hosts', 'rules', 'tokens', 'places', 'defaults'] as const)('fits its schema: %s', (name) => {
+    const file = fileURLToPath(new URL(`../../data/policy/${name}.json`, import.meta.url));
+    expect(readDocument(file, name)).toBeTruthy();
+    const spoiled = readFileSync(file, 'utf8').replace('{', '{"none": 1,');
+    expect(() => withFile(spoiled, (path) => readDocument(path, name))).toThrow(/none/);
+  });
+});
 
 describe("the licensee's file", () => {
   it('adds hosts, rules and token lists', () => {
