@@ -48,7 +48,9 @@ export const tourPages = (report: (seen: Report) => void): Readonly<Record<strin
   '/ok-popup': html(
     [
       "<a href='/denied-download' download></a>",
-      "<script>fetch('/ok-popup-loaded'); fetch('/denied-popup-fetch'); document.querySelector('a').click()</script>",
+      // A click on a link may end what is still being fetched.
+      "<script>Promise.allSettled([fetch('/ok-popup-loaded'), fetch('/denied-popup-fetch')])",
+      ".then(() => document.querySelector('a').click())</script>",
     ].join(''),
   ),
   '/ok-download': (_request, response) => {
