@@ -27,12 +27,22 @@ const SOCKET_ADDRESS_MAX_BYTES = 128;
 
 /** Instructions of the kernel's classic packet filter: operation, jumps, operand (linux/bpf_common.h). */
 type Instruction = readonly [operation: number, ifTrue: number, ifFalse: number, operand: number];
-const BPF = { loadByte: 0x30, and: 0x54, jumpIfEqual: 0x15, return: 0x06 } as const;
+const BPF = {
+  loadByte: 0x30,
+  loadWord: 0x20,
+  and: 0x54,
+  modulo: 0x94,
+  jumpIfEqual: 0x15,
+  return: 0x06,
+  returnResult: 0x16,
+} as const;
 const INSTRUCTION_SIZE_BYTES = 8;
 
 /** The place of the flags in a TCP header, and the two that tell the first packet of a connection from all others. */
 const TCP = { flagsOffset: 13, synAndAck: 0x12, syn: 0x02 } as const;
 const ALL_BYTES = 0xffff_ffff;
+/** Where a filter reads a random number instead of the packet (linux/filter.h: SKF_AD_OFF + SKF_AD_RANDOM). */
+const RANDOM = 0xffff_f000 + 56;
 /** A place that no group of sockets has: the kernel then chooses by the connection's hash. */
 const NO_PLACE = 0xffff_ffff;
 
@@ -78,6 +88,21 @@ export function listeningSockets(port: number): number[] {
  */
 export function steerConnections(fd: number, place: number | undefined): boolean {
   return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, place ?? NO_PLACE]]);
+}
+
+/**
+ * Gives all new connections of a shared port to the sockets that began to listen first, evenly: those that join get none.
+ *
+ * @param fd any of the sockets.
+ * @param count of the sockets that get them.
+ * @returns false where the kernel does not do it.
+ */
+export function keepConnections(fd: number, count: number): boolean {
+  return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [
+    [BPF.loadWord, 0, 0, RANDOM],
+    [BPF.modulo, 0, 0, count],
+    [BPF.returnResult, 0, 0, 0],
+  ]);
 }
 
 /**

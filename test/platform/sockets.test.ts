@@ -5,7 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listeningSockets, refuseNewConnections, sendDatagram, steerConnections } from '../../src/platform/sockets.ts';
+import {
+  keepConnections,
+  listeningSockets,
+  refuseNewConnections,
+  sendDatagram,
+  steerConnections,
+} from '../../src/platform/sockets.ts';
 import { DatagramSocket } from '../support/datagrams.ts';
 
 describe('sockets that share a port', () => {
@@ -58,6 +64,14 @@ describe('sockets that share a port', () => {
     expect(steerConnections(listeningSockets(port)[0]!, undefined)).toBe(true);
     await open(60);
     expect(counts[2]).toBeGreaterThan(5);
+  });
+
+  it('keep all new connections from those that joined later, and share them among the others', async () => {
+    expect(keepConnections(listeningSockets(port)[0]!, 2)).toBe(true);
+    await open(90);
+    expect(counts[2]).toBe(0);
+    for (const count of counts.slice(0, 2)) expect(count).toBeGreaterThan(20);
+    expect(keepConnections(99_999, 2)).toBe(false);
   });
 
   it('give each its share where no socket has the place that is named', async () => {

@@ -10,6 +10,8 @@ interface Fault {
   readonly file: string;
   readonly from: string;
   readonly to: string;
+  /** Workers that die cut their connections: nothing else may cost a client its answer. */
+  readonly cutsConnections?: true;
 }
 
 const TAKEN = 'const taken = await predecessor.take;';
@@ -45,6 +47,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     file: 'src/server/request/check-handler.ts',
     from: '    const method = req.getCaseSensitiveMethod();\n',
     to: '    process.exit(1);\n',
+    cutsConnections: true,
   },
   'has workers that cannot start': {
     file: 'src/server/process/worker-process.ts',

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
-import { listeningSockets, refuseNewConnections, steerConnections } from '../../platform/sockets.ts';
+import { keepConnections, listeningSockets, refuseNewConnections, steerConnections } from '../../platform/sockets.ts';
 import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
@@ -125,6 +125,11 @@ export class Listener {
    */
   steer(place: number | undefined): boolean {
     return this.#descriptor !== undefined && steerConnections(this.#descriptor, place);
+  }
+
+  /** Gives all new connections of the port to the first sockets that share it, so many. False where the kernel does not do it. */
+  keep(count: number): boolean {
+    return this.#descriptor !== undefined && keepConnections(this.#descriptor, count);
   }
 
   /**

@@ -59,6 +59,8 @@ export class Successor {
   readonly #received: FromSuccessor[] = [];
   /** Resolved, and made anew, when something was heard of it. */
   #news = Promise.withResolvers<void>();
+  /** Whether new connections are kept from its workers, or given to them. */
+  #isSteered = false;
   /** Whether its workers listen. */
   #listens = false;
   /** Whether the ledger writer's place was given over. */
@@ -99,6 +101,9 @@ export class Successor {
       const { supervisor, ledgerWriter, admin } = this.#estate;
       const hello = await this.#next('hello', deadline);
       this.#check(hello);
+      // Until it is to get them, its sockets get no connections: they would be lost with it.
+      await supervisor.ask('keep', supervisor.pids.length);
+      this.#isSteered = true;
       this.#send({ type: 'begin', ...this.#estate.begin });
       const ready = await this.#next('ready', deadline);
       this.#listens = true;
@@ -182,14 +187,14 @@ export class Successor {
   /** The successor is given up: its connections come back to this server, and so does what it had taken. */
   async #retreat(): Promise<void> {
     const { supervisor, ledgerWriter } = this.#estate;
-    // The first of our own sockets has the first place; no other one is closed before those behind.
-    if (this.#listens) await supervisor.ask('steer', 0);
+    // Our own sockets have the first places; no other one is closed before those behind.
+    if (this.#listens) await supervisor.ask('keep', supervisor.pids.length);
     if (this.#listens && this.#how === undefined) await sleep(PROBATION_MS);
     this.kill();
     await this.#end();
     this.release();
     if (this.#hasTaken) ledgerWriter.resume();
-    if (!this.#listens) return;
+    if (!this.#isSteered) return;
     await sleep(RETREAT_MS);
     await supervisor.ask('steer', -1);
   }

@@ -20,6 +20,8 @@ export interface Answers {
   readonly retire: null;
   /** See {@link Worker.steer}; -1 gives each worker its share again. */
   readonly steer: { readonly isSteered: boolean };
+  /** See {@link Worker.keep}. */
+  readonly keep: { readonly isSteered: boolean };
 }
 
 export type Question = keyof Answers;
@@ -83,6 +85,7 @@ export async function answer<Q extends Question>(worker: Worker, question: Q, ar
       return null;
     },
     steer: () => ({ isSteered: worker.steer(argument < 0 ? undefined : argument) }),
+    keep: () => ({ isSteered: worker.keep(argument) }),
   };
   return answers[question]();
 }

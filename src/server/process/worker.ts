@@ -219,6 +219,11 @@ export class Worker {
     return this.#listener?.steer(place) ?? false;
   }
 
+  /** Gives all new connections to the workers that listened first, so many, whoever listens beside them later. */
+  keep(count: number): boolean {
+    return this.#listener?.keep(count) ?? false;
+  }
+
   /**
    * Stops: no new connections, open requests answered with `Connection: close`, then the ledger.
    *
