@@ -108,7 +108,7 @@ export class PageLayer {
 
   /** Whether a parameter with a value can tell one page from another. */
   #identifiesPage(parameters: readonly Parameter[]): boolean {
-    return parameters.some(({ value, lists }) => value !== '' && !lists.includes(this.#ignoredNames));
+    return parameters.some(({ hasValue, lists }) => hasValue && !lists.includes(this.#ignoredNames));
   }
 
   /** Whether a URL is exactly a page that is allowed to be read. */

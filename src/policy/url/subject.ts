@@ -1,7 +1,7 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { type HostAddress, readAddress } from '../guards/addresses.ts';
-import { encodedTargets, mayHoldWord, NO_TARGETS } from '../guards/encoded.ts';
+import { encodedTargets, mayHoldTarget, NO_TARGETS } from '../guards/encoded.ts';
 import type { Evidence, Request } from '../types.ts';
 import { fragmentQuery, queryInPath } from './hidden-parts.ts';
 import { comparableHost } from './host-map.ts';
@@ -25,6 +25,7 @@ export class Subject implements Request {
   #paths: readonly string[] | undefined;
   #parameters: readonly Parameter[] | undefined;
   #ownParameters: readonly Parameter[] | undefined;
+  #listedParameters: readonly Parameter[] | undefined;
   #encodedTargets: readonly string[] | undefined;
   #mayLead: boolean | undefined;
 
@@ -68,6 +69,14 @@ export class Subject implements Request {
     return this.#parameters;
   }
 
+  /** Those of {@link parameters} whose names are in a token list. */
+  get listedParameters(): readonly Parameter[] {
+    const { parameters } = this;
+    this.#listedParameters ??=
+      parameters.length === 0 ? NO_PARAMETERS : parameters.filter(({ lists }) => lists.length > 0);
+    return this.#listedParameters;
+  }
+
   /** URLs that stand encoded in path or query, decoded. */
   get encodedTargets(): readonly string[] {
     this.#encodedTargets ??= this.#mayHoldTarget()
@@ -88,8 +97,8 @@ export class Subject implements Request {
 
   #mayHoldTarget(): boolean {
     const { path, decodedPath, query } = this.url;
-    if (query !== '' && mayHoldWord(query)) return true;
-    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldWord(path);
+    if (query !== '' && mayHoldTarget(query)) return true;
+    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldTarget(path);
   }
 
   /** Parameters of a route in the fragment. */
