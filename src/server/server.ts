@@ -165,14 +165,14 @@ async function takeOver(
   await startAdmin(parts, server, taken);
   if (taken !== undefined) await ledgerWriter.inPlace;
   await server.listenControl(taken !== undefined);
-  if (taken !== undefined) await supervisor.ask('steer', taken.listening);
+  if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: supervisor.pids.length });
   predecessor.taken(() => wellness(parts));
   const finish = async (): Promise<void> => {
     await predecessor.committed;
     log('taken_over', { alone: taken === undefined });
     notifyReady(log, addressOf(config, parts.port));
     await parts.inPlace;
-    await supervisor.ask('steer', -1);
+    await supervisor.ask('steer');
   };
   void finish();
 }

@@ -52,9 +52,9 @@ process.on('message', (message: ToWorker) => {
     void start(message);
     return;
   }
-  const { id, question, argument } = message;
+  const { id, question, range } = message;
   if (worker === undefined) return;
-  void answer(worker, question, argument).then((result) => {
+  void answer(worker, question, range).then((result) => {
     tell({ type: 'answer', id, answer: result });
     if (isLast(question) && process.connected) process.disconnect();
   });

@@ -8,6 +8,7 @@ import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
 import { parseNetworks } from '../../network/address.ts';
+import type { SocketRange } from '../../platform/sockets.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import { type MetricsSnapshot, WorkerMetrics } from '../admin/metrics.ts';
 import { type Certificate, configuredCertificate } from '../certificate.ts';
@@ -214,14 +215,9 @@ export class Worker {
     return { ...snapshot, counters };
   }
 
-  /** Gives all new connections to the worker whose socket has this place among all that share the port, or again to each its share. */
-  steer(place: number | undefined): boolean {
-    return this.#listener?.steer(place) ?? false;
-  }
-
-  /** Gives all new connections to the workers that listened first, so many, whoever listens beside them later. */
-  keep(count: number): boolean {
-    return this.#listener?.keep(count) ?? false;
+  /** Gives all new connections to the workers whose sockets are in this range of all that share the port, or again to each its share. */
+  steer(range: SocketRange | undefined): boolean {
+    return this.#listener?.steer(range) ?? false;
   }
 
   /**
