@@ -24,7 +24,7 @@ const IDLE_SECONDS = 10;
 const KEEP_ALIVE_SECONDS = 30;
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
-/** Longer than a connection that is under way needs until it is accepted. */
+/** How long a connection may still need until it is accepted. */
 const HANDSHAKE_MS = 100;
 
 /** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */

@@ -6,8 +6,8 @@ import { PagegateError } from '../../errors.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
 import type { MetricsSnapshot } from '../admin/metrics.ts';
+import type { KnownGoodPart, KnownGoodParts } from '../data/last-known-good.ts';
 import { relayedError } from '../relayed-error.ts';
-import type { KnownGoodPart, KnownGoodParts } from './last-known-good.ts';
 import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
