@@ -1,4 +1,4 @@
-/** What a host name itself gives away: local names, look-alikes, data carried in labels. */
+/** What a host name gives away: a disallowed spelling, an address in its labels, data carried in its labels. */
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { type HostAddress, readAddress } from './addresses.ts';
 
