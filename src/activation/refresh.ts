@@ -14,7 +14,10 @@ import { createActivationSteps } from './steps.ts';
 
 /** What a refresh may do beyond the usual; nothing of it unless told so. */
 export interface RefreshRequest
-  extends Pick<RefreshOptions, 'drop' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'> {
+  extends Pick<
+    RefreshOptions,
+    'drop' | 'manifestSha256' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'
+  > {
   /** Who is named in the audit table. */
   readonly actor: string;
   /** Generations to keep; the configured number unless told otherwise. */

@@ -32,8 +32,8 @@ const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input'])
     const said = `Served is generation ${report.generation}, revision ${report.revision}.`;
     return { text: sentences(said, describeNotice(report.notice), problem) };
   },
-  refresh: async (config, { drop, actor }) => {
-    const { report, problem } = await refreshFrom(config, { drop, actor, signal: abort.signal }, view);
+  refresh: async (config, input) => {
+    const { report, problem } = await refreshFrom(config, { ...input, signal: abort.signal }, view);
     return { text: sentences(...describeRefresh(report), describeNotice(report.notice), problem) };
   },
   compare: (config, { before, after }) => compare(config, before, after),

@@ -19,7 +19,7 @@ export interface Jobs {
     readonly output: { readonly text: string };
   };
   readonly refresh: {
-    readonly input: { readonly drop: string; readonly actor: string };
+    readonly input: { readonly drop: string; readonly manifestSha256: string; readonly actor: string };
     readonly output: { readonly text: string };
   };
   readonly compare: {
