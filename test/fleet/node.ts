@@ -13,6 +13,8 @@ import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { chargeOnce, type Outcome } from '../ledger/support.ts';
 
 const TICK_MS = 20;
+/** Longer than the engine takes an earlier session to live: what is used is told in the end, whenever the engine can be reached. */
+const LEAVE_MS = 10_000;
 
 export interface NodeOptions {
   readonly connect: () => Promise<Engine>;
@@ -99,12 +101,12 @@ export class TestNode {
   }
 
   /** Ends as a server does that is told to. */
-  async stop(): Promise<void> {
+  async stop({ limitMs = LEAVE_MS } = {}): Promise<void> {
     clearInterval(this.#timer);
     await this.meter.close();
     const standing = this.reserver.standing('all');
-    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs: 2_000 });
-    else await this.agent.leave({ limitMs: 2_000 });
+    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs });
+    else await this.agent.leave({ limitMs });
   }
 
   /** Ends as processes do that are killed; with `power`, the memory goes too. */

@@ -4,11 +4,12 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
+import { requireDebian } from '../install-debian.ts';
 import { activate, createInstallation, domainOf, type Installation, PAGEGATE } from '../installation.ts';
 import { PostgresCluster, type PostgresServer } from './postgres.ts';
 
@@ -29,13 +30,6 @@ interface Node {
   readonly port: number;
   readonly adminPort: number;
   server: ServerProcess;
-}
-
-function requireHaproxy(): void {
-  if (existsSync(HAPROXY)) return;
-  if (process.getuid?.() !== 0) throw new Error('HAProxy is needed: sudo apt-get install haproxy');
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  execFileSync('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'haproxy'], { stdio: 'ignore', env });
 }
 
 async function serve(place: Installation, port: number, adminPort: number): Promise<ServerProcess> {
@@ -129,7 +123,7 @@ async function replicate(cluster: PostgresCluster): Promise<PostgresServer[]> {
 }
 
 async function main(): Promise<void> {
-  requireHaproxy();
+  requireDebian(HAPROXY, 'haproxy');
   const cluster = new PostgresCluster();
   const nodes: Node[] = [];
   let balancer: Awaited<ReturnType<typeof startBalancer>> | undefined;

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childrenOf, commandOf, leaveNothing } from '../chaos/leftovers.ts';
 import { freePort } from '../free-port.ts';
+import { requireDebian } from '../install-debian.ts';
 
 /** Debian keeps the programs of each version apart. */
 const BASE = '/usr/lib/postgresql';
@@ -35,16 +36,8 @@ function postgresPrograms(): string | undefined {
 
 /** Installs Debian's package where that is possible. @throws Error that says what to do otherwise */
 function requirePostgres(): string {
-  const found = postgresPrograms();
-  if (found !== undefined) return found;
-  if (process.getuid?.() !== 0) throw new Error(`PostgreSQL is needed: sudo apt-get install ${PACKAGE}`);
-  execFileSync('apt-get', ['install', '-y', '-q', PACKAGE], {
-    stdio: 'inherit',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  const installed = postgresPrograms();
-  if (installed === undefined) throw new Error(`The package ${PACKAGE} has no programs in ${BASE}.`);
-  return installed;
+  requireDebian(`${BASE}/*/bin/initdb`, PACKAGE);
+  return postgresPrograms()!;
 }
 
 interface Owner {
@@ -165,6 +158,8 @@ export class PostgresServer {
       `port = ${this.port}`,
       "unix_socket_directories = ''",
       'shared_buffers = 32MB',
+      // In its own folder, so that a server that is killed leaves nothing elsewhere.
+      'dynamic_shared_memory_type = mmap',
       ...lines,
     ];
     writeFileSync(join(this.data, 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
@@ -207,8 +202,10 @@ export class PostgresServer {
 
   /** Kills all its processes, as the kernel does that is out of memory. */
   async kill(): Promise<void> {
-    const pid = Number(/^\d+/.exec(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'))?.[0] ?? 0);
-    if (pid === 0) throw new Error(`${this.data}: no process to kill`);
+    // Its lines: process id, folder, time, port, socket folder, address, key and id of its segment of shared memory.
+    const lines = readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n');
+    const pid = Number(lines[0]);
+    if (!(pid > 0)) throw new Error(`${this.data}: no process to kill`);
     // Stopped first: it starts no other meanwhile, which would keep its memory.
     process.kill(pid, 'SIGSTOP');
     const pids = [pid, ...childrenOf(pid)];
@@ -220,6 +217,9 @@ export class PostgresServer {
       }
     }
     while (pids.some((one) => commandOf(one) !== '')) await sleep(5);
+    // A killed server leaves its segment to its next start, which may never come.
+    const segment = lines[6]?.trim().split(/\s+/)[1];
+    if (segment !== undefined) spawnSync('ipcrm', ['-m', segment], { stdio: 'ignore' });
     // While it is still listed, as one that nobody has waited for, it would seem to hold the data.
     rmSync(join(this.data, 'postmaster.pid'), { force: true });
     this.#isRunning = false;
