@@ -61,8 +61,11 @@ describe('the progress of a refresh', () => {
     ['null', 'null'],
     ['a number as words', JSON.stringify({ pid: process.pid, started: '2026-01-01T00:00:00Z', what: 1 })],
     ['an older form', JSON.stringify({ pid: process.pid, started: '2026-01-01T00:00:00Z', text: 'x' })],
-    ['too much', JSON.stringify({ pid: process.pid, started: '2026-01-01T00:00:00Z', what: 'x'.repeat(5_000) })],
-  ])('that is %s is none', (_, text) => {
+    [
+      'more than a page shows',
+      JSON.stringify({ pid: process.pid, started: '2026-01-01T00:00:00Z', what: 'x'.repeat(5_000) }),
+    ],
+  ])('is not read from %s', (_, text) => {
     writeFileSync(file(), text);
     expect(readProgress(store)).toBeUndefined();
   });
