@@ -1,12 +1,11 @@
 /** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
 import { createHash } from 'node:crypto';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
-import type { PolicyDocument } from './documents.ts';
+import { invalid, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
 import { compileGuards, GuardPlan, type GuardRule } from './layers/guards.ts';
 import { compileHosts, type HostPolicy } from './layers/hosts.ts';
-import { invalid } from './layers/layer.ts';
 import { PageLayer } from './layers/pages.ts';
 import { PatternLayer } from './layers/patterns.ts';
 import { HostFilter, type HostMap } from './url/host-map.ts';

@@ -1,7 +1,7 @@
 /** What a request must have for a guard to be worth asking; most requests have few of these. */
 import type { RuleEntry } from '../documents.ts';
+import type { Subject } from '../subject.ts';
 import { hasDigit } from '../url/characters.ts';
-import type { Subject } from '../url/subject.ts';
 
 const TRAIT = {
   always: 1,

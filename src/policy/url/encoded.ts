@@ -1,5 +1,5 @@
 /** URLs that stand in a URL as base64 or as hexadecimal digits. */
-import { ALPHANUMERIC, hasRun, tableOf } from '../url/characters.ts';
+import { ALPHANUMERIC, hasRun, tableOf } from './characters.ts';
 
 /** How such text begins: `http`, `HTTP`, `//`, `file:`, `ftp:`, `javascript:`, `data:`, `gopher:`; the last ones in hexadecimal. */
 const BEGINS =
