@@ -7,7 +7,6 @@ import { FleetAgent, FleetBook } from '../../src/ledger/fleet/agent.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
-import type { SyncRefusal } from '../../src/ledger/postgres/sync.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { chargeOnce, type Outcome } from '../ledger/support.ts';
@@ -30,7 +29,8 @@ export class TestNode {
   reserver!: Reserver;
   agent!: FleetAgent;
   meter!: Meter;
-  fenced: SyncRefusal | undefined;
+  /** Why its state is not its own any more. */
+  fenced: string | undefined;
   /** What clients have read as answers. */
   served = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -60,8 +60,8 @@ export class TestNode {
       connect,
       nodeName: this.name,
       maxStalenessSeconds,
-      onFenced: (why) => {
-        this.fenced = why;
+      onFenced: ({ message }) => {
+        this.fenced = message;
         this.reserver.forfeit();
         beginAnew(this.file, Date.now());
       },

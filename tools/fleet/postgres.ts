@@ -25,19 +25,22 @@ const PACKAGE = 'postgresql';
 const USER = 'postgres';
 const PASSWORD = 'pagegate-test';
 
-/** The folder of the newest programs; undefined where there are none. */
-function postgresPrograms(): string | undefined {
-  const versions = existsSync(BASE)
-    ? readdirSync(BASE).filter((name) => existsSync(join(BASE, name, 'bin/initdb')))
-    : [];
-  const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
-  return newest === undefined ? undefined : join(BASE, newest, 'bin');
-}
+/** Names the folder of another version's programs. */
+const BIN_VARIABLE = 'PAGEGATE_POSTGRES_BIN';
+const PROGRAMS = ['initdb', 'pg_ctl', 'postgres', 'psql', 'pg_basebackup'];
 
-/** Installs Debian's package where that is possible. @throws Error that says what to do otherwise */
+/** The folder of the programs: the one that is named, or of Debian's newest, installed where that is possible. @throws Error that says what to do */
 function requirePostgres(): string {
+  const named = process.env[BIN_VARIABLE];
+  if (named !== undefined) {
+    const missing = PROGRAMS.filter((name) => !existsSync(join(named, name)));
+    if (missing.length > 0) throw new Error(`${BIN_VARIABLE}: ${named} has no ${missing.join(', ')}.`);
+    return named;
+  }
   requireDebian(`${BASE}/*/bin/initdb`, PACKAGE);
-  return postgresPrograms()!;
+  const versions = readdirSync(BASE).filter((name) => existsSync(join(BASE, name, 'bin/initdb')));
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0]!;
+  return join(BASE, newest, 'bin');
 }
 
 interface Owner {

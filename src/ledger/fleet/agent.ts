@@ -51,7 +51,7 @@ export interface FleetAgentOptions {
   /** The link to the generation that is served. */
   readonly currentLink?: string;
   /** The node's state is not its own any more: it must begin anew. */
-  readonly onFenced: (why: SyncRefusal, error: PagegateError) => void;
+  readonly onFenced: (error: PagegateError) => void;
 }
 
 /** What a refusal means for this node. */
@@ -473,11 +473,10 @@ export class FleetAgent {
       isLost = nowMs - this.#busySinceMs > BUSY_MS;
     }
     // A session that stays alive is another server's.
-    const why = isLost && refusal === 'busy' ? 'copied' : refusal;
-    const error = new PagegateError('ledger_unavailable', REFUSED[why]);
+    const error = new PagegateError('ledger_unavailable', REFUSED[isLost && refusal === 'busy' ? 'copied' : refusal]);
     if (isLost) {
       this.#isClosed = true;
-      this.#options.onFenced(why, error);
+      this.#options.onFenced(error);
     }
     throw error;
   }
