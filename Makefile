@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
+DEBIAN := tools/install-debian.sh
 N ?= 1000000
 SEED ?= 1
 DEMO_INDEX := var/demo/state/index/current/index.pgx
@@ -85,11 +86,13 @@ differential: install ## local verdicts of the guard beside the server's: all la
 	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local.test.ts --testTimeout 3600000 --hookTimeout 3600000
 
 test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
-	tools/integrations/install-debian.sh
+	@$(DEBIAN) /usr/lib/squid/security_file_certgen=squid-openssl /usr/sbin/nginx=nginx-light /usr/bin/mitmdump=mitmproxy \
+	  /usr/bin/chromium=chromium /usr/bin/certutil=libnss3-tools /usr/bin/openssl=openssl /usr/bin/curl=curl \
+	  /usr/bin/python3=python3 /sbin/ip=iproute2 /usr/sbin/nft=nftables /usr/bin/promtool=prometheus
 	test/integrations/network/run.sh $(VITEST) run --config test/integrations/vitest.config.ts
 
 test-systemd: install ## the shipped unit under a real systemd, in a container (Debian's, installed when root; needs root)
-	test/systemd/install-systemd.sh
+	@$(DEBIAN) /lib/systemd/systemd=systemd /usr/bin/systemd-nspawn=systemd-container /usr/bin/dbus-daemon=dbus
 	$(VITEST) run --config test/systemd/vitest.config.ts
 
 test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby (Debian's, installed when root)
@@ -99,7 +102,7 @@ demo-fleet: install ## PostgreSQL, three nodes and a balancer on loopback: ask, 
 	$(NODE) tools/fleet/demo.ts
 
 test-console: install ## the console in Debian's Chromium, every page and action (installs it when root)
-	test/console/browser/install-chromium.sh
+	@$(DEBIAN) /usr/bin/chromium=chromium
 	$(VITEST) run --config test/console/browser/vitest.config.ts
 
 clean: ## remove what the targets made (not node_modules)

@@ -1,6 +1,7 @@
 /** Debian's `wrk` beside our own load generator: another program, in C, that must come to the same figures. */
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
+import { requireDebian } from '../../tools/install-debian.ts';
 import type { LoadReport, LoadTarget } from '../load-generator.ts';
 
 const SCRIPT = new URL('./wrk.lua', import.meta.url).pathname;
@@ -9,9 +10,13 @@ const run = promisify(execFile);
 /** Whether it can be called; where it is missing and may be installed, it is installed. */
 export function hasWrk(log: (line: string) => void): boolean {
   if (spawnSync('wrk', ['-v']).error === undefined) return true;
-  if (process.getuid?.() !== 0) return false;
-  log("installing Debian's wrk");
-  return spawnSync('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'wrk']).status === 0;
+  try {
+    requireDebian('/usr/bin/wrk', 'wrk');
+    return true;
+  } catch (error) {
+    log((error as Error).message);
+    return false;
+  }
 }
 
 /** One run of one thread, pinned like our generator. */

@@ -4,16 +4,20 @@ import { describeProgress } from '../builder/progress.ts';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
+import type { Progress, ProgressView } from '../progress.ts';
 import { ProgressFile } from '../refresh/progress.ts';
 import { type BuildRequest, type RefreshOptions, type RefreshReport, refresh } from '../refresh/refresh.ts';
 import { REJECTS_FILE } from '../refresh/store.ts';
 import { readDropKeys } from './drop-keys.ts';
 import { noteActivation } from './note.ts';
-import { createActivationSteps, type StepProgress } from './steps.ts';
+import { createActivationSteps } from './steps.ts';
 
 /** What a refresh may do beyond the usual; nothing of it unless told so. */
 export interface RefreshRequest
-  extends Pick<RefreshOptions, 'drop' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'> {
+  extends Pick<
+    RefreshOptions,
+    'drop' | 'manifestSha256' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'
+  > {
   /** Who is named in the audit table. */
   readonly actor: string;
   /** Generations to keep; the configured number unless told otherwise. */
@@ -30,7 +34,7 @@ export interface RefreshResult {
 }
 
 /** Builds with the given number of threads. Its result is what the generation's report keeps. */
-function createBuildStep(progress: StepProgress, workers: number | undefined) {
+function createBuildStep(progress: ProgressView, workers: number | undefined) {
   return async (request: BuildRequest): Promise<unknown> => {
     const { out, rejectsFile, ...kept } = await buildIndex({
       ...request,
@@ -50,15 +54,15 @@ function createBuildStep(progress: StepProgress, workers: number | undefined) {
 export async function refreshFrom(
   config: Config,
   request: RefreshRequest,
-  progress: StepProgress,
+  progress: ProgressView,
 ): Promise<RefreshResult> {
   const { actor, workers, keep = config.refresh.keep_generations, ...options } = request;
   const store = statePaths(config).indexDir;
   const shared = new ProgressFile(store);
   const both = {
-    update: (text: string): void => {
-      progress.update(text);
-      shared.update(text);
+    update: (state: Progress): void => {
+      progress.update(state);
+      shared.update(state);
     },
   };
   try {

@@ -1,13 +1,9 @@
 /** The steps of a refresh and a rollback: the verifier, the license, the notice to the running server. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import type { ProgressView } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
-
-/** Where progress is shown. */
-export interface StepProgress {
-  update(text: string): void;
-}
 
 type ActivationSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
 
@@ -21,7 +17,7 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
 /** The steps for a configuration; progress goes to the given line. Verifies with so many threads, else with one for each core. */
 export async function createActivationSteps(
   config: Config,
-  progress: StepProgress,
+  progress: ProgressView,
   workers?: number,
 ): Promise<ActivationSteps> {
   const { statePaths } = await import('../config/paths.ts');
@@ -45,7 +41,7 @@ export async function createActivationSteps(
       const report = await verifyIndex(indexFile, {
         ...(signal === undefined ? {} : { signal }),
         ...(workers === undefined ? {} : { workers }),
-        onProgress: (done, total) => progress.update(`verifying the index: ${Math.floor((100 * done) / total)} %`),
+        onProgress: (done, total) => progress.update({ what: 'verifying the index', share: done / Math.max(1, total) }),
       });
       if (!report.ok) {
         const first = report.damages[0];
@@ -58,7 +54,7 @@ export async function createActivationSteps(
     assertEntitled: (drop) =>
       assertEntitled(loadLicense(paths.licenseFile, readTrustedKeys(config.license.trusted_keys)), drop),
     notifyServer: () => notifyServer(paths.socket),
-    onStep: (step) => progress.update(STEP_TEXTS[step] ?? step),
+    onStep: (step) => progress.update({ what: STEP_TEXTS[step] ?? step }),
   };
 }
 

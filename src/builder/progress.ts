@@ -1,5 +1,6 @@
 /** Says now and then how far a build is. */
 import { readFileSync } from 'node:fs';
+import type { Progress } from '../progress.ts';
 
 export type BuildStep = 'scan' | 'write' | 'verify';
 
@@ -19,15 +20,12 @@ export interface BuildProgress {
 export type OnProgress = (progress: BuildProgress) => void;
 
 const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
-const BAR_WIDTH = 24;
 
-/** One line for a terminal: what, how far, how fast, how long yet. */
-export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): string {
-  const share = total === 0 ? 1 : done / total;
-  const bar = '█'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
-  const rate = unit === 'bytes' && elapsedMs > 500 ? `  ${megabytes((done / elapsedMs) * 1000)}/s` : '';
-  const left = leftMs === undefined || elapsedMs < 500 ? '' : `  ${Math.ceil(leftMs / 1000)} s left`;
-  return `${STEP_NAMES[step].padEnd(17)} ${bar} ${String(Math.floor(share * 100)).padStart(3)} %${rate}${left}`;
+/** What, how far, how fast, how long yet. */
+export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): Progress {
+  const rate = unit === 'bytes' && elapsedMs > 500 ? [`${megabytes((done / elapsedMs) * 1000)}/s`] : [];
+  const left = leftMs === undefined || elapsedMs < 500 ? [] : [`${Math.ceil(leftMs / 1000)} s left`];
+  return { what: STEP_NAMES[step], share: total === 0 ? 1 : done / total, detail: [...rate, ...left].join('  ') };
 }
 
 /** Bytes as megabytes, with their unit. */

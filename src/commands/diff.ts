@@ -37,9 +37,8 @@ async function diff(
       for (const change of compareIndexes(before, after)) {
         if (change === undefined) {
           signal.throwIfAborted();
-          progress.update(
-            `comparing: ${counts.added} added, ${counts.removed} removed, ${counts.changed} changed so far`,
-          );
+          const detail = `${counts.added} added, ${counts.removed} removed, ${counts.changed} changed so far`;
+          progress.update({ what: 'comparing', detail });
           await nextTurn();
           continue;
         }

@@ -80,7 +80,7 @@ async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void
   };
   const progress = createProgress();
   const manifest = await withInterrupt((signal) =>
-    makeManifest(dir, facts, { signal, onPart: (name) => progress.update(`reading ${name}`) }),
+    makeManifest(dir, facts, { signal, onPart: (name) => progress.update({ what: `reading ${name}` }) }),
   ).finally(() => progress.done());
   const file = join(dir, MANIFEST_FILE);
   const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
@@ -105,7 +105,10 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();
   const parts = await withInterrupt((signal) =>
-    checkPartContents(dir, checked.manifest, { signal, onPart: (name) => progress.update(`reading ${name}`) }),
+    checkPartContents(dir, checked.manifest, {
+      signal,
+      onPart: (name) => progress.update({ what: `reading ${name}` }),
+    }),
   ).finally(() => progress.done());
   const { dataset, revision, created, kind, page_types } = checked.manifest;
   const report = {

@@ -22,7 +22,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
   try {
     await withInterrupt(async (signal) => {
       const most = scan.info.maxAnswerSizeBytes + 1;
-      const total = scan.info.recordCount.toLocaleString('en-US');
+      const total = scan.info.recordCount;
       let chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
       let size = 0;
       let done = 0;
@@ -34,7 +34,11 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         // The stream may still hold the old chunk.
         chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
         size = 0;
-        progress.update(`exporting: ${done.toLocaleString('en-US')} of ${total} records`);
+        progress.update({
+          what: 'exporting',
+          share: done / Math.max(1, total),
+          detail: `${done.toLocaleString('en-US')} records`,
+        });
       };
       while (scan.nextBucket()) {
         while (scan.nextRecord()) {

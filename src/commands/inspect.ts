@@ -23,7 +23,8 @@ async function inspect(file: string | undefined, options: IndexFlags & { readonl
   const scan = openScan(file ?? (await indexPathFrom(options)), { payloadChunkBytes: STATISTICS_CHUNK_BYTES });
   const progress = createProgress();
   try {
-    const onProgress = (done: number, total: number): void => progress.update(`reading buckets: ${done} of ${total}`);
+    const onProgress = (done: number, total: number): void =>
+      progress.update({ what: 'reading the index', share: done / Math.max(1, total) });
     const statistics = await withInterrupt((signal) => readStatistics(scan, onProgress, signal)).finally(() =>
       progress.done(),
     );

@@ -65,7 +65,8 @@ async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
       lookUpList(index, {
         path,
         write: (bytes) => writeOutBytes(bytes, signal),
-        onProgress: (lines) => progress.update(`${lines.toLocaleString('en-US')} lines looked up`),
+        onProgress: (lines) =>
+          progress.update({ what: 'looking up', detail: `${lines.toLocaleString('en-US')} lines` }),
         signal,
       }),
     );

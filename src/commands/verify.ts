@@ -29,7 +29,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
   const path = file ?? (await indexPathFrom(options));
   const progress = createProgress();
   const onProgress = (done: number, total: number): void => {
-    progress.update(`verifying ${path}: ${((100 * done) / Math.max(1, total)).toFixed(0)} %`);
+    progress.update({ what: 'verifying', share: done / Math.max(1, total), detail: path });
   };
   const workers = options.workers === undefined ? {} : { workers: options.workers };
   const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal, ...workers })).finally(() =>

@@ -211,6 +211,10 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
   PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
   PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  PAGEGATE_POSTGRES_BIN: {
+    reader: '`make test-fleet`, `make chaos-fleet`, `make demo-fleet`',
+    meaning: 'The folder of the PostgreSQL programs that they start; of Debian’s newest version unless set.',
+  },
   PAGEGATE_LEDGER_PASSWORD: {
     reader: 'ledger',
     meaning: 'The password of the user in `ledger.url`, where `ledger.password_file` names no file.',

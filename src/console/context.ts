@@ -5,9 +5,9 @@ import type { Accounts } from './accounts.ts';
 import type { DecisionLogs } from './decisions/logs.ts';
 import type { JobRunner } from './jobs/runner.ts';
 import type { Judge } from './judge.ts';
-import type { Kept } from './kept.ts';
 import type { DoctorReport } from './pages/doctor-report.ts';
 import type { Answers, Question } from './process/messages.ts';
+import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
 import type { Limiter } from './web/limiter.ts';
 
@@ -23,7 +23,7 @@ export interface ConsoleContext {
   readonly decisions: DecisionLogs;
   readonly judge: Judge;
   /** Parts of pages that do not depend on who looks. */
-  readonly kept: Kept;
+  readonly kept: ShortCache;
   /** Failed sign-ins of an address, and of a name. */
   readonly limits: { readonly address: Limiter; readonly name: Limiter };
 }

@@ -14,11 +14,11 @@ import type { ConsoleContext } from './context.ts';
 import { DecisionLogs } from './decisions/logs.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { Judge } from './judge.ts';
-import { Kept } from './kept.ts';
 import { DoctorReport } from './pages/doctor-report.ts';
 import type { FromConsole, ToConsole } from './process/messages.ts';
-import { Primary } from './process/primary.ts';
+import { PrimaryLink } from './process/primary-link.ts';
 import { ROUTES } from './routes.ts';
+import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { ADDRESS_FACT, addressOf } from './users.ts';
 import { Limiter } from './web/limiter.ts';
@@ -34,7 +34,7 @@ function tell(message: FromConsole): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
-const primary = new Primary(tell);
+const primary = new PrimaryLink(tell);
 let stop = (): void => process.exit(0);
 
 async function start(config: Config): Promise<void> {
@@ -63,7 +63,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     decisions: new DecisionLogs(paths.logDir),
     judge: new Judge(config),
     ask: (question) => primary.ask(question),
-    kept: new Kept(),
+    kept: new ShortCache(),
     limits: {
       address: new Limiter(LIMITS.consoleAddressFailures.value),
       name: new Limiter(LIMITS.consoleNameFailures.value),

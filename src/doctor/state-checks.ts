@@ -139,7 +139,7 @@ async function checkStore(config: Config): Promise<Outcome> {
 async function checkLicense(config: Config): Promise<Outcome> {
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { loadLicense } = await import('../license/installed.ts');
-  const { assertEntitled } = await import('../license/license.ts');
+  const { assertEntitled, endOfDayMs } = await import('../license/license.ts');
   const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
   const info = await servedIndex(config);
   if (info !== undefined) assertEntitled(license, info);
@@ -148,7 +148,7 @@ async function checkLicense(config: Config): Promise<Outcome> {
     return ok(`${licensee} (${licenseId}), for ${entitlement.manifests.length} frozen drops of ${license.dataset}`);
   }
   const found = `${licensee} (${licenseId}), drops of ${license.dataset} made up to ${entitlement.until}`;
-  const left = Date.parse(entitlement.until) + DAY_MS - Date.now();
+  const left = endOfDayMs(entitlement.until) - Date.now();
   if (left >= SOON_DAYS * DAY_MS) return ok(found);
   const when = left < 0 ? 'It has ended' : `It ends in ${days(left)} days`;
   return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);

@@ -1,15 +1,12 @@
 /** What an operator sees and does of a fleet. */
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
-import { connectEngine } from './postgres/connect.ts';
-import { type Engine, type EngineSource, readEngine } from './postgres/engine.ts';
+import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
 export { type FleetGlance, glanceAtFleet, type LedgerTables } from './fleet/glance.ts';
 export { moveToFile, moveToPostgres } from './fleet/move.ts';
-
-/** Connects to a fleet's database. @throws PagegateError bad_ledger_url, ledger_unavailable, ledger_version */
-export const connectFleet = async (source: EngineSource): Promise<Engine> => connectEngine(readEngine(source));
+export { connectFleet } from './postgres/connect.ts';
 
 /** What the fleet knows the node by whose copy this is; undefined where it has never joined. @throws PagegateError ledger_unavailable */
 export const nodeIdOf = (copyFile: string): string | undefined => readIdentity(copyFile)?.ledgerId;
@@ -49,33 +46,21 @@ export interface FleetView {
   readonly differs: boolean;
 }
 
-const PRESENT = `FROM grants g JOIN accounts a ON a.id = g.account_id
-  WHERE g.cycle = cycle_at(a.cycle_anchor, extract(epoch FROM clock_timestamp())::numeric)`;
-
 /** The state of a fleet. @throws PagegateError fleet_only, ledger_unavailable */
 export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number): Promise<FleetView> {
   if (!store.isFleet) throw new PagegateError('fleet_only');
   const nodes = await store.rows<NodeView>(
     `SELECT id, name, floor(seen_at)::int8 AS seen, program, generation,
-       CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped'
-         WHEN seen_at > extract(epoch FROM clock_timestamp()) - ?::float8 THEN 'live' ELSE 'silent' END AS state,
-       (SELECT coalesce(sum(g.granted - g.spent), 0)::int8 ${PRESENT} AND g.node = nodes.id) AS held,
-       greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
+       CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped' WHEN ${isHeard('?')} THEN 'live' ELSE 'silent' END AS state,
+       ${HELD} AS held, greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
      FROM nodes ORDER BY retired_at IS NOT NULL, name, id`,
     maxStalenessSeconds,
   );
-  const silent = nodes.filter(({ state }) => state === 'silent');
-  const stranded: Stranded[] = [];
-  for (const { id, name } of silent) {
-    stranded.push(
-      ...(await store.rows<Stranded>(
-        `SELECT a.name AS account, ?::text AS node, g.granted - g.spent AS lookups ${PRESENT} AND g.node = ? AND g.granted > g.spent
-         ORDER BY a.name`,
-        name,
-        id,
-      )),
-    );
-  }
+  const stranded = await store.rows<Stranded>(
+    `SELECT a.name AS account, nodes.name AS node, g.granted - g.spent AS lookups FROM ${GRANTS} JOIN nodes ON nodes.id = g.node
+     WHERE ${IS_PRESENT} AND ${RUNS} AND NOT ${isHeard('?')} AND g.granted > g.spent ORDER BY nodes.name, nodes.id, a.name`,
+    maxStalenessSeconds,
+  );
   const home = await store.row<{ learning: boolean; history: number }>(
     'SELECT learning_since IS NOT NULL AS learning, history FROM ledger',
   );
@@ -111,7 +96,7 @@ export async function retireNode(
       node.id,
     );
     const still = await sql.row<{ alive: boolean }>(
-      "SELECT session <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - ?::float8 AS alive FROM nodes WHERE id = ? FOR UPDATE",
+      `SELECT ${RUNS} AND ${isHeard('?')} AS alive FROM nodes WHERE id = ? FOR UPDATE`,
       maxStalenessSeconds,
       node.id,
     );
@@ -126,12 +111,9 @@ export async function retireNode(
         : 'UPDATE grants SET spent = granted WHERE node = ?',
       node.id,
     );
+    await sql.run(`UPDATE nodes SET retired_at = ${NOW}, session = '' WHERE id = ?`, node.id);
     await sql.run(
-      "UPDATE nodes SET retired_at = extract(epoch FROM clock_timestamp()), session = '' WHERE id = ?",
-      node.id,
-    );
-    await sql.run(
-      'INSERT INTO audit (at, actor, action, after) VALUES (floor(extract(epoch FROM clock_timestamp())), ?, ?, ?)',
+      `INSERT INTO audit (at, actor, action, after) VALUES (floor(${NOW}), ?, ?, ?)`,
       actor,
       giveBack ? 'fleet.retire give_back' : 'fleet.retire',
       JSON.stringify({ node: node.id, name: node.name, lookups: held?.lookups ?? 0 }),

@@ -4,6 +4,7 @@
  */
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { Memo } from '../memo.ts';
 import { type Counters, REFUSED, STATE } from './counters/counters.ts';
 import { type OpenCounters, openCounters } from './counters/location.ts';
 import { type Account, type CycleUsage, planIn, type QuotaView, quotaView } from './quota.ts';
@@ -70,8 +71,8 @@ const UNKNOWN: AuthResult = { kind: 'unknown' };
 const FRESH_MS = 5_000;
 const WAIT_TIMEOUT_MS = LIMITS.reservationWaitMs.value;
 const TICK_MS = 100;
-/** Keys remembered between two changes of the ledger; beyond that the memory starts anew. */
-const MEMORY_MAX_KEYS = 10_000;
+/** Keys remembered between two changes of the ledger. */
+const KEYS_MAX = 10_000;
 
 /** A key's account; its quota is worked out only when somebody looks. */
 class KnownAccount {
@@ -101,7 +102,7 @@ export class Meter {
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
   /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded anew in each process. */
-  readonly #known = new Map<string, KnownAccount>();
+  readonly #known = new Memo<string, KnownAccount>(KEYS_MAX);
   /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
   readonly #asked = new Set<number>();
   /** Undefined before the ledger writer has made them. */
@@ -312,10 +313,7 @@ export class Meter {
       if (record === undefined || !isKeyCurrent(record, this.#latest())) return undefined;
       const account = read.accountById(record.accountId);
       if (account === undefined || account.state === 'closed') return undefined;
-      const known = new KnownAccount(account, record, this);
-      if (this.#known.size >= MEMORY_MAX_KEYS) this.#known.clear();
-      this.#known.set(key, known);
-      return known;
+      return this.#known.keep(key, new KnownAccount(account, record, this));
     } catch (error) {
       this.#closeReading();
       throw asLedgerError(error, this.#file);

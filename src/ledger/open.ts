@@ -1,7 +1,6 @@
 /** Opens the ledger that a configuration names. */
 import { Ledger, type LedgerOptions } from './ledger.ts';
-import { connectEngine } from './postgres/connect.ts';
-import { readEngine } from './postgres/engine.ts';
+import { connectFleet } from './postgres/connect.ts';
 import { PostgresStore } from './store/postgres-store.ts';
 import { SqliteStore, type SqliteStoreOptions } from './store/sqlite-store.ts';
 import type { FleetMember } from './writer.ts';
@@ -17,6 +16,6 @@ export interface OpenLedgerOptions extends LedgerOptions, SqliteStoreOptions {
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const { fleet } = options;
   if (fleet === undefined) return new Ledger(new SqliteStore(options), options);
-  const engine = await connectEngine(readEngine(fleet.engine));
+  const engine = await connectFleet(fleet.engine);
   return new Ledger(await PostgresStore.open(engine, { ...options, ...fleet }), options);
 }

@@ -220,6 +220,9 @@ export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): 
   return parsePayload(payload, name);
 }
 
+/** When a license ends: its last day counts in full. Milliseconds since 1970. */
+export const endOfDayMs = (date: string): number => Date.parse(`${date}T00:00:00Z`) + 86_400_000;
+
 /**
  * Refuses data that a license does not cover. It is asked when an index is activated, never when one goes on being served.
  *
@@ -239,9 +242,7 @@ export function assertEntitled(license: License, data: LicensedData): void {
       `it is for ${entitlement.manifests.length} frozen drops, and ${data.manifestSha256.slice(0, 16)}… is not one of them.`,
     );
   } else {
-    const created = Date.parse(data.created);
-    // The last day counts in full.
-    if (created < Date.parse(entitlement.until) + 86_400_000) return;
+    if (Date.parse(data.created) < endOfDayMs(entitlement.until)) return;
     no(`it covers drops made up to ${entitlement.until}, this one was made ${data.created}.`);
   }
 }

@@ -30,6 +30,7 @@ type Instruction = readonly [operation: number, ifTrue: number, ifFalse: number,
 const BPF = {
   loadByte: 0x30,
   loadWord: 0x20,
+  add: 0x04,
   and: 0x54,
   modulo: 0x94,
   jumpIfEqual: 0x15,
@@ -78,29 +79,26 @@ export function listeningSockets(port: number): number[] {
     });
 }
 
-/**
- * Gives all new connections of a shared port to one of the sockets that listen on it, or again to each its share.
- *
- * @param fd any of the sockets.
- * @param place of the socket that gets them, in the order in which the sockets began to listen; where there is none of this place, all get
- * their share. When a socket is closed, the last one takes its place.
- * @returns false where the kernel does not do it.
- */
-export function steerConnections(fd: number, place: number | undefined): boolean {
-  return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, place ?? NO_PLACE]]);
+/** Some of the sockets that share a port: the place of the first, in the order in which they began to listen, and how many. */
+export interface SocketRange {
+  readonly first: number;
+  readonly count: number;
 }
 
 /**
- * Gives all new connections of a shared port to the sockets that began to listen first, evenly: those that join get none.
+ * Gives all new connections of a shared port to some of the sockets that listen on it, evenly, or again to each socket its share.
  *
  * @param fd any of the sockets.
- * @param count of the sockets that get them.
+ * @param range of the sockets that get them. When a socket is closed, the last one takes its place. A place that no socket has stands for
+ * any of them.
  * @returns false where the kernel does not do it.
  */
-export function keepConnections(fd: number, count: number): boolean {
+export function steerConnections(fd: number, range: SocketRange | undefined): boolean {
+  if (range === undefined) return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, NO_PLACE]]);
   return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [
     [BPF.loadWord, 0, 0, RANDOM],
-    [BPF.modulo, 0, 0, count],
+    [BPF.modulo, 0, 0, range.count],
+    [BPF.add, 0, 0, range.first],
     [BPF.returnResult, 0, 0, 0],
   ]);
 }

@@ -1,15 +1,15 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
+import { containsRange, type Range, readRange } from './addresses.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
-import { containsRange, type Range, readRange } from './guards/addresses.ts';
 import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-cover.ts';
 import { guardVerdict } from './layers/guards.ts';
 import type { Policy } from './policy.ts';
+import { Subject } from './subject.ts';
 import { NO_EVIDENCE, type Verdict } from './types.ts';
 import { type HostReach, readAllowedHost } from './url/host-map.ts';
 import { isBelow, withoutLastSlash } from './url/paths.ts';
-import { Subject } from './url/subject.ts';
 
 export interface PolicyFinding {
   readonly id: string;

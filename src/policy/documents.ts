@@ -1,4 +1,5 @@
 /** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
+import { PagegateError } from '../errors.ts';
 import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from './types.ts';
 import type { ContextName } from './url/contexts.ts';
@@ -232,4 +233,9 @@ export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
   readonly addressExceptions: readonly AddressException[];
   /** Things that are legal and that a person should know. */
   readonly warnings: readonly string[];
+}
+
+/** What is thrown for an entry that cannot be compiled. */
+export function invalid(id: string, what: string): PagegateError {
+  return new PagegateError('policy_invalid', what, { id });
 }

@@ -1,8 +1,8 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
 import { endsWith, LAYERS } from './layers/order.ts';
 import type { Policy } from './policy.ts';
+import { Subject } from './subject.ts';
 import type { Evidence, Request, Verdict } from './types.ts';
-import { Subject } from './url/subject.ts';
 
 /**
  * The verdict for a URL and a method. A deny ends the evaluation. A flag is a floor: a later layer may raise it to deny, never

@@ -2,8 +2,8 @@
 import { evaluate } from './evaluate.ts';
 import { endsWith, LAYERS, type LayerStep } from './layers/order.ts';
 import type { Policy } from './policy.ts';
+import { Subject } from './subject.ts';
 import type { Evidence, Layer, Request, Verdict } from './types.ts';
-import { Subject } from './url/subject.ts';
 
 export interface ExplainStep {
   readonly step: LayerStep['step'];

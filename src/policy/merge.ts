@@ -1,14 +1,14 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
-import type {
-  HostEntry,
-  LicenseeDocument,
-  PageTypeEntry,
-  PolicyDocument,
-  Profile,
-  RuleEntry,
-  ShippedPolicy,
+import {
+  type HostEntry,
+  invalid,
+  type LicenseeDocument,
+  type PageTypeEntry,
+  type PolicyDocument,
+  type Profile,
+  type RuleEntry,
+  type ShippedPolicy,
 } from './documents.ts';
-import { invalid } from './layers/layer.ts';
 import { licenseeWarnings } from './warnings.ts';
 
 /** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */

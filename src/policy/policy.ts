@@ -1,12 +1,11 @@
 /** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
 import { createHash } from 'node:crypto';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
-import type { PolicyDocument } from './documents.ts';
+import { invalid, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
 import { compileGuards, GuardPlan, type GuardRule } from './layers/guards.ts';
 import { compileHosts, type HostPolicy } from './layers/hosts.ts';
-import { invalid } from './layers/layer.ts';
 import { PageLayer } from './layers/pages.ts';
 import { PatternLayer } from './layers/patterns.ts';
 import { HostFilter, type HostMap } from './url/host-map.ts';
@@ -17,7 +16,7 @@ import { TokenIndex } from './url/tokens.ts';
  * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
  * with the same revision must give the same verdicts.
  */
-export const ENGINE_VERSION = 5;
+export const ENGINE_VERSION = 6;
 
 export interface Policy {
   /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */

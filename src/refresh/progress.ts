@@ -1,6 +1,7 @@
 /** How far a refresh is, for those who do not see its terminal. Best effort: a refresh never fails because of it. */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Progress } from '../progress.ts';
 
 const STEP_MS = 500;
 /** A process that was killed leaves its file behind; what was not renewed for so long is over. */
@@ -9,12 +10,10 @@ const FILE_MAX_BYTES = 4_096;
 const TEXT_MAX_LENGTH = 200;
 
 /** A refresh that runs. */
-export interface RunningRefresh {
+export interface RunningRefresh extends Progress {
   readonly pid: number;
   /** RFC 3339. */
   readonly started: string;
-  /** What it does, and how far it is. */
-  readonly text: string;
 }
 
 const fileOf = (store: string): string => join(store, 'progress.json');
@@ -30,11 +29,17 @@ export class ProgressFile {
     this.#store = store;
   }
 
-  update(text: string): void {
+  update({ what, share, detail }: Progress): void {
     const now = performance.now();
     if (now - this.#lastMs < STEP_MS) return;
     this.#lastMs = now;
-    const running: RunningRefresh = { pid: process.pid, started: this.#started, text: text.slice(0, TEXT_MAX_LENGTH) };
+    const running: RunningRefresh = {
+      pid: process.pid,
+      started: this.#started,
+      what: what.slice(0, TEXT_MAX_LENGTH),
+      share,
+      detail: detail?.slice(0, TEXT_MAX_LENGTH),
+    };
     const beside = `${fileOf(this.#store)}.${process.pid}.tmp`;
     try {
       writeFileSync(beside, `${JSON.stringify(running)}\n`, { mode: 0o644 });
@@ -56,9 +61,16 @@ export function readProgress(store: string): RunningRefresh | undefined {
     const stat = statSync(file);
     if (stat.size > FILE_MAX_BYTES || Date.now() - stat.mtimeMs > STALE_MS) return undefined;
     const value = JSON.parse(readFileSync(file, 'utf8')) as { readonly [name in keyof RunningRefresh]?: unknown };
-    const { pid, started, text } = value;
-    if (typeof pid !== 'number' || typeof started !== 'string' || typeof text !== 'string') return undefined;
-    return isAlive(pid) ? { pid, started, text } : undefined;
+    const { pid, started, what, share, detail } = value;
+    if (typeof pid !== 'number' || typeof started !== 'string' || typeof what !== 'string') return undefined;
+    if (!isAlive(pid)) return undefined;
+    return {
+      pid,
+      started,
+      what,
+      share: typeof share === 'number' ? share : undefined,
+      detail: typeof detail === 'string' ? detail : undefined,
+    };
   } catch {
     return undefined;
   }

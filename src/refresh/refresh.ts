@@ -83,6 +83,8 @@ export interface RefreshOptions {
   /** Generations to keep, the served one included; at least 1. */
   readonly keep: number;
   readonly trustedKeys: readonly TrustedKey[];
+  /** The drop that is meant, by its manifest; another one that has taken its place is refused. */
+  readonly manifestSha256?: string;
   readonly unsigned?: boolean;
   readonly rollback?: boolean;
   readonly otherDataset?: boolean;
@@ -224,6 +226,8 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   steps.onStep?.('check');
   const drop = checkDrop(options);
   const { manifest, manifestSha256 } = drop;
+  if (options.manifestSha256 !== undefined && options.manifestSha256 !== manifestSha256)
+    throw new PagegateError('drop_changed', 'Another drop was delivered since this one was looked at.');
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);
   const finish = async (

@@ -87,7 +87,7 @@ export function configuredCertificate({ certificate_file, key_file }: Config['tl
   return certificate_file === null || key_file === null ? undefined : readCertificate(certificate_file, key_file);
 }
 
-/** Runs a task with names under which this process can open the two as files, only meanwhile: the transport knows files only. */
+/** Puts chain and key into files in memory for the time of a task, because the transport takes only names of files. */
 export function withCertificateFiles<T>(
   { chain, key }: Certificate,
   task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,

@@ -14,10 +14,10 @@ import { addressOf, currentWarnings, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
 import { type Certificate, configuredCertificate } from './certificate.ts';
 import { refuseSecondServer } from './control.ts';
+import { type KnownGoodPart, LastKnownGood } from './data/last-known-good.ts';
 import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
 import type { Begin, Wellness } from './process/hand-over-messages.ts';
-import { type KnownGoodPart, LastKnownGood } from './process/last-known-good.ts';
 import { findPort, type HeldPort } from './process/port.ts';
 import type { Predecessor, Taken } from './process/predecessor.ts';
 import type { Program } from './process/successor.ts';
@@ -165,14 +165,14 @@ async function takeOver(
   await startAdmin(parts, server, taken);
   if (taken !== undefined) await ledgerWriter.inPlace;
   await server.listenControl(taken !== undefined);
-  if (taken !== undefined) await supervisor.ask('steer', taken.listening);
+  if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: supervisor.pids.length });
   predecessor.taken(() => wellness(parts));
   const finish = async (): Promise<void> => {
     await predecessor.committed;
     log('taken_over', { alone: taken === undefined });
     notifyReady(log, addressOf(config, parts.port));
     await parts.inPlace;
-    await supervisor.ask('steer', -1);
+    await supervisor.ask('steer');
   };
   void finish();
 }

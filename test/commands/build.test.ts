@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { describeProgress } from '../../src/builder/progress.ts';
+import { progressLine } from '../../src/commands/shared/output.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop } from '../builder/drop.ts';
 
@@ -119,7 +120,7 @@ describe('pagegate build', () => {
 
 describe('the progress line', () => {
   it('says step, share, rate and time left', () => {
-    const line = describeProgress({
+    const progress = describeProgress({
       step: 'scan',
       done: 5e8,
       total: 1e9,
@@ -127,6 +128,6 @@ describe('the progress line', () => {
       elapsedMs: 2000,
       leftMs: 2000,
     });
-    expect(line).toBe('reading the drop  ████████████░░░░░░░░░░░░  50 %  250 MB/s  2 s left');
+    expect(progressLine(progress)).toBe('reading the drop  ████████████░░░░░░░░░░░░  50 %  250 MB/s  2 s left');
   });
 });

@@ -1,6 +1,6 @@
 /** More accounts than a page shows, and what is worked out once for all who look. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Kept } from '../../src/console/kept.ts';
+import { ShortCache } from '../../src/console/short-cache.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
 import { startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
@@ -68,7 +68,7 @@ describe('accounts', () => {
 describe('what is kept', () => {
   it('is made once until it is too old, and again where it failed', async () => {
     let [now, made] = [0, 0];
-    const kept = new Kept(() => now);
+    const kept = new ShortCache(() => now);
     const get = (): number => kept.get('a', 10, () => ++made);
     expect([get(), get()]).toEqual([1, 1]);
     now = 10;
@@ -79,7 +79,7 @@ describe('what is kept', () => {
 
   it('is bounded: the oldest goes', () => {
     let made = 0;
-    const kept = new Kept(() => 0);
+    const kept = new ShortCache(() => 0);
     for (let i = 0; i < 100; i++) kept.get(`name ${i}`, 10, () => ++made);
     expect(kept.get('name 99', 10, () => ++made)).toBe(100);
     expect(kept.get('name 0', 10, () => ++made)).toBe(101);

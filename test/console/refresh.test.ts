@@ -94,7 +94,9 @@ describe('a refresh in the console', () => {
     const { text } = await operator.get('generations/refresh');
     deliver(4);
     await operator.submit('generations/refresh', formFields(text));
-    expect((await operator.get('generations')).text).toContain('Another drop was delivered since');
+    await expect
+      .poll(async () => (await operator.get('generations')).text, { timeout: 20_000 })
+      .toContain('Another drop was delivered since');
     expect(await served()).toBe('2');
   });
 

@@ -35,7 +35,7 @@ beforeAll(async () => {
   await vi.waitFor(async () => expect((await console.server.check('?url=shop.example.com')).status).toBe(200), {
     timeout: 60_000,
   });
-  database.sql(
+  await database.sql(
     `INSERT INTO pagegate.usage_days SELECT accounts.id, day, nodes.id, 1000 + day - ${TODAY}
      FROM pagegate.accounts, pagegate.nodes, generate_series(${TODAY - 399}, ${TODAY - 1}) AS day`,
   );
@@ -87,7 +87,7 @@ describe('on a ledger in PostgreSQL', () => {
   });
 
   it('without the database, pages that need it say so, the others go on, and all come back', async () => {
-    database.stop('immediate');
+    await database.stop('immediate');
     for (const path of ['', 'decisions', 'try?url=shop.example.com', 'generations', 'health', 'you'])
       expect((await operator.get(path)).status, path).toBe(200);
     for (const path of ['accounts', 'accounts/pro', 'audit']) {
@@ -95,7 +95,7 @@ describe('on a ledger in PostgreSQL', () => {
       expect([path, status]).toEqual([path, 503]);
       expect(text, path).toMatch(/ledger/i);
     }
-    database.start();
+    await database.start();
     await expect.poll(async () => (await operator.get('accounts')).status, { timeout: 60_000 }).toBe(200);
     expect((await account.get('account')).status).toBe(200);
   });

@@ -7,12 +7,13 @@ import { FleetAgent, FleetBook } from '../../src/ledger/fleet/agent.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
-import type { SyncRefusal } from '../../src/ledger/postgres/sync.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { chargeOnce, type Outcome } from '../ledger/support.ts';
 
 const TICK_MS = 20;
+/** Longer than the engine takes an earlier session to live: what is used is told in the end, whenever the engine can be reached. */
+const LEAVE_MS = 10_000;
 
 export interface NodeOptions {
   readonly connect: () => Promise<Engine>;
@@ -28,7 +29,8 @@ export class TestNode {
   reserver!: Reserver;
   agent!: FleetAgent;
   meter!: Meter;
-  fenced: SyncRefusal | undefined;
+  /** Why its state is not its own any more. */
+  fenced: string | undefined;
   /** What clients have read as answers. */
   served = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -58,8 +60,8 @@ export class TestNode {
       connect,
       nodeName: this.name,
       maxStalenessSeconds,
-      onFenced: (why) => {
-        this.fenced = why;
+      onFenced: ({ message }) => {
+        this.fenced = message;
         this.reserver.forfeit();
         beginAnew(this.file, Date.now());
       },
@@ -99,12 +101,12 @@ export class TestNode {
   }
 
   /** Ends as a server does that is told to. */
-  async stop(): Promise<void> {
+  async stop({ limitMs = LEAVE_MS } = {}): Promise<void> {
     clearInterval(this.#timer);
     await this.meter.close();
     const standing = this.reserver.standing('all');
-    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs: 2_000 });
-    else await this.agent.leave({ limitMs: 2_000 });
+    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs });
+    else await this.agent.leave({ limitMs });
   }
 
   /** Ends as processes do that are killed; with `power`, the memory goes too. */

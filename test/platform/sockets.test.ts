@@ -5,13 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  keepConnections,
-  listeningSockets,
-  refuseNewConnections,
-  sendDatagram,
-  steerConnections,
-} from '../../src/platform/sockets.ts';
+import { listeningSockets, refuseNewConnections, sendDatagram, steerConnections } from '../../src/platform/sockets.ts';
 import { DatagramSocket } from '../support/datagrams.ts';
 
 describe('sockets that share a port', () => {
@@ -54,7 +48,7 @@ describe('sockets that share a port', () => {
 
   it('leave all new connections to the one that is named, also when one before it is closed, until each gets its share again', async () => {
     const [fd = -1] = listeningSockets(port);
-    expect(steerConnections(fd, 1)).toBe(true);
+    expect(steerConnections(fd, { first: 1, count: 1 })).toBe(true);
     await open(30);
     expect(counts).toEqual([0, 30, 0]);
     servers.shift()?.close();
@@ -67,15 +61,22 @@ describe('sockets that share a port', () => {
   });
 
   it('keep all new connections from those that joined later, and share them among the others', async () => {
-    expect(keepConnections(listeningSockets(port)[0]!, 2)).toBe(true);
+    expect(steerConnections(listeningSockets(port)[0]!, { first: 0, count: 2 })).toBe(true);
     await open(90);
     expect(counts[2]).toBe(0);
     for (const count of counts.slice(0, 2)) expect(count).toBeGreaterThan(20);
-    expect(keepConnections(99_999, 2)).toBe(false);
+    expect(steerConnections(99_999, { first: 0, count: 2 })).toBe(false);
+  });
+
+  it('share all new connections among those that joined last, where these are named', async () => {
+    expect(steerConnections(listeningSockets(port)[0]!, { first: 1, count: 2 })).toBe(true);
+    await open(90);
+    expect(counts[0]).toBe(0);
+    for (const count of counts.slice(1)) expect(count).toBeGreaterThan(20);
   });
 
   it('give each its share where no socket has the place that is named', async () => {
-    expect(steerConnections(listeningSockets(port)[0]!, 3)).toBe(true);
+    expect(steerConnections(listeningSockets(port)[0]!, { first: 3, count: 1 })).toBe(true);
     await open(90);
     for (const count of counts) expect(count).toBeGreaterThan(5);
   });
@@ -96,7 +97,7 @@ describe('sockets that share a port', () => {
   });
 
   it('are left alone where the descriptor is none of theirs', () => {
-    expect(steerConnections(99_999, 0)).toBe(false);
+    expect(steerConnections(99_999, undefined)).toBe(false);
     expect(refuseNewConnections(99_999)).toBe(false);
   });
 });

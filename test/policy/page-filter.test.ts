@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
 import { Place } from '../../src/policy/layers/page-place.ts';
+import { Subject } from '../../src/policy/subject.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
 import { comparableHost } from '../../src/policy/url/host-map.ts';
 import { foldedPaths } from '../../src/policy/url/paths.ts';
-import { Subject } from '../../src/policy/url/subject.ts';
 import { Random } from '../../tools/random.ts';
 import { shipped } from './support.ts';
 

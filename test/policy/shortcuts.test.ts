@@ -1,9 +1,9 @@
 /** What spares work for the ordinary request, against the work itself. */
 import { describe, expect, it } from 'vitest';
 import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
-import { traitsOf } from '../../src/policy/guards/traits.ts';
+import { traitsOf } from '../../src/policy/guard-checks/traits.ts';
+import { Subject } from '../../src/policy/subject.ts';
 import { HostMap } from '../../src/policy/url/host-map.ts';
-import { Subject } from '../../src/policy/url/subject.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
 import { Random } from '../../tools/random.ts';
 import { hostileForms } from '../evasion/forms.ts';

@@ -313,6 +313,12 @@ const REFUSALS: readonly Refusal[] = [
     },
     drop: (b) => b.drop('x', { revision: 6 }),
   },
+  {
+    name: 'another drop than the one that was looked at',
+    code: 'drop_changed',
+    options: { manifestSha256: hash('sha256', 'another manifest') },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
 ];
 
 describe('a refusal leaves what is served as it was', () => {

@@ -32,6 +32,7 @@ export class Container {
 
   /** Boots with an index, a license and the shipped unit; `place.root/opt` is its /opt. */
   static async boot(ports: { readonly port: number; readonly adminPort: number }): Promise<Container> {
+    if (process.getuid?.() !== 0) throw new Error('This starts a container, which only root may. Run it as root.');
     const place = createInstallation();
     leaveNothing(place.root);
     await activate(place, { revision: 1, domains: 10 });

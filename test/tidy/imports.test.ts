@@ -5,12 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder } from './tree.ts';
 
 /** Every module may import these. */
-const BASE = new Set(['errors', 'limits']);
+const BASE = new Set(['errors', 'limits', 'memo', 'progress']);
 
 /** Module → the modules that it may import, beside itself and `BASE`. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   limits: [],
+  memo: [],
+  progress: [],
   version: [],
   bytes: [],
   network: [],
@@ -202,6 +204,24 @@ describe('imports', () => {
       return seen;
     };
     expect(Object.keys(ALLOWED).filter((module) => reach(module).has(module))).toEqual([]);
+  });
+
+  it('has no file that its imports lead back to, types included', () => {
+    const next = new Map<string, string[]>();
+    for (const { from, to, inside, isStarted } of ['src', 'tools', 'bench'].flatMap((top) =>
+      sourcesUnder(top).flatMap((path) => importsOf(path)),
+    ))
+      if (inside && !isStarted) next.set(from, [...(next.get(from) ?? []), to]);
+    const done = new Set<string>();
+    const circles: string[] = [];
+    const visit = (path: string, way: readonly string[]): void => {
+      if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(' → '));
+      if (done.has(path)) return;
+      done.add(path);
+      for (const to of next.get(path) ?? []) visit(to, [...way, path]);
+    };
+    for (const path of next.keys()) visit(path, []);
+    expect(circles).toEqual([]);
   });
 
   it.each(Object.entries(ONE_IMPORTER))('lets one file import %s', (name, file) => {

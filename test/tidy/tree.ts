@@ -34,6 +34,8 @@ export interface Import {
   /** A path of the tree, or a package or `node:` name. */
   readonly to: string;
   readonly inside: boolean;
+  /** Whether the file is only named here, to run in a process or thread of its own. */
+  readonly isStarted: boolean;
 }
 
 const SPECIFIER = /(?:^|[^\w$.])(?:from|import|require)\s*\(?\s*(['"])([^'"\n]+)\1/gm;
@@ -42,10 +44,12 @@ const STARTED = /new URL\(\s*(['"])(\.{1,2}\/[^'"\n]+\.ts)\1/g;
 
 /** What a file imports (statically, dynamically, for types) or starts by its relative name. */
 export function importsOf(path: string, text = textOf(path)): Import[] {
-  const specifiers = [...text.matchAll(SPECIFIER), ...text.matchAll(STARTED)].map((match) => match[2] as string);
-  return [...new Set(specifiers)].map((specifier) => {
+  const found = (pattern: RegExp): string[] => [...text.matchAll(pattern)].map((match) => match[2] as string);
+  const imported = new Set(found(SPECIFIER));
+  return [...new Set([...imported, ...found(STARTED)])].map((specifier) => {
     const inside = specifier.startsWith('.');
-    return { from: path, to: inside ? normalize(join(dirname(path), specifier)) : specifier, inside };
+    const to = inside ? normalize(join(dirname(path), specifier)) : specifier;
+    return { from: path, to, inside, isStarted: !imported.has(specifier) };
   });
 }
 

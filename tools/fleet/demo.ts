@@ -4,19 +4,19 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
+import { requireDebian } from '../install-debian.ts';
 import { activate, createInstallation, domainOf, type Installation, PAGEGATE } from '../installation.ts';
+import { until } from '../until.ts';
 import { PostgresCluster, type PostgresServer } from './postgres.ts';
 
 const HAPROXY = '/usr/sbin/haproxy';
 const HAPROXY_CONFIG = new URL('../integrations/haproxy/haproxy.cfg', import.meta.url).pathname;
 const NODES = ['edge-1', 'edge-2', 'edge-3'] as const;
 const LIMIT = 3_000;
-const DEADLINE_MS = 60_000;
 /** Short, so that the demo does not wait for a minute until a dead node counts as silent. */
 const MAX_STALENESS_SECONDS = 10;
 
@@ -29,13 +29,6 @@ interface Node {
   readonly port: number;
   readonly adminPort: number;
   server: ServerProcess;
-}
-
-function requireHaproxy(): void {
-  if (existsSync(HAPROXY)) return;
-  if (process.getuid?.() !== 0) throw new Error('HAProxy is needed: sudo apt-get install haproxy');
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  execFileSync('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'haproxy'], { stdio: 'ignore', env });
 }
 
 async function serve(place: Installation, port: number, adminPort: number): Promise<ServerProcess> {
@@ -94,14 +87,6 @@ async function ask(port: number, key: string, count: number): Promise<Map<string
 const told = (statuses: ReadonlyMap<string, number>): string =>
   [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
 
-async function until(what: string, check: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + DEADLINE_MS;
-  while (!(await check().catch(() => false))) {
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${DEADLINE_MS / 1000} s`);
-    await sleep(200);
-  }
-}
-
 async function startBalancer(folder: string, nodes: readonly Node[]) {
   const port = await freePort();
   let text = readFileSync(HAPROXY_CONFIG, 'utf8').replace('127.0.0.1:8080', `127.0.0.1:${port}`);
@@ -129,7 +114,7 @@ async function replicate(cluster: PostgresCluster): Promise<PostgresServer[]> {
 }
 
 async function main(): Promise<void> {
-  requireHaproxy();
+  requireDebian(HAPROXY, 'haproxy');
   const cluster = new PostgresCluster();
   const nodes: Node[] = [];
   let balancer: Awaited<ReturnType<typeof startBalancer>> | undefined;
@@ -173,23 +158,21 @@ async function main(): Promise<void> {
     const after = await ask(balancer.port, key, LIMIT);
     say(`   answered: ${told(after)}`);
     heading('6. The count');
-    const served = 1 + [before, during, after].reduce((sum, statuses) => sum + (statuses.get('200') ?? 0), 0);
-    const cut = [before, during, after].reduce(
-      (sum, statuses) => sum + (statuses.get('cut') ?? 0) + (statuses.get('502') ?? 0),
-      0,
-    );
-    await until(
-      'all is reported',
-      async () => ((await nodes[0]!.place.pagegate('account', 'show', 'acme')).json.quota_used ?? 0) >= LIMIT - cut,
-    );
-    const { quota_used: used = 0 } = (await nodes[0]!.place.pagegate('account', 'show', 'acme')).json;
+    const count = (status: string): number =>
+      [before, during, after].reduce((sum, statuses) => sum + (statuses.get(status) ?? 0), 0);
+    const served = 1 + count('200');
+    const cut = count('cut') + count('502');
+    const usage = async (): Promise<number> =>
+      (await nodes[0]!.place.pagegate('account', 'show', 'acme')).json.quota_used ?? 0;
+    await until('all is reported', async () => (await usage()) >= LIMIT - cut);
+    const used = await usage();
     say(`   ${served} answers were read, ${used} lookups are charged, the limit is ${LIMIT}.`);
-    say(execFileSync(PAGEGATE, ['fleet', 'status', '--config', nodes[0]!.place.configFile], { encoding: 'utf8' }));
-    const { history } = JSON.parse(
-      execFileSync(PAGEGATE, ['fleet', 'status', '--json', '--config', nodes[0]!.place.configFile], {
+    const status = (...flags: string[]): string =>
+      execFileSync(PAGEGATE, ['fleet', 'status', ...flags, '--config', nodes[0]!.place.configFile], {
         encoding: 'utf8',
-      }),
-    ) as { history: number };
+      });
+    say(status());
+    const { history } = JSON.parse(status('--json')) as { history: number };
     if (history > 0) throw new Error('Commits were taken for lost.');
     if (used > LIMIT || used < served || used - served > cut) throw new Error('The count is not exact.');
     say('The count is exact. docs/fleet.md says how to set this up on hosts.');

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childrenOf, commandOf, leaveNothing } from '../chaos/leftovers.ts';
 import { freePort } from '../free-port.ts';
+import { requireDebian } from '../install-debian.ts';
 
 /** Debian keeps the programs of each version apart. */
 const BASE = '/usr/lib/postgresql';
@@ -24,27 +25,22 @@ const PACKAGE = 'postgresql';
 const USER = 'postgres';
 const PASSWORD = 'pagegate-test';
 
-/** The folder of the newest programs; undefined where there are none. */
-function postgresPrograms(): string | undefined {
-  const versions = existsSync(BASE)
-    ? readdirSync(BASE).filter((name) => existsSync(join(BASE, name, 'bin/initdb')))
-    : [];
-  const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
-  return newest === undefined ? undefined : join(BASE, newest, 'bin');
-}
+/** Names the folder of another version's programs. */
+const BIN_VARIABLE = 'PAGEGATE_POSTGRES_BIN';
+const PROGRAMS = ['initdb', 'pg_ctl', 'postgres', 'psql', 'pg_basebackup'];
 
-/** Installs Debian's package where that is possible. @throws Error that says what to do otherwise */
+/** The folder of the programs: the one that is named, or of Debian's newest, installed where that is possible. @throws Error that says what to do */
 function requirePostgres(): string {
-  const found = postgresPrograms();
-  if (found !== undefined) return found;
-  if (process.getuid?.() !== 0) throw new Error(`PostgreSQL is needed: sudo apt-get install ${PACKAGE}`);
-  execFileSync('apt-get', ['install', '-y', '-q', PACKAGE], {
-    stdio: 'inherit',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  const installed = postgresPrograms();
-  if (installed === undefined) throw new Error(`The package ${PACKAGE} has no programs in ${BASE}.`);
-  return installed;
+  const named = process.env[BIN_VARIABLE];
+  if (named !== undefined) {
+    const missing = PROGRAMS.filter((name) => !existsSync(join(named, name)));
+    if (missing.length > 0) throw new Error(`${BIN_VARIABLE}: ${named} has no ${missing.join(', ')}.`);
+    return named;
+  }
+  requireDebian(`${BASE}/*/bin/initdb`, PACKAGE);
+  const versions = readdirSync(BASE).filter((name) => existsSync(join(BASE, name, 'bin/initdb')));
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0]!;
+  return join(BASE, newest, 'bin');
 }
 
 interface Owner {
@@ -165,6 +161,8 @@ export class PostgresServer {
       `port = ${this.port}`,
       "unix_socket_directories = ''",
       'shared_buffers = 32MB',
+      // In its own folder, so that a server that is killed leaves nothing elsewhere.
+      'dynamic_shared_memory_type = mmap',
       ...lines,
     ];
     writeFileSync(join(this.data, 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
@@ -207,8 +205,10 @@ export class PostgresServer {
 
   /** Kills all its processes, as the kernel does that is out of memory. */
   async kill(): Promise<void> {
-    const pid = Number(/^\d+/.exec(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'))?.[0] ?? 0);
-    if (pid === 0) throw new Error(`${this.data}: no process to kill`);
+    // Its lines: process id, folder, time, port, socket folder, address, key and id of its segment of shared memory.
+    const lines = readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n');
+    const pid = Number(lines[0]);
+    if (!(pid > 0)) throw new Error(`${this.data}: no process to kill`);
     // Stopped first: it starts no other meanwhile, which would keep its memory.
     process.kill(pid, 'SIGSTOP');
     const pids = [pid, ...childrenOf(pid)];
@@ -220,6 +220,9 @@ export class PostgresServer {
       }
     }
     while (pids.some((one) => commandOf(one) !== '')) await sleep(5);
+    // A killed server leaves its segment to its next start, which may never come.
+    const segment = lines[6]?.trim().split(/\s+/)[1];
+    if (segment !== undefined) spawnSync('ipcrm', ['-m', segment], { stdio: 'ignore' });
     // While it is still listed, as one that nobody has waited for, it would seem to hold the data.
     rmSync(join(this.data, 'postmaster.pid'), { force: true });
     this.#isRunning = false;

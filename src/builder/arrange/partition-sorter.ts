@@ -1,4 +1,4 @@
-/** Second half of a build: one partition's records, read back, in hash order, of several entries of a domain the latest. */
+/** Second half of a build: reads one partition back, sorts it by hash, and keeps the last entry of each domain. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import { compareDomains } from '../../index/write.ts';
@@ -51,7 +51,7 @@ export class PartitionSorter {
       }
     }
     this.#sort();
-    this.#dropEarlier();
+    this.#keepLastOfDomain();
   }
 
   #read(descriptor: number, position: number, size: number): void {
@@ -68,7 +68,7 @@ export class PartitionSorter {
   /** Drops what a later entry replaces, to make space for a block of that size. */
   #compact(size: number): void {
     this.#sort();
-    this.#dropEarlier();
+    this.#keepLastOfDomain();
     const kept = this.order.subarray(0, this.count).sort();
     let to = 0;
     for (const from of kept) {
@@ -166,7 +166,7 @@ export class PartitionSorter {
   }
 
   /** Of neighbors with one domain keeps the last. */
-  #dropEarlier(): void {
+  #keepLastOfDomain(): void {
     const { bytes, order } = this;
     let kept = 0;
     for (let i = 0; i < this.count; i++) {

@@ -1,6 +1,7 @@
 /** What every command shares: how results, failures, progress and Ctrl-C look. */
 import { EXIT, PagegateError } from '../../errors.ts';
 import { printable, UNPRINTABLE } from '../../platform/printable.ts';
+import { type Progress, type ProgressView, percentOf } from '../../progress.ts';
 import { OutputClosed, writeOut } from './streams.ts';
 
 export { printable };
@@ -66,22 +67,33 @@ function isWorkingDirectoryGone(failure: unknown): boolean {
   return code === 'ENOENT' && syscall === 'uv_cwd';
 }
 
+const BAR_WIDTH = 24;
+
+/** Progress as one line of a terminal. */
+export function progressLine({ what, share, detail = '' }: Progress): string {
+  const parts = detail === '' ? [] : [detail];
+  if (share !== undefined) {
+    const bar = '█'.repeat(Math.round(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
+    parts.unshift(`${bar} ${String(percentOf(share)).padStart(3)} %`);
+  }
+  return [what, ...parts].join('  ');
+}
+
 /** A progress line on a terminal; silent in a pipe. */
-export interface Progress {
-  update(text: string): void;
+export interface ProgressLine extends ProgressView {
   done(): void;
 }
 
 /** Rewrites one line on standard error, at most ten times a second. */
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+export function createProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
   if (!stream.isTTY) return { update: () => {}, done: () => {} };
   let last = 0;
   return {
-    update(text) {
+    update(progress) {
       const now = Date.now();
       if (now - last < 100) return;
       last = now;
-      stream.write(`\r\x1b[2K${printable(text).slice(0, (stream.columns ?? 80) - 1)}`);
+      stream.write(`\r\x1b[2K${printable(progressLine(progress)).slice(0, (stream.columns ?? 80) - 1)}`);
     },
     done() {
       stream.write('\r\x1b[2K');

@@ -8,31 +8,32 @@ import { statePaths } from '../../config/paths.ts';
 import { examine } from '../../doctor/examine.ts';
 import { compareIndexes } from '../../index/compare.ts';
 import { openScan } from '../../index/scan.ts';
+import type { ProgressView } from '../../progress.ts';
 import { rollback } from '../../refresh/rollback.ts';
 import { findGeneration } from '../../refresh/store.ts';
 import type { Difference, FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 const tell = (message: FromJob): void => void process.send?.(message);
-const progress = { update: (text: string): void => tell({ type: 'progress', text }) };
+const view: ProgressView = { update: (progress) => tell({ type: 'progress', progress }) };
 const abort = new AbortController();
 
 const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input']) => Promise<Jobs[K]['output']> } = {
   doctor: (config) => examine(config),
   verify: async (config, { generation }) => {
     const { indexFile } = findGeneration(statePaths(config).indexDir, generation);
-    const steps = await createActivationSteps(config, progress);
+    const steps = await createActivationSteps(config, view);
     const { recordCount } = await steps.verify(indexFile, abort.signal);
     return { records: recordCount };
   },
   rollback: async (config, { generation, actor }) => {
-    const steps = await createActivationSteps(config, progress);
+    const steps = await createActivationSteps(config, view);
     const report = await rollback({ store: statePaths(config).indexDir, to: generation, signal: abort.signal }, steps);
     const problem = await noteActivation(config, actor, 'generation.rollback', report);
     const said = `Served is generation ${report.generation}, revision ${report.revision}.`;
     return { text: sentences(said, describeNotice(report.notice), problem) };
   },
-  refresh: async (config, { drop, actor }) => {
-    const { report, problem } = await refreshFrom(config, { drop, actor, signal: abort.signal }, progress);
+  refresh: async (config, input) => {
+    const { report, problem } = await refreshFrom(config, { ...input, signal: abort.signal }, view);
     return { text: sentences(...describeRefresh(report), describeNotice(report.notice), problem) };
   },
   compare: (config, { before, after }) => compare(config, before, after),
@@ -55,7 +56,7 @@ async function compare(config: Config, before: number, after: number): Promise<D
     }
     abort.signal.throwIfAborted();
     // The comparison pauses every 4,096 records of the longer walk.
-    if (steps % 64 === 0) progress.update(`comparing: ${Math.min(99, Math.floor((100 * steps * 4_096) / records))} %`);
+    if (steps % 64 === 0) view.update({ what: 'comparing', share: Math.min(0.99, (steps * 4_096) / records) });
     steps += 1;
     await nextTurn();
   }

@@ -1,6 +1,7 @@
 /** Work that takes longer than a page may take, and what it tells while it runs. */
 import type { Config } from '../../config/config.ts';
 import type { CheckResult } from '../../doctor/check.ts';
+import type { Progress } from '../../progress.ts';
 
 /** What changed between two generations. */
 export interface Difference {
@@ -18,7 +19,7 @@ export interface Jobs {
     readonly output: { readonly text: string };
   };
   readonly refresh: {
-    readonly input: { readonly drop: string; readonly actor: string };
+    readonly input: { readonly drop: string; readonly manifestSha256: string; readonly actor: string };
     readonly output: { readonly text: string };
   };
   readonly compare: {
@@ -39,6 +40,6 @@ export type ToJob =
   | { readonly type: 'stop'; readonly reason: string };
 
 export type FromJob =
-  | { readonly type: 'progress'; readonly text: string }
+  | { readonly type: 'progress'; readonly progress: Progress }
   | { readonly type: 'done'; readonly output: unknown }
   | { readonly type: 'failed'; readonly message: string };

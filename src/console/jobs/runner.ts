@@ -6,6 +6,7 @@ import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import { lowerPriority } from '../../platform/priority.ts';
+import type { Progress } from '../../progress.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 /** Lookups and pages come first. */
@@ -20,7 +21,9 @@ export interface Job {
   /** Milliseconds since 1970. */
   readonly startedMs: number;
   endedMs: number | undefined;
-  /** How far it is, then what came of it. */
+  /** How far it is while it runs. */
+  progress: Progress;
+  /** What came of it; empty while it runs. */
   text: string;
   state: 'running' | 'done' | 'failed';
   /** Of the process that does it. */
@@ -65,7 +68,8 @@ export class JobRunner {
       actor,
       startedMs: Date.now(),
       endedMs: undefined,
-      text: 'starting',
+      progress: { what: 'starting' },
+      text: '',
       state: 'running',
       pid: undefined,
     };
@@ -76,8 +80,8 @@ export class JobRunner {
       job.text = text;
       job.endedMs = Date.now();
     };
-    const { child, output } = this.#run(request, (text) => {
-      job.text = text;
+    const { child, output } = this.#run(request, (progress) => {
+      job.progress = progress;
     });
     job.pid = child.pid;
     this.#worker = child;
@@ -107,7 +111,7 @@ export class JobRunner {
 
   #run<K extends JobKind>(
     request: JobRequest<K>,
-    onProgress: (text: string) => void,
+    onProgress: (progress: Progress) => void,
   ): { readonly child: ChildProcess; readonly output: Promise<Jobs[K]['output']> } {
     const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -117,7 +121,7 @@ export class JobRunner {
     killOnExit(child);
     const output = new Promise<Jobs[K]['output']>((resolve, reject) => {
       child.on('message', (message: FromJob) => {
-        if (message.type === 'progress') onProgress(message.text);
+        if (message.type === 'progress') onProgress(message.progress);
         else if (message.type === 'done') resolve(message.output as Jobs[K]['output']);
         else reject(new Error(message.message));
       });

@@ -1,6 +1,6 @@
 /** What doctor says, as the health page shows it. It examines in the background, when somebody looks. */
 import type { CheckResult, Status } from '../../doctor/check.ts';
-import type { ConsoleContext } from '../context.ts';
+import type { JobRunner } from '../jobs/runner.ts';
 import { type Html, html } from '../web/html.ts';
 import { empty, mark, moment, type Tone, table } from '../web/widgets.ts';
 
@@ -18,7 +18,7 @@ export class DoctorReport {
   #isRunning = false;
 
   /** The report as it is; an old one is made anew for the next look. */
-  look({ jobs }: ConsoleContext): {
+  look(jobs: JobRunner): {
     readonly results: readonly CheckResult[] | undefined;
     readonly madeMs: number;
     readonly failure: string | undefined;
@@ -41,8 +41,8 @@ export class DoctorReport {
   }
 }
 
-export async function doctorReport(app: ConsoleContext): Promise<Html> {
-  const { results, madeMs, failure } = app.doctor.look(app);
+export function doctorReport(doctor: DoctorReport, jobs: JobRunner): Html {
+  const { results, madeMs, failure } = doctor.look(jobs);
   if (results === undefined) {
     const text =
       failure ??

@@ -1,5 +1,6 @@
 /** Generations: what is served, what is kept, what is refused and why, how they differ; verify, compare, roll back. */
 import { PagegateError } from '../../errors.ts';
+import { type Progress, percentOf } from '../../progress.ts';
 import { readProgress } from '../../refresh/progress.ts';
 import { type Generation, listGenerations, listLitter } from '../../refresh/store.ts';
 import { readWithdrawn } from '../../refresh/withdrawn.ts';
@@ -35,16 +36,18 @@ function difference({ app, session, csrf }: SignedVisit, before: Generation | un
   return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain">Compare</button>`)}`;
 }
 
-/** How far work is: a bar, and the words without the one that is drawn for terminals. */
-function howFar(title: string, text: string): Html {
-  const percent = /(\d{1,3}) %/.exec(text)?.[1];
-  return html`${percent !== undefined && html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `}${text.replace(/[█░]+ */, '')}`;
+/** How far work is: a bar where it is known, and the words. */
+function howFar(title: string, { what, share, detail = '' }: Progress): Html {
+  const percent = share === undefined ? undefined : percentOf(share);
+  const bar = html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `;
+  const words = [what, ...(percent === undefined ? [] : [`${percent} %`]), ...(detail === '' ? [] : [detail])];
+  return html`${percent !== undefined && bar}${words.join(', ')}`;
 }
 
-function jobLine({ title, actor, startedMs, endedMs, text, state }: Job): readonly Value[] {
+function jobLine({ title, actor, startedMs, endedMs, progress, text, state }: Job): readonly Value[] {
   const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
   const took = duration(((endedMs ?? Date.now()) - startedMs) / 1000);
-  const shown = state === 'running' ? howFar(title, text) : text;
+  const shown = state === 'running' ? howFar(title, progress) : text;
   return [mark(tone, state), title, shown, actor, moment(startedMs / 1000), took];
 }
 
@@ -73,7 +76,7 @@ function work({ app, session, csrf }: SignedVisit): Html {
           [
             mark('warn', 'running'),
             'Refresh',
-            howFar('Refresh', refresh.text),
+            howFar('Refresh', refresh),
             `process ${refresh.pid}`,
             moment(refresh.started),
             '',

@@ -102,7 +102,7 @@ async function health({ app }: SignedVisit): Promise<Page> {
     task.catch(() => empty('The primary process does not answer.'));
   const body = html`<section aria-labelledby="server"><h2 id="server">The server</h2>
 ${status === undefined ? html`<p data-live id="readiness">${mark('bad', 'no answer')} The primary process does not answer.</p>` : readiness(status)}</section>
-<section aria-labelledby="doctor"><h2 id="doctor">What doctor says</h2>${await doctorReport(app)}</section>
+<section aria-labelledby="doctor"><h2 id="doctor">What doctor says</h2>${doctorReport(app.doctor, app.jobs)}</section>
 <section aria-labelledby="log"><h2 id="log">Warnings</h2>
 <p class="hint">The latest of the primary process, newest first. Workers write theirs to the log of the service.</p>${await part(warnings(app))}</section>
 <section aria-labelledby="metrics"><h2 id="metrics">Metrics</h2>

@@ -2,7 +2,8 @@
 import { readTrustedKeys } from '../../config/trusted-keys.ts';
 import { PagegateError } from '../../errors.ts';
 import { loadLicense } from '../../license/installed.ts';
-import { LATENCY_BOUNDS_SECONDS } from '../../server/observation.ts';
+import { endOfDayMs } from '../../license/license.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../server/metrics-snapshot.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
 import { addUp, HOUR, MINUTE, type Sample } from '../store/series.ts';
@@ -150,7 +151,7 @@ function license(app: ConsoleContext): readonly [tone: Tone, text: string, detai
       readTrustedKeys(app.config.license.trusted_keys),
     );
     if (entitlement.kind === 'frozen') return ['good', 'frozen data', `for ${licensee}`];
-    const isOver = Date.parse(entitlement.until) + 86_400_000 < Date.now();
+    const isOver = endOfDayMs(entitlement.until) <= Date.now();
     return isOver
       ? ['warn', `ended ${entitlement.until}`, `no more refreshes for ${licensee}`]
       : ['good', `until ${entitlement.until}`, `refreshes for ${licensee}`];

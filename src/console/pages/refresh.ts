@@ -75,12 +75,11 @@ function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redi
   const folder = app.config.refresh.drop;
   return started(() => {
     if (folder === null) throw new HttpRefusal(404, NO_FOLDER);
-    const { manifest, manifestSha256 } = lookAtDrop(app.config, folder);
-    if (fields.get('manifest') !== manifestSha256)
-      throw new PagegateError('drop_changed', 'Another drop was delivered since it was shown here; look at it first.');
+    const { manifest } = lookAtDrop(app.config, folder);
     const what = `${manifest.dataset} revision ${manifest.revision}`;
+    const manifestSha256 = fields.get('manifest') ?? '';
     app.jobs.start(
-      { kind: 'refresh', input: { drop: folder, actor: session.name } },
+      { kind: 'refresh', input: { drop: folder, manifestSha256, actor: session.name } },
       { title: `Refresh to ${what}`, actor: session.name, describe: ({ text }) => text },
     );
     return `${what} is being built.`;

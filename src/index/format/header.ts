@@ -1,6 +1,7 @@
 /**
  * The header. Raw bytes become a `RawHeader`, which is only what they claim; `validateHeader` turns that into a `Header`, whose
  * sections are known to lie within the file, one after the other. Nothing else in the reader computes with a raw number.
+ * Which field stands where says `layout.ts`.
  */
 import { PagegateError } from '../../errors.ts';
 import { xxh64 } from './checksum.ts';

@@ -63,12 +63,12 @@ export const SECTION_ALIGNMENT_BYTES = 64;
 export const BLOCK_SIZE_BYTES = 1 << 20;
 export const BLOCK_CHECKSUM_SIZE_BYTES = 8;
 
-/** Slots of a line: what fits into a cache line beside the base, the count and the checksum. */
+/** Slots of a bucket: what fits into a cache line beside the base, the count and the checksum. */
 export const SLOTS_PER_BUCKET = 28;
 export const BUCKET_SIZE_BYTES = 64;
 export const BUCKET_SIZE_WORDS = BUCKET_SIZE_BYTES / 4;
 
-/** A line of the directory: one cache line for about 17 records. */
+/** A bucket of the directory: one cache line for about 17 records. */
 export const BUCKET = sequence({
   fingerprints: SLOTS_PER_BUCKET,
   lengths: SLOTS_PER_BUCKET,

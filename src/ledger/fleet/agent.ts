@@ -51,7 +51,7 @@ export interface FleetAgentOptions {
   /** The link to the generation that is served. */
   readonly currentLink?: string;
   /** The node's state is not its own any more: it must begin anew. */
-  readonly onFenced: (why: SyncRefusal, error: PagegateError) => void;
+  readonly onFenced: (error: PagegateError) => void;
 }
 
 /** What a refusal means for this node. */
@@ -155,7 +155,10 @@ export class FleetAgent {
   #wanted = new Set<number>();
   #retryMs = RETRY_FIRST_MS;
   #busySinceMs: number | undefined;
+  /** No further round begins. */
   #isClosed = false;
+  /** No connection is used or made any more. */
+  #isOver = false;
   #isAwake = false;
   #wakeUp: (() => void) | undefined;
   #asked: (() => void)[] = [];
@@ -194,25 +197,21 @@ export class FleetAgent {
   }
 
   /**
-   * Ends the session, so that the next one may begin at once.
+   * Ends the session, so that the next one may begin at once. A connection that was cut is made anew for it.
    *
    * @param options.standing what was used in the end, where all else is given back; what is held stays the node's where it is not said.
-   * @param options.limitMs how long that may take; what could not be said is said by the next session.
+   * @param options.limitMs how long that may take. What could not be said counts as used, until the next session says it.
    */
   async leave({ standing, limitMs }: { standing?: readonly Standing[]; limitMs: number }): Promise<void> {
     const late = new Promise<void>((resolve) => setTimeout(resolve, limitMs).unref());
-    const goodbye = async (): Promise<void> => {
-      await this.#end();
-      if (this.#engine?.isOpen !== true) return;
-      const items = standing?.flatMap((each) => this.#itemsOf(each, each.used, each.used)) ?? this.#items();
-      await this.#tell(this.#engine, items, { leaves: true, isFull: standing !== undefined });
-    };
-    await Promise.race([goodbye().catch(() => {}), late]);
+    await Promise.race([this.#goodbye(standing), late]);
+    this.#isOver = true;
     await Promise.race([this.#engine?.close(), late]);
   }
 
   /** Ends without a word, as a process that is killed. */
   async kill(): Promise<void> {
+    this.#isOver = true;
     const ended = this.#end();
     await this.#engine?.close();
     await ended;
@@ -223,6 +222,26 @@ export class FleetAgent {
     this.#isClosed = true;
     this.wake();
     await this.#loop;
+  }
+
+  /** Tells the engine that this session ends, again and again until the engine has heard it. */
+  async #goodbye(standing: readonly Standing[] | undefined): Promise<void> {
+    await this.#end();
+    while (!this.#isOver) {
+      const isHeard = await this.#sayGoodbye(standing).catch(() => false);
+      if (isHeard) return;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_FIRST_MS).unref());
+    }
+  }
+
+  /** @returns whether there is nothing more to say. */
+  async #sayGoodbye(standing: readonly Standing[] | undefined): Promise<boolean> {
+    const engine = await this.#connected();
+    const items = standing?.flatMap((each) => this.#itemsOf(each, each.used, each.used)) ?? this.#items();
+    const { refused } = await this.#tell(engine, items, { leaves: true, isFull: standing !== undefined });
+    // An earlier session is taken to live for a moment. What else is refused is not this session's any more: a goodbye whose answer was
+    // lost has ended it, too.
+    return refused !== 'busy' && refused !== 'late';
   }
 
   async #run(): Promise<void> {
@@ -290,6 +309,7 @@ export class FleetAgent {
     try {
       this.#options.copy.refuseOther(await prepareSchema(engine), engine.name);
       await engine.listen(() => this.wake());
+      if (this.#isOver) throw new PagegateError('ledger_unavailable', 'The session has ended.');
     } catch (error) {
       await engine.close();
       throw error;
@@ -453,11 +473,10 @@ export class FleetAgent {
       isLost = nowMs - this.#busySinceMs > BUSY_MS;
     }
     // A session that stays alive is another server's.
-    const why = isLost && refusal === 'busy' ? 'copied' : refusal;
-    const error = new PagegateError('ledger_unavailable', REFUSED[why]);
+    const error = new PagegateError('ledger_unavailable', REFUSED[isLost && refusal === 'busy' ? 'copied' : refusal]);
     if (isLost) {
       this.#isClosed = true;
-      this.#options.onFenced(why, error);
+      this.#options.onFenced(error);
     }
     throw error;
   }

@@ -1,5 +1,6 @@
 /** What can be said of a fleet's database by looking at it. It changes nothing. */
 import type { Engine } from '../postgres/engine.ts';
+import { HELD, isHeard, NOW, RUNS } from '../postgres/fragments.ts';
 import { findLedger, SCHEMA_VERSION } from '../postgres/schema.ts';
 
 /** What a glance at a fleet's database tells. */
@@ -82,20 +83,15 @@ function replicationProblem(names: string, level: string, standbys: number): str
 
 async function lookInside(engine: Engine, nodeId: string | undefined, maxStaleness: number): Promise<Inside> {
   const [home] = await engine.query<{ accounts: number; learning: boolean; history: number }>(
-    `SELECT (SELECT count(*) FROM pagegate.accounts) AS accounts, learning_since IS NOT NULL AS learning, history
-     FROM pagegate.ledger`,
+    'SELECT (SELECT count(*) FROM accounts) AS accounts, learning_since IS NOT NULL AS learning, history FROM ledger',
   );
   const silent = await engine.query<{ name: string; held: number }>(
-    `SELECT name, (SELECT coalesce(sum(g.granted - g.spent), 0)::int8 FROM pagegate.grants g JOIN pagegate.accounts a ON a.id = g.account_id
-         WHERE g.node = n.id
-           AND g.cycle = pagegate.cycle_at(a.cycle_anchor, extract(epoch FROM clock_timestamp())::numeric)) AS held
-     FROM pagegate.nodes n WHERE retired_at IS NULL AND session <> ''
-       AND seen_at <= extract(epoch FROM clock_timestamp()) - $1::float8 ORDER BY name`,
+    `SELECT name, ${HELD} AS held FROM nodes WHERE ${RUNS} AND NOT ${isHeard('$1')} ORDER BY name`,
     [maxStaleness],
   );
   const [node] = await engine.query<{ incarnation: number; ago: number; stopped: boolean; retired: boolean }>(
-    `SELECT incarnation, greatest(0, extract(epoch FROM clock_timestamp()) - seen_at)::float8 AS ago, session = '' AS stopped,
-       retired_at IS NOT NULL AS retired FROM pagegate.nodes WHERE id = $1`,
+    `SELECT incarnation, greatest(0, ${NOW} - seen_at)::float8 AS ago, session = '' AS stopped, retired_at IS NOT NULL AS retired
+     FROM nodes WHERE id = $1`,
     [nodeId ?? ''],
   );
   return {

@@ -6,6 +6,8 @@ import { PagegateError } from '../../errors.ts';
 import { renameDurable, syncPath } from '../../platform/durable.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { Engine } from '../postgres/engine.ts';
+import { isHeard, NOW, RUNS } from '../postgres/fragments.ts';
+import { findLedger } from '../postgres/schema.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isMissingOrEmpty, tryWriterLock } from '../store/identity.ts';
 import type { Sql, SqlValue } from '../store/ledger-store.ts';
@@ -22,6 +24,7 @@ export interface MoveReport {
   readonly to: string;
 }
 
+type Counts = Omit<MoveReport, 'to'>;
 type Row = Readonly<Record<string, SqlValue>>;
 
 /** Tables that are the same in both homes, in the order of their references. */
@@ -84,7 +87,7 @@ export function moveToPostgres(file: string, connect: () => Promise<Engine>): Pr
         throw new PagegateError('ledger_moved', `${file} was moved to ${movedTo}.`);
       // Moved, and not arrived: the move was ended between its two commits.
       if (movedTo === null) settle(file);
-      return await sendAll(file, store, database);
+      return await sendAll(store, database, { file, wasMoved: movedTo !== null });
     } finally {
       database.close();
       await store.close();
@@ -92,8 +95,12 @@ export function moveToPostgres(file: string, connect: () => Promise<Engine>): Pr
   });
 }
 
-async function sendAll(file: string, store: PostgresStore, database: Database): Promise<MoveReport> {
-  const wasMoved = createReader(database).movedTo() !== null;
+/** @param options.wasMoved it was on its way before; whether it has arrived is not known. */
+async function sendAll(
+  store: PostgresStore,
+  database: Database,
+  { file, wasMoved }: { readonly file: string; readonly wasMoved: boolean },
+): Promise<MoveReport> {
   try {
     return await store.transaction(async (sql) => {
       if ((await sql.row('SELECT 1 AS one FROM accounts')) !== undefined)
@@ -121,13 +128,13 @@ function settle(file: string): void {
   if (!reserver.close()) throw new PagegateError('ledger_unavailable', reserver.state.reason);
 }
 
-async function fill(sql: Sql, database: Database): Promise<Omit<MoveReport, 'to'>> {
+async function fill(sql: Sql, database: Database): Promise<Counts> {
   const all = (text: string): Row[] => database.prepare<[], Row>(text).all();
   for (const [table, columns] of Object.entries(TABLES))
     await insertAll(sql, table, columns, all(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY id`));
   const node = `before-${database.prepare('SELECT ledger_id FROM ledger').pluck().get()}`;
   await sql.run(
-    'INSERT INTO nodes (id, name, created_at, retired_at) VALUES (?, ?, extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()))',
+    `INSERT INTO nodes (id, name, created_at, retired_at) VALUES (?, ?, ${NOW}, ${NOW})`,
     node,
     'before the move',
   );
@@ -159,16 +166,11 @@ async function fill(sql: Sql, database: Database): Promise<Omit<MoveReport, 'to'
     home.revision + 1,
     home.last_seen_at,
   );
-  const arrived = await sql.row<{ accounts: number; keys: number; used: number }>(
+  const arrived = await sql.row<Counts>(
     `SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM api_keys) AS keys,
        (SELECT coalesce(sum(spent), 0)::int8 FROM grants) AS used`,
   );
-  const sent = database
-    .prepare<[], { accounts: number; keys: number; used: number }>(
-      `SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM api_keys) AS keys,
-         (SELECT coalesce(sum(used), 0) FROM meters) AS used`,
-    )
-    .get()!;
+  const sent = countsOf(database);
   if (JSON.stringify(arrived) !== JSON.stringify(sent))
     throw new PagegateError('move_refused', `Sent ${JSON.stringify(sent)}, arrived ${JSON.stringify(arrived)}.`);
   return sent;
@@ -192,16 +194,13 @@ export function moveToFile(
     refuseLedgerThere(file);
     const temporary = unfinished(file);
     const arrived = existsSync(temporary) ? summarize(temporary) : undefined;
-    let store: PostgresStore;
+    const engine = await connect();
     try {
-      store = await PostgresStore.open(await connect(), { maxStalenessSeconds, create: false });
-    } catch (error) {
+      const movedTo = (await findLedger(engine))?.moved_to ?? null;
       // Moved, and not in its place: the move was ended after its commit.
-      const { code, message } = error as PagegateError;
-      if (code !== 'ledger_moved' || arrived === undefined || !message.includes(arrived.ledgerId)) throw error;
-      return putInPlace(file, arrived);
-    }
-    try {
+      if (movedTo !== null && arrived !== undefined && isHome(movedTo, arrived.ledgerId))
+        return putInPlace(file, arrived);
+      const store = await PostgresStore.open(engine, { maxStalenessSeconds, create: false });
       for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
       await store.transaction(async (sql) => {
         await refuseLiveNodes(sql, maxStalenessSeconds);
@@ -210,7 +209,7 @@ export function moveToFile(
       });
       return putInPlace(file, summarize(temporary));
     } finally {
-      await store.close();
+      await engine.close();
     }
   });
 }
@@ -228,7 +227,7 @@ function refuseLedgerThere(file: string): void {
 async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<void> {
   await sql.rows('LOCK TABLE nodes IN EXCLUSIVE MODE');
   const running = await sql.row<{ name: string }>(
-    "SELECT name FROM nodes WHERE retired_at IS NULL AND session <> '' AND seen_at > extract(epoch FROM clock_timestamp()) - ?::float8",
+    `SELECT name FROM nodes WHERE ${RUNS} AND ${isHeard('?')}`,
     maxStalenessSeconds,
   );
   if (running !== undefined)
@@ -250,17 +249,22 @@ async function fetchAll(temporary: string, sql: Sql): Promise<{ readonly ledgerI
   }
 }
 
-type Summary = Omit<MoveReport, 'to'> & { readonly ledgerId: string };
+/** What there is to carry in a host's file. */
+function countsOf(database: Database): Counts {
+  return database
+    .prepare<[], Counts>(
+      `SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM api_keys) AS keys,
+         (SELECT coalesce(sum(used), 0) FROM meters) AS used`,
+    )
+    .get()!;
+}
+
+type Summary = Counts & { readonly ledgerId: string };
 
 function summarize(temporary: string): Summary {
   const database = openDatabase(temporary, { mustExist: true, isLocked: true });
   try {
-    return database
-      .prepare<[], Summary>(
-        `SELECT (SELECT count(*) FROM accounts) AS accounts, (SELECT count(*) FROM api_keys) AS keys,
-           (SELECT coalesce(sum(used), 0) FROM meters) AS used, ledger_id AS ledgerId FROM ledger`,
-      )
-      .get()!;
+    return { ...countsOf(database), ledgerId: createReader(database).ledgerId() };
   } finally {
     database.close();
   }

@@ -1,7 +1,14 @@
 /** Connects to PostgreSQL. The only file that knows the driver. */
 import pg from 'pg';
 import { ERRORS, PagegateError } from '../../errors.ts';
-import { type Engine, type EngineAddress, type EngineOptions, parseEngineUrl } from './engine.ts';
+import {
+  type Engine,
+  type EngineAddress,
+  type EngineOptions,
+  type EngineSource,
+  parseEngineUrl,
+  readEngine,
+} from './engine.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A statement that has no answer by then has none: the connection is given up, and another one is tried. */
@@ -178,3 +185,6 @@ export async function connectEngine(options: EngineOptions): Promise<Engine> {
   }
   throw new PagegateError('ledger_unavailable', problems.join(' '));
 }
+
+/** Connects to a fleet's database as the configuration names it. @throws PagegateError bad_ledger_url, ledger_unavailable */
+export const connectFleet = async (source: EngineSource): Promise<Engine> => connectEngine(readEngine(source));

@@ -159,8 +159,9 @@ BEGIN
       is_lost := true;
       evidence := jsonb_build_object('account', item.id, 'cycle', item.cycle, 'granted', item.granted, 'spent', item.spent, 'known', mine.granted);
     END IF;
-    -- What an earlier session was granted stays with the node until this one says otherwise.
-    held := greatest(item.granted, item.spent, mine.spent, CASE WHEN is_first THEN mine.granted ELSE 0 END);
+    -- What an earlier session was granted stays with the node until this one says otherwise; one that leaves says so at once.
+    held := greatest(item.granted, item.spent, mine.spent,
+      CASE WHEN is_first AND NOT (request->>'leaves')::boolean THEN mine.granted ELSE 0 END);
     INSERT INTO grants (account_id, cycle, node, granted, spent)
       VALUES (item.id, item.cycle, me, held, greatest(item.spent, mine.spent))
       ON CONFLICT (account_id, cycle, node) DO UPDATE SET granted = excluded.granted, spent = excluded.spent;

@@ -1,6 +1,7 @@
 /** Accounts in PostgreSQL, for a fleet of nodes. */
 import { PagegateError } from '../../errors.ts';
 import type { Engine } from '../postgres/engine.ts';
+import { isHeard, NOW, RUNS } from '../postgres/fragments.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { clockProblem } from './clock.ts';
@@ -90,7 +91,7 @@ export class PostgresStore implements LedgerStore {
 
   async moment(): Promise<Moment> {
     const row = await this.row<{ now: number; seen: number }>(
-      'SELECT floor(extract(epoch FROM clock_timestamp()))::int8 AS now, last_seen_at AS seen FROM ledger',
+      `SELECT floor(${NOW})::int8 AS now, last_seen_at AS seen FROM ledger`,
     );
     if (row === undefined) throw new PagegateError('ledger_unavailable', `${this.name}: the ledger’s own row is gone.`);
     const { now, seen } = row;
@@ -100,8 +101,7 @@ export class PostgresStore implements LedgerStore {
   async usage(accounts: readonly Account[]): Promise<ReadonlyMap<number, CycleUsage>> {
     const rows = await this.engine.query<{ id: number; cycle: number; used: number }>(
       `SELECT DISTINCT ON (c.account_id) c.account_id AS id, c.cycle,
-         greatest(0, coalesce((SELECT sum(CASE WHEN n.retired_at IS NULL AND n.seen_at > extract(epoch FROM clock_timestamp()) - $2::float8
-           THEN g.spent ELSE g.granted END) FROM grants g JOIN nodes n ON n.id = g.node
+         greatest(0, coalesce((SELECT sum(CASE WHEN n.retired_at IS NULL AND ${isHeard('$2')} THEN g.spent ELSE g.granted END) FROM grants g JOIN nodes n ON n.id = g.node
            WHERE g.account_id = c.account_id AND g.cycle = c.cycle), 0) - c.credit)::int8 AS used
        FROM cycles c WHERE c.account_id = ANY($1) ORDER BY c.account_id, c.cycle DESC`,
       [accounts.map(({ id }) => id), this.#maxStaleness],
@@ -124,8 +124,7 @@ export class PostgresStore implements LedgerStore {
     const deadline = performance.now() + FOLLOW_MS;
     for (;;) {
       const behind = await this.engine.query<{ name: string }>(
-        `SELECT name FROM nodes WHERE retired_at IS NULL AND session <> '' AND revision < $1
-           AND seen_at > extract(epoch FROM clock_timestamp()) - $2::float8 ORDER BY name`,
+        `SELECT name FROM nodes WHERE ${RUNS} AND revision < $1 AND ${isHeard('$2')} ORDER BY name`,
         [revision, this.#maxStaleness],
       );
       if (behind.length === 0 || performance.now() > deadline) return behind.map(({ name }) => name);

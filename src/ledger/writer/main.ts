@@ -7,8 +7,7 @@ import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
 import { FleetAgent, FleetBook } from '../fleet/agent.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/copy.ts';
-import { connectEngine } from '../postgres/connect.ts';
-import { readEngine } from '../postgres/engine.ts';
+import { connectFleet } from '../postgres/connect.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
@@ -113,8 +112,8 @@ function startAgent({ file, fleet }: LedgerWriterOptions, book: FleetBook, reser
     ...member,
     reserver,
     copy: new FleetCopy(file),
-    connect: () => connectEngine(readEngine(engine)),
-    onFenced: (_why, error) => {
+    connect: () => connectFleet(engine),
+    onFenced: (error) => {
       // The parent starts a ledger writer that begins anew.
       reserver.forfeit();
       beginAnew(file, Date.now());

@@ -1,10 +1,10 @@
 /** The licensee's own allow entries: host, path prefix and methods. */
 import { decodeOnce } from '../../domain/canonical-url.ts';
-import type { AllowEntry } from '../documents.ts';
+import { type AllowEntry, invalid } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
-import { type Ask, invalid, verdictOf } from './layer.ts';
+import { type Ask, verdictOf } from './layer.ts';
 
 /** An allow entry, compiled. */
 export interface AllowPolicy {
@@ -33,7 +33,11 @@ export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter)
 }
 
 /** The entry for the place and the method; the longest path first. */
-export const allowVerdict: Ask = ({ allow }, { url, host, method }, all) => {
+export const allowVerdict: Ask<{ readonly allow: HostMap<AllowPolicy[]> }> = (
+  { allow },
+  { url, host, method },
+  all,
+) => {
   if (allow.isEmpty) return undefined;
   let best: AllowPolicy | undefined;
   for (const entries of allow.all(host)) {

@@ -1,7 +1,7 @@
 /** The last layer: classified or not, read or write. */
-import type { DefaultId, PolicyDocument } from '../documents.ts';
+import { type DefaultId, invalid, type PolicyDocument } from '../documents.ts';
 import type { Verdict } from '../types.ts';
-import { type Ask, invalid, verdictOf } from './layer.ts';
+import { type Ask, verdictOf } from './layer.ts';
 
 export type Defaults = Readonly<Record<DefaultId, Verdict>>;
 
@@ -27,7 +27,7 @@ export function compileDefaults({ defaults, profile }: PolicyDocument): Defaults
   return compiled as Defaults;
 }
 
-export const defaultVerdict: Ask = ({ defaults }, { evidence, isRead }, all) => {
+export const defaultVerdict: Ask<{ readonly defaults: Defaults }> = ({ defaults }, { evidence, isRead }, all) => {
   const verdict = chosen(defaults, isRead, evidence.found ? 'found' : evidence.parentFound ? 'parent' : 'none');
   all?.push(verdict);
   return verdict;

@@ -1,15 +1,15 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import type { ExcuseEntry, PolicyDocument, RuleEntry } from '../documents.ts';
-import { readRange } from '../guards/addresses.ts';
-import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guards/checks.ts';
-import { needsOf, TRAIT_SETS, traitsOf } from '../guards/traits.ts';
+import { readRange } from '../addresses.ts';
+import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
+import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guard-checks/checks.ts';
+import { needsOf, TRAIT_SETS, traitsOf } from '../guard-checks/traits.ts';
+import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
-import { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import type { HostPolicy } from './hosts.ts';
-import { type Ask, firstMatch, invalid, strictestFirst, verdictOf } from './layer.ts';
+import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 
 export interface GuardRule {
   readonly verdict: Verdict;
@@ -104,7 +104,7 @@ export class GuardPlan {
   }
 }
 
-export const guardVerdict: Ask = ({ guardPlan }, subject, all) => {
+export const guardVerdict: Ask<{ readonly guardPlan: GuardPlan }> = ({ guardPlan }, subject, all) => {
   const matches = ({ check, excuses }: GuardRule): boolean => check(subject) && !isExcused(excuses, subject);
   return firstMatch(guardPlan.asked(traitsOf(subject)), matches, all);
 };

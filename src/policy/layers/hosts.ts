@@ -1,10 +1,11 @@
 /** The first layer: hosts that stand on the policy's list. */
-import type { HostEntry } from '../documents.ts';
+import { type HostEntry, invalid } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { countingContexts } from '../url/contexts.ts';
 import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
-import { type Ask, invalid, verdictOf } from './layer.ts';
+import { type Ask, verdictOf } from './layer.ts';
+import type { PatternLayer } from './patterns.ts';
 
 /** A host entry, compiled. */
 export interface HostPolicy {
@@ -46,7 +47,11 @@ export function compileHosts(entries: readonly HostEntry[], filter: HostFilter):
 }
 
 /** The nearest entry that says something about the method. */
-export const hostVerdict: Ask = ({ hosts, patterns }, subject, all) => {
+export const hostVerdict: Ask<{ readonly hosts: HostMap<readonly HostPolicy[]>; readonly patterns: PatternLayer }> = (
+  { hosts, patterns },
+  subject,
+  all,
+) => {
   const nearest = hosts.all(subject.host);
   if (nearest.length === 0) return undefined;
   for (const entries of nearest) {

@@ -1,23 +1,17 @@
 /** What all layers have in common. */
-import { PagegateError } from '../../errors.ts';
-import type { Policy } from '../policy.ts';
+
+import type { Subject } from '../subject.ts';
 import type { Layer, Verdict, VerdictName } from '../types.ts';
-import type { Subject } from '../url/subject.ts';
 
 /**
- * Asks a layer: the verdict that counts, undefined where nothing in the layer matches. With `all`, everything that matches is put there,
- * in the layer's order.
+ * Asks a layer, with its tables of the policy: the verdict that counts, undefined where nothing in the layer matches. With `all`,
+ * everything that matches is put there, in the layer's order.
  */
-export type Ask = (policy: Policy, subject: Subject, all?: Verdict[]) => Verdict | undefined;
+export type Ask<Tables> = (tables: Tables, subject: Subject, all?: Verdict[]) => Verdict | undefined;
 
 /** A verdict as every answer of its entry carries it: one object, made at the start. */
 export function verdictOf(verdict: VerdictName, layer: Layer, id: string, note: string): Verdict {
   return Object.freeze({ verdict, layer, id, note });
-}
-
-/** What is thrown for an entry that cannot be compiled. */
-export function invalid(id: string, what: string): PagegateError {
-  return new PagegateError('policy_invalid', what, { id });
 }
 
 /** Deny before flag before allow; otherwise the order stays. */

@@ -1,4 +1,5 @@
 /** The layers in the order in which they are asked: the one place that says it, for the verdict and for its explanation. */
+import type { Policy } from '../policy.ts';
 import type { Layer, Verdict } from '../types.ts';
 import { allowVerdict } from './allow-entries.ts';
 import { defaultVerdict } from './defaults.ts';
@@ -11,7 +12,7 @@ import { patternVerdict } from './patterns.ts';
 export interface LayerStep {
   readonly step: 'high_value_hosts' | 'guard_rules' | 'allow_entries' | 'page_type_db' | 'pattern_rules' | 'default';
   readonly layer: Layer;
-  readonly ask: Ask;
+  readonly ask: Ask<Policy>;
 }
 
 export const LAYERS: readonly LayerStep[] = [

@@ -1,13 +1,13 @@
 /** The page-type layer: a URL against the verified pages of its domain. */
 import { type CanonicalUrl, parseUrl, queryMarkIn } from '../../domain/canonical-url.ts';
 import type { PolicyDocument } from '../documents.ts';
+import type { Subject } from '../subject.ts';
 import type { PageEvidence, Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';
 import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
 import { nameEnd } from '../url/segments.ts';
-import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import { Place } from './page-place.ts';
@@ -141,7 +141,7 @@ export class PageLayer {
   }
 }
 
-export const pageVerdict: Ask = ({ pages }, subject, all) => {
+export const pageVerdict: Ask<{ readonly pages: PageLayer }> = ({ pages }, subject, all) => {
   const verdict = pages.match(subject)?.verdict;
   subject.isOnReadablePage = verdict?.verdict === 'allow';
   if (verdict !== undefined) all?.push(verdict);

@@ -1,7 +1,7 @@
 /** The structural checks that a pattern rule can name. */
 import type { RuleEntry } from '../documents.ts';
-import { hasOpenRedirect } from '../guards/targets.ts';
-import type { Subject } from '../url/subject.ts';
+import { hasOpenRedirect } from '../guard-checks/targets.ts';
+import type { Subject } from '../subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;

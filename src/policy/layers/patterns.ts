@@ -1,6 +1,7 @@
 /** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import type { PolicyDocument, RuleEntry } from '../documents.ts';
+import { invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
+import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
 import { CONTEXT } from '../url/contexts.ts';
 import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
@@ -9,11 +10,10 @@ import type { Parameter } from '../url/parameters.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { compilePlaces, type HostPlaces } from '../url/places.ts';
 import { lastLetterEnd, nameEnd, withoutEmptyEnd } from '../url/segments.ts';
-import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { isPath, listsOfValue, nameStop } from '../url/values.ts';
 import { Words } from '../url/words.ts';
-import { type Ask, firstMatch, invalid, strictestFirst, verdictOf } from './layer.ts';
+import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
 import {
   ConditionTable,
@@ -276,7 +276,8 @@ export class PatternLayer {
   }
 }
 
-export const patternVerdict: Ask = ({ patterns }, subject, all) => patterns.ask(subject, all);
+export const patternVerdict: Ask<{ readonly patterns: PatternLayer }> = ({ patterns }, subject, all) =>
+  patterns.ask(subject, all);
 
 function compileRules(rules: readonly RuleEntry[], tokens: TokenIndex): PatternRule[] {
   return rules

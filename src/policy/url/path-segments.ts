@@ -1,5 +1,5 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
-import { FOLD, HASH_PRIME, HASH_SEED } from './fold.ts';
+import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { nameEnd, withoutEmptyEnd, withoutExtension } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */

@@ -1,6 +1,5 @@
 /** What stands where on hosts whose paths hold names and files: package registries, source trees, documentation. */
-import type { PlaceEntry } from '../documents.ts';
-import { invalid } from '../layers/layer.ts';
+import { invalid, type PlaceEntry } from '../documents.ts';
 import { CONTEXT } from './contexts.ts';
 import { type HostFilter, HostMap, readPolicyHost } from './host-map.ts';
 import type { PathSegments } from './path-segments.ts';

@@ -1,5 +1,5 @@
 /** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
-
+import { isDigit } from './characters.ts';
 import { ExtensionSet } from './extension-set.ts';
 
 const EXTENSION_MAX_LENGTH = 10;
@@ -34,10 +34,6 @@ export function withoutExtension(path: string, dot: number, stop: number): numbe
   let at = dot + 1;
   while (at < stop && isDigit(path.charCodeAt(at))) at++;
   return at === stop || isStatic(path, dot, stop) ? stop : dot;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39;
 }
 
 function isStatic(text: string, dot: number, end: number): boolean {

@@ -5,7 +5,7 @@
  */
 import { PagegateError } from '../../errors.ts';
 import type { TokenList } from '../documents.ts';
-import { FOLD, HASH_PRIME, HASH_SEED } from './fold.ts';
+import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */

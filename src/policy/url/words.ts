@@ -3,6 +3,8 @@
  * filled and cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
  */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
+import { Memo } from '../../memo.ts';
+import { hasDigit, isDigit } from './characters.ts';
 import { CONTEXT, POSITION } from './contexts.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
 import { contextsAt, type HostPlaces } from './places.ts';
@@ -60,21 +62,7 @@ const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
 /** A program's own extension within a path: what follows it is no page of its own. */
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
 
-/** Whether what follows a host's first label is a public suffix; remembered, because hosts come back. */
-class SuffixMemo {
-  static readonly #maxSize = 4096;
-  readonly #known = new Map<string, boolean>();
-
-  isSuffix(host: string): boolean {
-    let answer = this.#known.get(host);
-    if (answer === undefined) {
-      if (this.#known.size >= SuffixMemo.#maxSize) this.#known.clear();
-      answer = isPublicSuffix(host, { private: true });
-      this.#known.set(host, answer);
-    }
-    return answer;
-  }
-}
+const SUFFIXES_MAX = 4096;
 
 /** The words of one URL; filled by a layer, cleared before the next URL. */
 export class Words {
@@ -100,7 +88,8 @@ export class Words {
   readonly #tokens: TokenIndex;
   /** For each token list what its words say of what stands around them: a bit for each of {@link PLACE_LISTS}. */
   readonly #says: Uint16Array;
-  readonly #suffixes = new SuffixMemo();
+  /** Whether what follows a host's first label is a public suffix. */
+  readonly #suffixes = new Memo<string, boolean>(SUFFIXES_MAX);
   readonly #programs: ProgramNames;
   // Of the last and the last but one segment: which is the last one is known only at the end.
   #lastLists: readonly number[] = NO_LISTS;
@@ -176,9 +165,13 @@ export class Words {
     const dot = host.indexOf('.');
     if (dot < 0 || host.indexOf('.', dot + 1) < 0) return;
     const lists = this.#listsOfLabel(host, dot);
-    if (lists.length === 0 || this.#suffixes.isSuffix(host.slice(dot + 1))) return;
+    if (lists.length === 0 || this.#isSuffix(host.slice(dot + 1))) return;
     this.hostLists = lists;
     this.#noteLevel(this.#saidBy(lists));
+  }
+
+  #isSuffix(host: string): boolean {
+    return this.#suffixes.get(host) ?? this.#suffixes.keep(host, isPublicSuffix(host, { private: true }));
   }
 
   /** Lists of a host's first label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */
@@ -391,15 +384,6 @@ export class Words {
     for (let at = 0; at < lists.length; at++) if (this.#wanted[lists[at]!] === 1) return true;
     return false;
   }
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39;
-}
-
-function hasDigit(text: string, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (isDigit(text.charCodeAt(at))) return true;
-  return false;
 }
 
 function areDigits(text: string, start: number, end: number): boolean {

@@ -1,10 +1,11 @@
 /** What a running server says about itself: readiness, status, metrics, and what came out of a reload. */
 import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
+import { endOfDayMs } from '../../license/license.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { expectedNames } from '../certificate.ts';
+import type { LastKnownGood } from '../data/last-known-good.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
-import type { LastKnownGood } from '../process/last-known-good.ts';
 import type { Replies, Supervisor } from '../process/supervisor.ts';
 import type { Readiness, ReloadReply, ServerStatus } from '../status.ts';
 import type { HealthWatch } from './health-watch.ts';
@@ -12,7 +13,6 @@ import { addSnapshots, prometheusText } from './metrics.ts';
 import {
   certificateProblems,
   dataWarnings,
-  endOfDayMs,
   hostWarnings,
   quotaWarnings,
   WARNING_KINDS,

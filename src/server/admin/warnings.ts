@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { NearLimit } from '../../ledger/writer.ts';
+import { endOfDayMs } from '../../license/license.ts';
 import type { Certificate } from '../certificate.ts';
 import { certificatesOf } from '../certificate.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
@@ -90,9 +91,6 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
     });
   return found;
 }
-
-/** A license covers data of its last day, too. */
-export const endOfDayMs = (date: string): number => Date.parse(`${date}T00:00:00Z`) + DAY_MS;
 
 export function certificateProblems(
   certificate: Certificate | undefined,

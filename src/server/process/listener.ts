@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
-import { keepConnections, listeningSockets, refuseNewConnections, steerConnections } from '../../platform/sockets.ts';
+import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
 import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
@@ -24,7 +24,7 @@ const IDLE_SECONDS = 10;
 const KEEP_ALIVE_SECONDS = 30;
 /** Longer than a connection needs from the acceptor to its endpoint. */
 const HAND_OVER_MS = 100;
-/** Longer than a connection that is under way needs until it is accepted. */
+/** How long a connection may still need until it is accepted. */
 const HANDSHAKE_MS = 100;
 
 /** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */
@@ -119,17 +119,9 @@ export class Listener {
     [this.#descriptor] = listeningSockets(port);
   }
 
-  /**
-   * Gives all new connections of the port to the socket of this place among all that share it, or again to each its share. False where the
-   * kernel does not do it.
-   */
-  steer(place: number | undefined): boolean {
-    return this.#descriptor !== undefined && steerConnections(this.#descriptor, place);
-  }
-
-  /** Gives all new connections of the port to the first sockets that share it, so many. False where the kernel does not do it. */
-  keep(count: number): boolean {
-    return this.#descriptor !== undefined && keepConnections(this.#descriptor, count);
+  /** Gives all new connections of the port to some of the sockets that share it, or again to each its share. False where the kernel does not do it. */
+  steer(range: SocketRange | undefined): boolean {
+    return this.#descriptor !== undefined && steerConnections(this.#descriptor, range);
   }
 
   /**

@@ -61,8 +61,6 @@ export class Successor {
   #news = Promise.withResolvers<void>();
   /** Whether new connections are kept from its workers, or given to them. */
   #isSteered = false;
-  /** Whether its workers listen. */
-  #listens = false;
   /** Whether the ledger writer's place was given over. */
   #hasTaken = false;
   /** Whether it goes on with the table of the burst guard. */
@@ -102,11 +100,10 @@ export class Successor {
       const hello = await this.#next('hello', deadline);
       this.#check(hello);
       // Until it is to get them, its sockets get no connections: they would be lost with it.
-      await supervisor.ask('keep', supervisor.pids.length);
+      await this.#keepConnections();
       this.#isSteered = true;
       this.#send({ type: 'begin', ...this.#estate.begin });
       const ready = await this.#next('ready', deadline);
-      this.#listens = true;
       this.keepsBurstFile = ready.keepsBurstFile;
       await this.#requireAsWell(ready);
       this.#hasTaken = true;
@@ -184,19 +181,25 @@ export class Successor {
     if (!ready && (await this.#estate.isReady())) throw failed(`It is not ready: ${reasons.join('; ')}.`);
   }
 
+  /** Our sockets began to listen first. */
+  async #keepConnections(): Promise<void> {
+    const { supervisor } = this.#estate;
+    await supervisor.ask('steer', { first: 0, count: supervisor.pids.length });
+  }
+
   /** The successor is given up: its connections come back to this server, and so does what it had taken. */
   async #retreat(): Promise<void> {
     const { supervisor, ledgerWriter } = this.#estate;
-    // Our own sockets have the first places; no other one is closed before those behind.
-    if (this.#listens) await supervisor.ask('keep', supervisor.pids.length);
-    if (this.#listens && this.#how === undefined) await sleep(PROBATION_MS);
+    // It may have taken the connections, too. What it got of them it answers before it is ended.
+    if (this.#hasTaken) await this.#keepConnections();
+    if (this.#hasTaken && this.#how === undefined) await sleep(PROBATION_MS);
     this.kill();
     await this.#end();
     this.release();
     if (this.#hasTaken) ledgerWriter.resume();
     if (!this.#isSteered) return;
     await sleep(RETREAT_MS);
-    await supervisor.ask('steer', -1);
+    await supervisor.ask('steer');
   }
 
   /** Waits for a message. @throws PagegateError restart_failed when it fails, ends, or takes longer */

@@ -1,6 +1,7 @@
 /** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import type { SocketRange } from '../../platform/sockets.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
 import { addSnapshots, type MetricsSnapshot } from '../admin/metrics.ts';
 import { failureFields, type Log } from '../log.ts';
@@ -110,8 +111,8 @@ export class Supervisor {
   }
 
   /** Asks every worker; takes a few seconds at most, a reload until the slowest has done it or was killed. */
-  async ask<Q extends Question>(question: Q, argument?: number): Promise<Replies<Q>> {
-    const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question, argument)));
+  async ask<Q extends Question>(question: Q, range?: SocketRange): Promise<Replies<Q>> {
+    const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question, range)));
     return {
       answers: replies.flatMap((reply) => ('missing' in reply ? [] : [reply.answer])),
       missing: replies.flatMap((reply) => ('missing' in reply ? [reply.missing] : [])),
@@ -149,7 +150,7 @@ export class Supervisor {
   async #askSlot<Q extends Question>(
     worker: number,
     question: Q,
-    argument?: number,
+    range?: SocketRange,
   ): Promise<{ answer: Answers[Q] & { readonly worker: number } } | { missing: MissingWorker }> {
     const slot = this.#slots[worker]!;
     const { link, watch } = slot;
@@ -161,7 +162,7 @@ export class Supervisor {
     if (question !== 'reload' && watch.quietMs > QUIET_WORKER_MS)
       return missing(`has not answered for ${watch.quietMs / 1_000} s`);
     try {
-      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS, argument);
+      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS, range);
       watch.heard();
       if (question === 'metrics' && slot.link === link) slot.last = answer as MetricsSnapshot;
       return { answer: { worker, ...answer } };

@@ -4,9 +4,10 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
+import type { SocketRange } from '../../platform/sockets.ts';
 import type { MetricsSnapshot } from '../admin/metrics.ts';
+import type { KnownGoodPart, KnownGoodParts } from '../data/last-known-good.ts';
 import { relayedError } from '../relayed-error.ts';
-import type { KnownGoodPart, KnownGoodParts } from './last-known-good.ts';
 import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
@@ -18,10 +19,8 @@ export interface Answers {
   readonly drain: null;
   /** The same for a worker that is followed by others: idle connections are left to their clients. */
   readonly retire: null;
-  /** See {@link Worker.steer}; -1 gives each worker its share again. */
+  /** See {@link Worker.steer}. */
   readonly steer: { readonly isSteered: boolean };
-  /** See {@link Worker.keep}. */
-  readonly keep: { readonly isSteered: boolean };
 }
 
 export type Question = keyof Answers;
@@ -29,7 +28,7 @@ export type Question = keyof Answers;
 export interface WorkerLink {
   readonly pid: number;
   /** Rejects when the worker does not answer in time, or dies; the message is the predicate of a sentence about the worker. */
-  ask<Q extends Question>(question: Q, timeoutMs: number, argument?: number): Promise<Answers[Q]>;
+  ask<Q extends Question>(question: Q, timeoutMs: number, range?: SocketRange): Promise<Answers[Q]>;
   /** Ends the worker at once. */
   kill(): void;
   /** Resolves when the worker has ended, with how. */
@@ -61,7 +60,8 @@ export interface Ask {
   readonly type: 'ask';
   readonly id: number;
   readonly question: Question;
-  readonly argument?: number | undefined;
+  /** For `steer` alone. */
+  readonly range?: SocketRange | undefined;
 }
 
 export type FromWorker =
@@ -71,7 +71,11 @@ export type FromWorker =
   | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
 
 /** Asks a worker, in whichever process it is. */
-export async function answer<Q extends Question>(worker: Worker, question: Q, argument = -1): Promise<Answers[Q]> {
+export async function answer<Q extends Question>(
+  worker: Worker,
+  question: Q,
+  range: SocketRange | undefined,
+): Promise<Answers[Q]> {
   const answers: { [K in Question]: () => Promise<Answers[K]> | Answers[K] } = {
     metrics: () => worker.metrics(),
     status: () => worker.status(),
@@ -84,8 +88,7 @@ export async function answer<Q extends Question>(worker: Worker, question: Q, ar
       await worker.drain(true);
       return null;
     },
-    steer: () => ({ isSteered: worker.steer(argument < 0 ? undefined : argument) }),
-    keep: () => ({ isSteered: worker.keep(argument) }),
+    steer: () => ({ isSteered: worker.steer(range) }),
   };
   return answers[question]();
 }
@@ -99,8 +102,8 @@ export function localLink(worker: Worker): WorkerLink {
   return {
     pid: process.pid,
     ended,
-    async ask(question, _timeoutMs, argument) {
-      const result = await answer(worker, question, argument);
+    async ask(question, _timeoutMs, range) {
+      const result = await answer(worker, question, range);
       if (isLast(question)) resolve('drained');
       return result;
     },
@@ -201,7 +204,7 @@ class ProcessLink implements WorkerLink {
     return this.#child.pid ?? 0;
   }
 
-  async ask<Q extends Question>(question: Q, timeoutMs: number, argument?: number): Promise<Answers[Q]> {
+  async ask<Q extends Question>(question: Q, timeoutMs: number, range?: SocketRange): Promise<Answers[Q]> {
     if (this.#how !== undefined) throw new Error(`ended (${this.#how})`);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Question]>();
@@ -210,7 +213,7 @@ class ProcessLink implements WorkerLink {
       timeoutMs,
     );
     this.#open.set(id, { resolve, reject });
-    send(this.#child, { type: 'ask', id, question, argument });
+    send(this.#child, { type: 'ask', id, question, range });
     try {
       return (await promise) as Answers[Q];
     } finally {

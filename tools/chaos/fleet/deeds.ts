@@ -1,12 +1,14 @@
 /** What is done to a fleet in a round. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { retireNode } from '../../../src/ledger/fleet.ts';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
+import { until } from '../../until.ts';
 import { Client } from '../client.ts';
 import type { Crowd } from './crowd.ts';
 import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 import type { Relay } from './relay.ts';
-import { sleep, until, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** Until a node that is not heard answers 503 for everything, with what it takes to notice. */
 const STALE_MS = MAX_STALENESS_SECONDS * 1_000 + 1_000;
@@ -18,8 +20,9 @@ export interface Scene {
   readonly crowd: Crowd;
   /** The node that it is done to. */
   readonly node: ChaosNode;
-  /** A key of the same account that is revoked in the midst of some rounds. */
+  /** When the account's cycle ends, in milliseconds since 1970; undefined where that is not in this round. */
   readonly boundaryMs: number | undefined;
+  /** Makes a key of an account of its own, which the round may revoke. */
   readonly spareKey: () => Promise<{ readonly key: string; revoke(): Promise<unknown> }>;
 }
 

@@ -1,9 +1,11 @@
 /** One round: load on all nodes, one deed, and a count of its own afterwards. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
+import { until } from '../../until.ts';
 import { Crowd } from './crowd.ts';
 import { DEEDS, type Excuse, type Grant, grantsOf } from './deeds.ts';
-import { sleep, until, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** An account that no round uses up. */
 const LARGE_LIMIT = 1_000_000_000;

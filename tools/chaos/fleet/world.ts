@@ -5,28 +5,13 @@ import { Ledger } from '../../../src/ledger/ledger.ts';
 import { connectEngine } from '../../../src/ledger/postgres/connect.ts';
 import { PostgresStore } from '../../../src/ledger/store/postgres-store.ts';
 import { PostgresCluster, type PostgresServer } from '../../fleet/postgres.ts';
+import { until } from '../../until.ts';
 import { askOnce } from '../client.ts';
-import { START_DEADLINE_MS } from '../server-process.ts';
 import { ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 import { Relay } from './relay.ts';
 
 const NAMES = ['one', 'two', 'three'] as const;
 const PROBE_LIMIT = 1_000_000_000;
-
-export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Waits until something holds. @throws Error after a deadline */
-export async function until(
-  what: string,
-  check: () => Promise<boolean>,
-  deadlineMs = START_DEADLINE_MS,
-): Promise<void> {
-  const deadline = Date.now() + deadlineMs;
-  while (!(await check().catch(() => false))) {
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${deadlineMs / 1000} s`);
-    await sleep(50);
-  }
-}
 
 export interface NewAccount {
   readonly id: number;

@@ -21,7 +21,7 @@ export type KnownGoodPart =
 export interface KnownGoodParts {
   readonly policy?: PolicyDocument;
   readonly certificate?: Certificate;
-  /** Stamp of the index that is served. Its file comes to the worker process as an open one. */
+  /** Identity of the file of the index that is served. The file comes to the worker process as an open one. */
   readonly index?: string;
 }
 

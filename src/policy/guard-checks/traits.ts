@@ -1,6 +1,7 @@
 /** What a request must have for a guard to be worth asking; most requests have few of these. */
 import type { RuleEntry } from '../documents.ts';
-import type { Subject } from '../url/subject.ts';
+import type { Subject } from '../subject.ts';
+import { hasDigit } from '../url/characters.ts';
 
 const TRAIT = {
   always: 1,
@@ -61,7 +62,7 @@ function isLongTunnel({ min_run: run = 0, max_subdomain_length: length = 0 }: Ru
 
 /** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
 export function traitsOf({ url, method, host }: Subject): number {
-  let traits: number = hasDigit(host) ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
+  let traits: number = hasDigit(host, 0, host.length) ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
   if (host.length > USUAL_HOST_LENGTH) traits |= TRAIT.hostLength;
   if (url.query !== '' || url.queryMark >= 0) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
@@ -71,12 +72,4 @@ export function traitsOf({ url, method, host }: Subject): number {
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
-}
-
-function hasDigit(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code <= 0x39 && code >= 0x30) return true;
-  }
-  return false;
 }

@@ -5,7 +5,7 @@ import { readTrustedKeys } from '../../config/trusted-keys.ts';
 import { loadLicense } from '../../license/installed.ts';
 import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn.ts';
 import { fileIdentity } from '../data-loader.ts';
-import type { LicenseStatus, WithdrawnStatus } from './worker-status.ts';
+import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
 
 /** What the files said when they were last read. */
 export class DataNotices {

@@ -1,14 +1,14 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
-import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import { type HostAddress, readAddress } from '../guards/addresses.ts';
-import { encodedTargets, mayHoldWord, NO_TARGETS } from '../guards/encoded.ts';
-import type { Evidence, Request } from '../types.ts';
-import { fragmentQuery, queryInPath } from './hidden-parts.ts';
-import { comparableHost } from './host-map.ts';
-import { NO_PARAMETERS, type Parameter, parametersOf } from './parameters.ts';
-import { type PathSegments, SIGN } from './path-segments.ts';
-import { foldedPaths } from './paths.ts';
-import type { TokenIndex } from './tokens.ts';
+import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import { type HostAddress, readAddress } from './addresses.ts';
+import type { Evidence, Request } from './types.ts';
+import { encodedTargets, mayHoldWord, NO_TARGETS } from './url/encoded.ts';
+import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
+import { comparableHost } from './url/host-map.ts';
+import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
+import { type PathSegments, SIGN } from './url/path-segments.ts';
+import { foldedPaths } from './url/paths.ts';
+import type { TokenIndex } from './url/tokens.ts';
 
 /** One request for a verdict. */
 export class Subject implements Request {
@@ -28,6 +28,7 @@ export class Subject implements Request {
   #encodedTargets: readonly string[] | undefined;
   #mayLead: boolean | undefined;
 
+  /** @param tokens of the policy that is asked; what they remember of a path is used again */
   constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
     this.url = url;
     this.method = method;

@@ -1,5 +1,5 @@
 /** The console's link to the primary. Answers are kept for a second: however many pages ask, the primary answers once. */
-import { Kept } from '../kept.ts';
+import { ShortCache } from '../short-cache.ts';
 import type { Answers, FromConsole, Question } from './messages.ts';
 
 const KEPT_MS = 1_000;
@@ -11,10 +11,10 @@ interface Pending {
 }
 
 /** Asks the primary. */
-export class Primary {
+export class PrimaryLink {
   readonly #send: (message: FromConsole) => void;
   readonly #pending = new Map<number, Pending>();
-  readonly #kept = new Kept();
+  readonly #kept = new ShortCache();
   #lastId = 0;
 
   constructor(send: (message: FromConsole) => void) {

@@ -2,10 +2,10 @@
 import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
+import type { Subject } from '../subject.ts';
 import { decodeForm } from '../url/parameters.ts';
 import type { PathSegments } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
-import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 const SCHEME_MAX_LENGTH = 16;

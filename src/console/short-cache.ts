@@ -1,4 +1,4 @@
-/** What was worked out a moment ago, for all who ask: many open pages cost hardly more than one. */
+/** Values that are kept for a moment, so that many open pages share one computation. */
 
 const ENTRIES_MAX = 64;
 
@@ -8,7 +8,7 @@ interface Entry {
 }
 
 /** Keeps values by name for as long as their maker says. */
-export class Kept {
+export class ShortCache {
   readonly #entries = new Map<string, Entry>();
   readonly #now: () => number;
 

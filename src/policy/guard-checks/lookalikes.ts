@@ -1,6 +1,7 @@
 /** International names that look like other ones, by Unicode's own data. */
 import { domainToUnicode } from 'node:url';
 import { registrableDomain } from '../../domain/public-suffix.ts';
+import { Memo } from '../../memo.ts';
 import type { HostEntry, LookalikeData } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
 
@@ -104,19 +105,18 @@ function scriptsOf(text: string): string[] {
   return [...found];
 }
 
-const SCRIPTS_MAX_SIZE = 8_192;
+const CHARACTERS_MAX = 8_192;
 /** Character → its script; there are few in use. */
-const scripts = new Map<string, string>();
+const scripts = new Memo<string, string>(CHARACTERS_MAX);
 
 /** The script of a character; empty for those that no script has for itself. */
 function scriptOf(character: string): string {
-  let script = scripts.get(character);
-  if (script === undefined) {
-    const isOther = /\p{L}/u.test(character) && !/\p{Script=Common}/u.test(character);
-    script = SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? (isOther ? 'other' : '');
-    if (scripts.size < SCRIPTS_MAX_SIZE) scripts.set(character, script);
-  }
-  return script;
+  return scripts.get(character) ?? scripts.keep(character, lookUpScript(character));
+}
+
+function lookUpScript(character: string): string {
+  const isOther = /\p{L}/u.test(character) && !/\p{Script=Common}/u.test(character);
+  return SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? (isOther ? 'other' : '');
 }
 
 /** Whether a dotless ı stands as in Turkish: beside its other letters, or in the harmony of its vowels, and never beside q, w or x. */

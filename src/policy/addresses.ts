@@ -1,6 +1,7 @@
 /** Addresses that a host is or spells, and the ranges that a policy names. */
-import { type Address, isInNetwork, type Network, parseAddress, parseNetwork } from '../../network/address.ts';
-import { invalid } from '../layers/layer.ts';
+
+import { type Address, isInNetwork, type Network, parseAddress, parseNetwork } from '../network/address.ts';
+import { invalid } from './documents.ts';
 
 /** An address as it is written: one of IPv4 in the spelling of IPv6 is another one, and judged as such. */
 export interface HostAddress {

@@ -1,12 +1,14 @@
 /** The checks that a guard rule can name, each made into one function of a request. */
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
+import { Memo } from '../../memo.ts';
+import { contains, isIsatap, type Range, readRange } from '../addresses.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { SecretScanner } from '../secrets.ts';
+import type { Subject } from '../subject.ts';
+import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
-import type { Subject } from '../url/subject.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import { contains, isIsatap, type Range, readRange } from './addresses.ts';
 import { LookalikeNames } from './lookalikes.ts';
 import { isInvalidIdn, isTunnelName, spelledAddresses } from './names.ts';
 import { hasNestedInternal } from './targets.ts';
@@ -159,39 +161,23 @@ function lastLabelOf(name: string): string {
   return name.slice(name.lastIndexOf('.') + 1);
 }
 
-const MEMO_MAX_SIZE = 4096;
+const LAST_LABELS_MAX = 4096;
 
 /** What is said of a last label: a suffix of special names ends with it; the public suffix list knows it. */
 const LABEL = { suffix: 1, listed: 2 } as const;
 
 /** What is said of all hosts below a last label, asked once for each label; undefined for a single label. */
 function memoByLastLabel(asked: (label: string) => number): (host: string) => number | undefined {
-  const known = new Map<number | string, number>();
+  const known = new Memo<number | string, number>(LAST_LABELS_MAX);
   return (host) => {
     let dot = host.length - 1;
     while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;
     if (dot < 0) return undefined;
-    const key = packed(host, dot + 1) ?? host.slice(dot + 1);
-    let answer = known.get(key);
-    if (answer === undefined) {
-      if (known.size >= MEMO_MAX_SIZE) known.clear();
-      answer = asked(host.slice(dot + 1));
-      known.set(key, answer);
-    }
-    return answer;
+    const number = packed(host, dot + 1, host.length);
+    // A number is found without a copy; hosts are in lower case.
+    const key = number < 0 ? host.slice(dot + 1) : number;
+    return known.get(key) ?? known.keep(key, asked(host.slice(dot + 1)));
   };
-}
-
-/** Up to six letters from `start` to the end as one number, which is found without a copy; undefined for anything else. */
-function packed(text: string, start: number): number | undefined {
-  if (text.length - start > 6) return undefined;
-  let number = 0;
-  for (let at = start; at < text.length; at++) {
-    const code = text.charCodeAt(at) - 0x60;
-    if (code < 1 || code > 26) return undefined;
-    number = number * 32 + code;
-  }
-  return number;
 }
 
 /** Whether a parameter of a list has a value. */

@@ -1,0 +1,43 @@
+/** Letters and digits of ASCII in a text, looked at without a copy. */
+
+export function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** Whether a digit stands between `start` and `end`. */
+export function hasDigit(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (isDigit(text.charCodeAt(at))) return true;
+  return false;
+}
+
+/** As many letters and digits fit into a small integer. */
+export const PACKED_MAX_LENGTH = 5;
+const BASE = 37;
+
+/** At most {@link PACKED_MAX_LENGTH} letters and digits, without case, as one number; -1 where there are more, or something else is among them. */
+export function packed(text: string, start: number, end: number): number {
+  if (end - start > PACKED_MAX_LENGTH) return -1;
+  let number = 0;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    const lower = code | 0x20;
+    if (isDigit(code)) number = number * BASE + code - 0x2f;
+    else if (code < 0x80 && lower >= 0x61 && lower <= 0x7a) number = number * BASE + lower - 0x56;
+    else return -1;
+  }
+  return number;
+}
+
+// How tokens are compared: letters and digits of ASCII without case, everything between them left out, as one hash.
+
+/** For each ASCII code what it counts as: lower-case letter, digit, or 0 for separators. */
+export const FOLD = new Uint8Array(128);
+for (let code = 0x30; code <= 0x39; code++) FOLD[code] = code;
+for (let code = 0x61; code <= 0x7a; code++) {
+  FOLD[code] = code;
+  FOLD[code - 0x20] = code;
+}
+
+/** FNV-1a, a folded character at a time: `hash = Math.imul(hash ^ folded, HASH_PRIME)`. */
+export const HASH_SEED = 0x811c9dc5 | 0;
+export const HASH_PRIME = 0x01000193;
