@@ -117,6 +117,14 @@ export interface TokenList {
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
 }
 
+/** Every phrase of a list: those that are written out, and the compounds. */
+export function* phrasesOf(list: TokenList): IterableIterator<string> {
+  for (const phrases of Object.values(list.phrases)) yield* phrases;
+  for (const { first, then } of list.compounds ?? []) {
+    for (const start of first) for (const end of then) yield `${start} ${end}`;
+  }
+}
+
 export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';
 
 export interface DefaultEntry {
