@@ -69,7 +69,11 @@ export class PageLayer {
       return place.mayBeOn(text, start, end);
     };
     const pages = subject.evidence.pages(mayMatter);
-    if (Array.isArray(pages) && pages.length === 0) return undefined;
+    if (Array.isArray(pages)) {
+      if (pages.length === 0) return undefined;
+      // A single page is most likely what the filter has left.
+      if (pages.length === 1) return this.matchPage(subject, pages[0] as PageEvidence);
+    }
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
       if (mayMatter(page.url, 0, page.url.length)) best = better(best, this.matchPage(subject, page));
