@@ -138,7 +138,7 @@ describe('local verdicts', () => {
       writeFileSync(join(place, `${name}.json`), JSON.stringify(value));
     writeFileSync(join(place, 'judge.mjs'), JUDGE);
     await promisify(execFile)(node, [join(place, 'judge.mjs'), server.url, server.keys['pro']!], {
-      maxBuffer: 1 << 22,
+      maxBuffer: 1 << 20,
     });
     const report = JSON.parse(readFileSync(join(place, 'report.json'), 'utf8')) as {
       words: string[];

@@ -15,6 +15,8 @@ const COMMA = 0x2c;
 /** Whether the URL that is `text` from `start` up to `end` may matter. */
 export type PageFilter = (text: string, start: number, end: number) => boolean;
 
+const NO_PAGES: readonly PageUrl[] = Object.freeze([]);
+
 /** Renders the record that its decoder holds. */
 export class RecordRenderer {
   readonly #tables: RenderTables;
@@ -177,20 +179,22 @@ export class RecordRenderer {
   }
 
   /** The pages that may matter, read from the record's head, which was written last, into `out`. */
-  pageUrlsInHead(out: Buffer, mayMatter: PageFilter): PageUrl[] {
+  pageUrlsInHead(out: Buffer, mayMatter: PageFilter): readonly PageUrl[] {
     const { pageCount, types } = this.#record;
-    if (pageCount === 0) return [];
+    if (pageCount === 0) return NO_PAGES;
     const { pageTypes } = this.#tables.metadata.vocabulary;
     const first = this.#starts[0]!;
     const text = out.toString('latin1', first, this.#ends[pageCount - 1]);
     if (text.includes('\\')) return this.pageUrls();
-    const pages: PageUrl[] = [];
+    let pages: PageUrl[] | undefined;
     for (let i = 0; i < pageCount; i++) {
       const start = this.#starts[i]! - first;
       const end = this.#ends[i]! - first;
-      if (mayMatter(text, start, end)) pages.push({ type: pageTypes[types[i]!]!, url: text.slice(start, end) });
+      if (!mayMatter(text, start, end)) continue;
+      pages ??= [];
+      pages.push({ type: pageTypes[types[i]!]!, url: text.slice(start, end) });
     }
-    return pages;
+    return pages ?? NO_PAGES;
   }
 
   filteringCategories(): readonly string[] {

@@ -69,7 +69,11 @@ export class PageLayer {
       return place.mayBeOn(text, start, end);
     };
     const pages = subject.evidence.pages(mayMatter);
-    if (Array.isArray(pages) && pages.length === 0) return undefined;
+    if (Array.isArray(pages)) {
+      if (pages.length === 0) return undefined;
+      // A single page is most likely what the filter has left.
+      if (pages.length === 1) return this.matchPage(subject, pages[0] as PageEvidence);
+    }
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
       if (mayMatter(page.url, 0, page.url.length)) best = better(best, this.matchPage(subject, page));
@@ -108,7 +112,7 @@ export class PageLayer {
 
   /** Whether a parameter with a value can tell one page from another. */
   #identifiesPage(parameters: readonly Parameter[]): boolean {
-    return parameters.some(({ value, lists }) => value !== '' && !lists.includes(this.#ignoredNames));
+    return parameters.some(({ hasValue, lists }) => hasValue && !lists.includes(this.#ignoredNames));
   }
 
   /** Whether a URL is exactly a page that is allowed to be read. */

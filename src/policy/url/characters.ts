@@ -10,6 +10,36 @@ export function hasDigit(text: string, start: number, end: number): boolean {
   return false;
 }
 
+/** Where a table has what is beyond ASCII. */
+const BEYOND = 128;
+
+/** For each ASCII code whether it is one of some characters; behind them, whether all beyond ASCII are. */
+export function tableOf(characters: string, beyondAscii = false): Uint8Array {
+  const table = new Uint8Array(BEYOND + 1);
+  for (const character of characters) table[character.charCodeAt(0)] = 1;
+  if (beyondAscii) table[BEYOND] = 1;
+  return table;
+}
+
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+export const DIGITS = '0123456789';
+export const ALPHANUMERIC = LOWER + LOWER.toUpperCase() + DIGITS;
+
+/** Whether `size` characters in a row are all in a table. One in `size` is looked at, and those before it until one is not. */
+export function hasRun(text: string, table: Uint8Array, size: number): boolean {
+  for (let start = 0; start + size <= text.length; ) {
+    let at = start + size - 1;
+    while (at >= start) {
+      const code = text.charCodeAt(at);
+      if (table[code < BEYOND ? code : BEYOND] === 0) break;
+      at--;
+    }
+    if (at < start) return true;
+    start = at + 1;
+  }
+  return false;
+}
+
 /** As many letters and digits fit into a small integer. */
 export const PACKED_MAX_LENGTH = 5;
 const BASE = 37;
