@@ -14,7 +14,8 @@ const TARGET = /^(?:https?:|\/\/[a-z0-9[]|file:|ftp:|javascript:|data:|gopher:)/
 /** How one begins, two characters each. */
 const TARGET_STARTS = ['ht', '//', 'fi', 'ft', 'ja', 'da', 'go'];
 const PRINTABLE = /^[\x20-\x7e]+$/;
-const HEXADECIMAL = /^[0-9a-f]{16,}$/i;
+/** Digits at the beginning of a word: signs behind them say nothing, nor does a digit too many, which Buffer leaves out. */
+const HEXADECIMAL = /^[0-9a-f]{16,}/i;
 /** So many characters may stand before what is encoded. */
 const MARK_MAX_LENGTH = 2;
 
@@ -86,8 +87,9 @@ export function encodedTargets(text: string): readonly string[] {
 }
 
 function decoded(word: string): string | undefined {
-  if (word.length % 2 === 0 && HEXADECIMAL.test(word)) {
-    const text = Buffer.from(word, 'hex').toString('latin1');
+  const digits = HEXADECIMAL.exec(word)?.[0];
+  if (digits !== undefined) {
+    const text = Buffer.from(digits, 'hex').toString('latin1');
     if (isTarget(text)) return text;
   }
   for (let start = 0; start <= MARK_MAX_LENGTH; start++) {
