@@ -2,7 +2,7 @@
 import type { RuleEntry } from '../documents.ts';
 import { hasOpenRedirect } from '../guard-checks/targets.ts';
 import type { Subject } from '../subject.ts';
-import { ALPHANUMERIC, hasRun, isDigit, tableOf } from '../url/characters.ts';
+import { ALPHANUMERIC, findRun, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;
@@ -57,28 +57,28 @@ function isDigitOrCapital(code: number): boolean {
 
 /** How many characters stand in keys between separators, when there are several. */
 function sumOfKeys(text: string, inKey: Uint8Array, separators: Uint8Array): number {
-  if (!hasRun(text, inKey, KEY_MIN_LENGTH)) return 0;
   let keys = 0;
   let sum = 0;
-  let start = 0;
-  let encoded = 0;
-  let isKey = true;
-  for (let at = 0; at <= text.length; at++) {
-    const code = at < text.length ? text.charCodeAt(at) : -1;
-    if (code >= 0 && (code > 127 || separators[code] === 0)) {
-      if (isDigitOrCapital(code)) encoded++;
-      isKey &&= code < 128 && inKey[code] === 1;
-      continue;
-    }
-    if (isKey && encoded >= KEY_MIN_ENCODED && at - start >= KEY_MIN_LENGTH) {
+  for (let start = findRun(text, inKey, KEY_MIN_LENGTH), end = 0; start >= 0; ) {
+    end = runEnd(text, inKey, start + KEY_MIN_LENGTH);
+    // A key is all that stands between two of them.
+    const isWhole =
+      (start === 0 || separators[text.charCodeAt(start - 1)] === 1) &&
+      (end === text.length || separators[text.charCodeAt(end)] === 1);
+    if (isWhole && isEncoded(text, start, end)) {
       keys++;
-      sum += at - start;
+      sum += end - start;
     }
-    start = at + 1;
-    encoded = 0;
-    isKey = true;
+    start = findRun(text, inKey, KEY_MIN_LENGTH, end + 1);
   }
   return keys < 2 ? 0 : sum;
+}
+
+function isEncoded(text: string, start: number, end: number): boolean {
+  let encoded = 0;
+  for (let at = start; at < end && encoded < KEY_MIN_ENCODED; at++)
+    if (isDigitOrCapital(text.charCodeAt(at))) encoded++;
+  return encoded === KEY_MIN_ENCODED;
 }
 
 const PERCENT = 0x25;

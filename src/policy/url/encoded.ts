@@ -1,5 +1,5 @@
 /** URLs that stand in a URL as base64 or as hexadecimal digits. */
-import { ALPHANUMERIC, hasRun, tableOf } from './characters.ts';
+import { ALPHANUMERIC, findRun, runEnd, tableOf } from './characters.ts';
 
 /** How such text begins: `http`, `HTTP`, `//`, `file:`, `ftp:`, `javascript:`, `data:`, `gopher:`; the last ones in hexadecimal. */
 const BEGINS =
@@ -44,14 +44,11 @@ for (const start of TARGET_STARTS) {
 
 /** Whether a word of a text may hold a target, by the first characters of each: hardly any does. */
 export function mayHoldTarget(text: string): boolean {
-  if (!hasRun(text, IN_WORD, WORD_MIN_LENGTH)) return false;
-  let start = 0;
-  for (let at = 0; at <= text.length; at++) {
-    const code = at < text.length ? text.charCodeAt(at) : 0;
-    if (code < 128 && BASE64[code] !== 0) continue;
-    const size = at - start;
-    if (size >= WORD_MIN_LENGTH && (size > WORD_MAX_LENGTH || beginsTarget(text, start))) return true;
-    start = at + 1;
+  for (let start = findRun(text, IN_WORD, WORD_MIN_LENGTH); start >= 0; ) {
+    if (beginsTarget(text, start)) return true;
+    const end = runEnd(text, IN_WORD, start + WORD_MIN_LENGTH);
+    if (end - start > WORD_MAX_LENGTH) return true;
+    start = findRun(text, IN_WORD, WORD_MIN_LENGTH, end + 1);
   }
   return false;
 }
