@@ -48,6 +48,8 @@ class Patient {
   /** In the order of the file. */
   readonly #records: Located[] = [];
   readonly #byBucket: Located[][] = [];
+  /** Records that have another one of their size, by size. */
+  readonly #sameSize: readonly (readonly Located[])[];
   readonly #bucketSizeBytes: number;
   readonly #expected = new Map<string, string>();
   readonly #out: Buffer;
@@ -74,6 +76,8 @@ class Patient {
       this.#byBucket.push(records);
     }
     for (const { domain } of this.#records) this.#expected.set(domain, this.#answer(domain));
+    const bySize = Map.groupBy(this.#records, ({ start, end }) => end - start);
+    this.#sameSize = [...bySize.values()].filter(({ length }) => length > 1);
   }
 
   /** Damages it, asks for every key whose bucket or record may have changed, and heals it. */
@@ -130,9 +134,10 @@ class Patient {
 
   /** Two records of the same size, exchanged. */
   exchange: Damage = (file, random) => {
-    const a = random.pick(this.#records);
+    const alike = random.pick(this.#sameSize);
+    const a = random.pick(alike);
     let b = a;
-    while (b === a || b.end - b.start !== a.end - a.start) b = random.pick(this.#records);
+    while (b === a) b = random.pick(alike);
     const kept = file.slice(a.start, a.end);
     file.copyWithin(a.start, b.start, b.end);
     file.set(kept, b.start);

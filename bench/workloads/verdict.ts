@@ -1,10 +1,18 @@
-/** `npm run bench -- verdict`: reading a value and judging it, beside `new URL`, tldts and a naive list of regular expressions. */
+/**
+ * `npm run bench -- verdict`: reading a value and judging it, beside `new URL`, tldts and a naive list of regular expressions. The evidence is
+ * a list in memory, or, in a column of its own, the records of an index as a server reads them.
+ */
 import { Bench } from 'tinybench';
 import { getDomain } from 'tldts';
-import { parseTarget } from '../../src/domain/target.ts';
+import { parseTarget, type Target } from '../../src/domain/target.ts';
+import { openIndex } from '../../src/index/read.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
+import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence } from '../../src/policy/types.ts';
+import { RecordEvidence } from '../../src/server/evidence.ts';
+import { AnswerWriter } from '../../src/server/request/answer.ts';
+import { datasetOf, ensureServedIndex } from '../data.ts';
 import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -13,6 +21,12 @@ const ROUND_MS = 30;
 const WARM_MS = 5;
 /** Calls between two looks at the clock, which counts in microseconds. */
 const CALLS = 256;
+
+/** So many records of the index are asked about in turn, each with eight pages. */
+const HOSTS = 4_096;
+/** The index is not made larger: what is measured is a verdict, not a lookup. */
+const RECORDS_MAX = 1_000_000;
+const CHECKOUT = new URL('../..', import.meta.url).pathname.replace(/\/$/, '');
 
 const PAGES = ['login', 'signup', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'].map((type) => ({
   type,
@@ -60,7 +74,49 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-type Subject = (value: string) => unknown;
+/** Kinds whose values are asked about hosts of the index, too. */
+const ON_HOSTS: ReadonlySet<string> = new Set(['bare domain', 'plain URL', 'URL with a query', 'login page']);
+
+type Subject = (turn: number) => unknown;
+
+interface Served {
+  /** What is asked about values of a kind, each on a host of its own. */
+  subjectsOf(values: readonly string[]): Readonly<Record<'found' | 'judged', Subject>>;
+  close(): void;
+}
+
+/** Reads values on hosts of an index and looks their records up, as a server does before it judges; and the same with the verdict. */
+async function openServed(options: BenchOptions, policy: Policy): Promise<Served> {
+  const records = Math.min(options.records, RECORDS_MAX);
+  const index = openIndex(ensureServedIndex({ ...options, records }, CHECKOUT));
+  await index.warm();
+  const dataset = datasetOf(records);
+  const hosts: string[] = [];
+  for (let at = 0; at < records && hosts.length < HOSTS; at++) {
+    const name = dataset.nameOf(at);
+    if (index.pageUrls(index.find(name)).length === PAGES.length) hosts.push(name);
+  }
+  const writer = new AnswerWriter();
+  const find = (target: Target): RecordEvidence => {
+    const evidence = new RecordEvidence(index, target, 'parent', writer);
+    writer.begin(index, evidence.handle, evidence.domain);
+    return evidence;
+  };
+  return {
+    subjectsOf: (values) => {
+      const asked = hosts.map((host, at) => values[at & 3]!.replace(/^(https:\/\/)?[^/]+/, `$1${host}`));
+      const next = (turn: number): Target => parseTarget(asked[turn % asked.length]!) as Target;
+      return {
+        found: (turn) => find(next(turn)),
+        judged: (turn) => {
+          const target = next(turn);
+          return evaluate(policy, { url: target.url, method: 'GET' }, find(target));
+        },
+      };
+    },
+    close: () => index.close(),
+  };
+}
 
 /** Processor time of this thread in milliseconds. Wall time would count what else runs on the machine. */
 function processorMs(): number {
@@ -68,8 +124,10 @@ function processorMs(): number {
   return (user + system) / 1000;
 }
 
+type Round = Readonly<Record<string, number>>;
+
 /** Nanoseconds a call of each subject: one round, one subject after the other. */
-function round(subjects: Readonly<Record<string, Subject>>, values: readonly string[]): Record<string, number> {
+function round(subjects: Readonly<Record<string, Subject>>): Round {
   const bench = new Bench({
     now: processorMs,
     time: ROUND_MS,
@@ -79,8 +137,10 @@ function round(subjects: Readonly<Record<string, Subject>>, values: readonly str
     throws: true,
   });
   for (const [name, subject] of Object.entries(subjects)) {
+    let first = 0;
     bench.add(name, () => {
-      for (let turn = 0; turn < CALLS; turn++) subject(values[turn & 3]!);
+      for (let turn = first; turn < first + CALLS; turn++) subject(turn);
+      first += CALLS;
     });
   }
   const ns = bench.runSync().map(({ name, result }) => {
@@ -93,31 +153,46 @@ function round(subjects: Readonly<Record<string, Subject>>, values: readonly str
 async function run(options: BenchOptions): Promise<BenchReport> {
   const policy = loadPolicy();
   const naive = naivePolicy(policy);
+  const served = await openServed(options, policy);
   const judge =
-    (known: Evidence): Subject =>
-    (value) => {
-      const target = parseTarget(value);
+    (values: readonly string[], known: Evidence): Subject =>
+    (turn) => {
+      const target = parseTarget(values[turn & 3]!);
       return 'problem' in target ? target : evaluate(policy, { url: target.url, method: 'GET' }, known);
     };
-  const subjects: Readonly<Record<string, Subject>> = {
-    'read ns': parseTarget,
-    'verdict ns': judge(NO_PAGES),
-    'with 8 pages ns': judge(EIGHT_PAGES),
-    'naive list ns': naive,
-    'new URL ns': (value) => new URL(value.includes('://') ? value : `https://${value}`).hostname,
-    'tldts ns': (value) => getDomain(value),
-  };
   const rows = Object.entries(VALUES).map(([kind, values]) => {
     options.log(kind);
-    const rounds = Array.from({ length: ROUNDS }, () => round(subjects, values));
-    const medianOf = (name: string): number => Math.round(median(rounds.map((times) => times[name]!)));
-    return { value: kind, ...Object.fromEntries(Object.keys(subjects).map((name) => [name, medianOf(name)])) };
+    const each =
+      (subject: (value: string) => unknown): Subject =>
+      (turn) =>
+        subject(values[turn & 3]!);
+    const subjects: Readonly<Record<string, Subject>> = {
+      'read ns': each(parseTarget),
+      'verdict ns': judge(values, NO_PAGES),
+      'with 8 pages ns': judge(values, EIGHT_PAGES),
+      'naive list ns': each(naive),
+      'new URL ns': each((value) => new URL(value.includes('://') ? value : `https://${value}`).hostname),
+      'tldts ns': each((value) => getDomain(value)),
+      ...(ON_HOSTS.has(kind) ? served.subjectsOf(values) : {}),
+    };
+    const rounds = Array.from({ length: ROUNDS }, () => round(subjects));
+    const medianOf = (of: (times: Round) => number): number => Math.round(median(rounds.map(of)));
+    const columns = Object.keys(subjects).filter((name) => name.endsWith(' ns'));
+    return {
+      value: kind,
+      ...Object.fromEntries(columns.map((name) => [name, medianOf((times) => times[name]!)])),
+      'with 8 pages of an index ns': ON_HOSTS.has(kind)
+        ? medianOf((times) => times['read ns']! + times['judged']! - times['found']!)
+        : null,
+    };
   });
+  served.close();
   return {
     rows,
     notes: [
       `Medians of ${ROUNDS} interleaved rounds of ${ROUND_MS} ms in one process, processor time; four values of each kind in turn.`,
       'read: value to key and canonical URL; verdict: that and all layers on a classified domain without pages; then with eight pages.',
+      `with 8 pages of an index: the same on hosts of ${HOSTS.toLocaleString('en-US')} records that have eight pages, one after the other; the record is found before, and the pages are read from it. Its lookup and the head of its answer are not counted.`,
       'naive list: the same hosts, words and tokens as regular expressions over new URL, without page types, nested URLs or IDN checks.',
     ],
   };

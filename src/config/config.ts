@@ -3,7 +3,7 @@
  * one before it, setting by setting. The result is checked against `data/schema/config.schema.json` and never changes afterwards.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/document.ts';
 import { LIMITS } from '../limits.ts';
@@ -115,20 +115,20 @@ export function loadConfig(sources: ConfigSources = {}): Config {
   if (file !== undefined && file !== '') {
     const path = resolve(cwd, file);
     const tree = readConfigFile(path);
-    check(tree, `the file ${path}`);
+    checkPart(tree, `the file ${path}`);
     merge(merged, resolvePaths(tree, dirname(path)));
   }
   const fromEnv = readEnvironment(env);
-  check(fromEnv, 'the environment');
+  checkPart(fromEnv, 'the environment');
   merge(merged, resolvePaths(fromEnv, cwd));
   const flags = structuredClone(sources.flags ?? {}) as Tree;
-  check(flags, 'the command line');
+  checkPart(flags, 'the command line');
   merge(merged, resolvePaths(flags, cwd));
   return complete(merged, cwd);
 }
 
 function complete(tree: Tree, cwd: string): Config {
-  check(tree, 'the configuration');
+  checkWhole(tree);
   // Defaults are relative to the working directory, as in a checkout.
   const config = resolvePaths(tree, cwd) as unknown as Config;
   if ((config.tls.certificate_file === null) !== (config.tls.key_file === null)) {
@@ -299,14 +299,13 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, isPem(key) ? key : resolve(base, key)]));
 }
 
-/**
- * Checks a tree and fills in the defaults of all settings where it is the last one.
- *
- * @throws PagegateError config_invalid
- */
-function check(tree: Tree, source: string): void {
-  const isLast = source === 'the configuration';
-  const validate = isLast ? completeValidator() : partValidator();
+/** Checks what one source sets. @throws PagegateError config_invalid */
+const checkPart = (tree: Tree, source: string): void => check(tree, source, partValidator());
+
+/** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
+const checkWhole = (tree: Tree): void => check(tree, 'the configuration', completeValidator());
+
+function check(tree: Tree, source: string, validate: ValidateFunction): void {
   const isValid = validate(tree);
   const lines = isValid ? [...nulProblems(tree), ...networkProblems(tree)] : (validate.errors ?? []).map(describe);
   if (lines.length === 0) return;

@@ -6,7 +6,7 @@ import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { HEARTBEAT_MS } from '../platform/watchdog.ts';
-import { configuredCertificate } from '../server/certificate.ts';
+import { configuredCertificate } from '../server/certificate-files.ts';
 import { fileIdentity } from '../server/data-loader.ts';
 import { createLog, failureFields, type Log, requestFailureFields } from '../server/log.ts';
 import { Accounts } from './accounts.ts';

@@ -170,10 +170,10 @@ export function queryMarkIn(text: string): number {
   return text.search(/[?#&]/);
 }
 
-/** Whether the path that begins at `start` of a URL stands in it as the full parser would write it, up to `end`, `?` or `#`. */
-export function isPlainPath(text: string, start: number, end: number): boolean {
+/** Whether the path that begins at `start` of a URL's bytes stands there as the full parser would write it, up to `end`, `?` or `#`. */
+export function isPlainPath(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start, before = 0; at < end; at++) {
-    const code = text.charCodeAt(at);
+    const code = bytes[at]!;
     const kind = code < 128 ? PLAIN[code]! : 0;
     if (kind === 4 || kind === 5) return true;
     if (kind === 0 || (kind === 3 && before === 2)) return false;

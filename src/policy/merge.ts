@@ -44,7 +44,7 @@ export function mergeLicensee(
   };
   return {
     ...merged,
-    warnings: licenseeWarnings(shipped, { ...merged, disabledRules: allRules.filter(({ id }) => disabled.has(id)) }),
+    warnings: licenseeWarnings(shipped, own, merged),
   };
 }
 

@@ -1,21 +1,18 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from './documents.ts';
+import { ALPHANUMERIC, DIGITS, hasRun, isDigit, tableOf } from './url/characters.ts';
 import { type PathSegments, SIGN } from './url/path-segments.ts';
-
-const LOWER = 'abcdefghijklmnopqrstuvwxyz';
-const UPPER = LOWER.toUpperCase();
-const DIGITS = '0123456789';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
   hexadecimal: `${DIGITS}abcdef`,
-  upper_digit: UPPER + DIGITS,
-  alphanumeric: LOWER + UPPER + DIGITS,
-  word: `${LOWER + UPPER + DIGITS}_`,
-  word_dash: `${LOWER + UPPER + DIGITS}_-`,
-  word_dash_dot: `${LOWER + UPPER + DIGITS}_-.`,
-  base64: `${LOWER + UPPER + DIGITS}+/`,
-  jwt: `${LOWER + UPPER + DIGITS}_-.`,
+  upper_digit: `ABCDEFGHIJKLMNOPQRSTUVWXYZ${DIGITS}`,
+  alphanumeric: ALPHANUMERIC,
+  word: `${ALPHANUMERIC}_`,
+  word_dash: `${ALPHANUMERIC}_-`,
+  word_dash_dot: `${ALPHANUMERIC}_-.`,
+  base64: `${ALPHANUMERIC}+/`,
+  jwt: `${ALPHANUMERIC}_-.`,
   any: '',
 };
 
@@ -27,7 +24,7 @@ interface Prefix {
   readonly name: string;
 }
 
-const IS_ALNUM = tableOf(LOWER + UPPER + DIGITS);
+const IS_ALNUM = tableOf(ALPHANUMERIC);
 
 function isAlphanumeric(code: number): boolean {
   return code < 128 && IS_ALNUM[code] === 1;
@@ -54,17 +51,30 @@ const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}[0-9]{2}(?:[ +]?[A-Z0-9]{4}){2,7}(?:[ +]?
 const TELEGRAM = /(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/;
 const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])/;
 
+/** What a text must hold for a form to be worth looking for: as many characters of its kind in a row. */
+const IN_CARD = tableOf(`${DIGITS} +-`);
+const CARD_MIN_LENGTH = 15;
+// Two letters beyond ASCII are one within it to who reads without case.
+const IN_IBAN = tableOf(`${ALPHANUMERIC} +`, true);
+const IBAN_MIN_LENGTH = 15;
+const IN_DISCORD = tableOf(`${ALPHANUMERIC}_-`);
+const DISCORD_MIN_RUN = 27;
+
 const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
-  telegram: (text) => TELEGRAM.test(text),
-  discord: (text) => DISCORD.test(text),
-  card: (text) => [CARD, AMEX].some((form) => [...text.matchAll(form)].some(([number]) => passesLuhn(number))),
-  iban: (text) => [...text.matchAll(IBAN)].some(([number]) => passesIban(number)),
+  telegram: (text) => text.includes(':AA') && TELEGRAM.test(text),
+  discord: (text) => hasRun(text, IN_DISCORD, DISCORD_MIN_RUN) && DISCORD.test(text),
+  card: (text) =>
+    hasRun(text, IN_CARD, CARD_MIN_LENGTH) &&
+    [CARD, AMEX].some((form) => [...text.matchAll(form)].some(([number]) => passesLuhn(number))),
+  iban: (text) =>
+    hasRun(text, IN_IBAN, IBAN_MIN_LENGTH) && [...text.matchAll(IBAN)].some(([number]) => passesIban(number)),
 };
 
-function tableOf(characters: string): Uint8Array {
-  const table = new Uint8Array(128);
-  for (const character of characters) table[character.charCodeAt(0)] = 1;
-  return table;
+/** Whether a text has as many digits. */
+function digitsIn(text: string, count: number): boolean {
+  let digits = 0;
+  for (let at = 0; at < text.length; at++) if (isDigit(text.charCodeAt(at)) && ++digits === count) return true;
+  return false;
 }
 
 /** Finds credentials in a text in one pass. */
@@ -108,12 +118,15 @@ export class SecretScanner {
   /** What kind of credential the text holds; undefined for none. */
   find(text: string): string | undefined {
     if (text.length < this.#minLength) return undefined;
-    const runEnds = new Int32Array(this.#alphabets.length);
-    for (let at = 0; at < text.length; at++) {
-      // A prefix stands where no word goes on.
-      if (at > 0 && isAlphanumeric(text.charCodeAt(at - 1))) continue;
-      const name = this.#prefixAt(text, at, runEnds);
-      if (name !== undefined) return name;
+    let runEnds: Int32Array | undefined;
+    // A prefix stands where no word goes on.
+    for (let at = 0, isInWord = false; at < text.length; at++) {
+      if (!isInWord && this.#mayStartAt(text, at)) {
+        runEnds ??= new Int32Array(this.#alphabets.length);
+        const name = this.#prefixAt(text, at, runEnds);
+        if (name !== undefined) return name;
+      }
+      isInWord = isAlphanumeric(text.charCodeAt(at));
     }
     return this.#formIn(text);
   }
@@ -133,12 +146,7 @@ export class SecretScanner {
   }
 
   #formIn(text: string): string | undefined {
-    let digits = 0;
-    for (let at = 0; at < text.length; at++) {
-      const code = text.charCodeAt(at);
-      if (code <= 0x39 && code >= 0x30) digits++;
-    }
-    return digits < FORM_MIN_DIGITS ? undefined : this.#forms.find((form) => FORMS[form](text));
+    return digitsIn(text, FORM_MIN_DIGITS) ? this.#forms.find((form) => FORMS[form](text)) : undefined;
   }
 
   #mayStartAt(text: string, at: number): boolean {

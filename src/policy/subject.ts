@@ -2,7 +2,7 @@
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import { type HostAddress, readAddress } from './addresses.ts';
 import type { Evidence, Request } from './types.ts';
-import { encodedTargets, mayHoldWord, NO_TARGETS } from './url/encoded.ts';
+import { encodedTargets, mayHoldTarget, NO_TARGETS } from './url/encoded.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
@@ -25,6 +25,7 @@ export class Subject implements Request {
   #paths: readonly string[] | undefined;
   #parameters: readonly Parameter[] | undefined;
   #ownParameters: readonly Parameter[] | undefined;
+  #listedParameters: readonly Parameter[] | undefined;
   #encodedTargets: readonly string[] | undefined;
   #mayLead: boolean | undefined;
 
@@ -69,6 +70,14 @@ export class Subject implements Request {
     return this.#parameters;
   }
 
+  /** Those of {@link parameters} whose names are in a token list. */
+  get listedParameters(): readonly Parameter[] {
+    const { parameters } = this;
+    this.#listedParameters ??=
+      parameters.length === 0 ? NO_PARAMETERS : parameters.filter(({ lists }) => lists.length > 0);
+    return this.#listedParameters;
+  }
+
   /** URLs that stand encoded in path or query, decoded. */
   get encodedTargets(): readonly string[] {
     this.#encodedTargets ??= this.#mayHoldTarget()
@@ -89,8 +98,8 @@ export class Subject implements Request {
 
   #mayHoldTarget(): boolean {
     const { path, decodedPath, query } = this.url;
-    if (query !== '' && mayHoldWord(query)) return true;
-    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldWord(path);
+    if (query !== '' && mayHoldTarget(query)) return true;
+    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldTarget(path);
   }
 
   /** Parameters of a route in the fragment. */

@@ -25,8 +25,11 @@ export interface PageEvidence {
   readonly url: string;
 }
 
-/** Whether the URL that is `text` from `start` up to `end` can be a page that matters; true where that takes a closer look. */
-export type PageFilter = (text: string, start: number, end: number) => boolean;
+/**
+ * Whether the URL that stands in `bytes` from `start` up to `end` can be a page that matters; true where that takes a closer look.
+ * `isHostOfBefore`: its scheme and host are those of the page that was asked about before.
+ */
+export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
 
 /** What the index knows about the request's host. Each part is asked for only when a layer needs it. */
 export interface Evidence {

@@ -1,25 +1,66 @@
 /** What is legal in a licensee's own file, takes something away, and should be known to a person. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
-import type { HostEntry, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
+import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
 import { READ, WRITE } from './host-cover.ts';
 import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
-interface Merged extends Pick<PolicyDocument, 'hosts' | 'allow' | 'excuses'> {
-  readonly disabledRules: readonly RuleEntry[];
-}
+type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses'>;
 
-export function licenseeWarnings(shipped: ShippedPolicy, merged: Merged): string[] {
+export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, merged: Merged): string[] {
+  const groups = weakenedGroups(shipped.hosts, own);
   return [
-    ...merged.disabledRules
-      .filter(({ kind }) => kind === 'guard')
-      .map(({ id }) => `The guard rule "${id}" is disabled: nothing else catches what it is there for.`),
+    ...weakenedRules(shipped.rules, merged.rules),
+    ...weakenedPages(shipped, merged),
     ...merged.excuses.map(({ rule, host, port, note }) => {
       const place = port === undefined ? host : `${host}, port ${port}`;
       return `The guard rule "${rule}" does not hold for ${place}${note === undefined ? '.' : `: ${note}`}`;
     }),
-    ...weakened(shipped.hosts, merged.hosts),
+    ...groups.values(),
+    ...weakened(
+      shipped.hosts.filter(({ group = '' }) => !groups.has(group)),
+      merged.hosts,
+    ),
     ...merged.allow.flatMap(({ id, host }) => wideHost(`The allow entry "${id}"`, host, readAllowedHost(host))),
   ];
+}
+
+/** Rules that no longer deny what they deny as shipped. */
+function weakenedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[]): string[] {
+  const kept = new Map(own.map((rule) => [rule.id, rule]));
+  return shipped.flatMap(({ id, kind, verdict }) => {
+    const rule = kept.get(id);
+    if (rule === undefined && (kind === 'guard' || verdict === 'deny'))
+      return [`The ${kind} rule "${id}" is disabled: nothing else catches what it is there for.`];
+    const isLess = rule !== undefined && verdict === 'deny' && rule.verdict !== 'deny';
+    return isLess ? [`The ${kind} rule "${id}" flags what it denies as shipped.`] : [];
+  });
+}
+
+function weakenedPages(shipped: ShippedPolicy, { pageTypes }: Merged): string[] {
+  const own = new Map(pageTypes.map(({ type, verdict }) => [type, verdict]));
+  return shipped.pageTypes
+    .filter(({ type, verdict }) => verdict === 'deny' && own.get(type) !== 'deny')
+    .map(({ type }) => `Verified pages of the type "${type}" get ${own.get(type)}; as shipped they are denied.`);
+}
+
+/** Groups that are disabled or get another verdict as a whole, each with one line about it. */
+function weakenedGroups(
+  shipped: readonly HostEntry[],
+  { disable = [], override }: LicenseeDocument,
+): Map<string, string> {
+  const lines = new Map<string, string>();
+  for (const [name, hosts] of Map.groupBy(shipped, ({ group = '' }) => group)) {
+    const denied = hosts.filter((entry) => READ.of(entry) === 'deny' || WRITE.of(entry) === 'deny').length;
+    const change = override?.groups?.[name];
+    const isOff = disable.includes(`group:${name}`);
+    const isLess = change !== undefined && [change.verdict, change.reads, change.writes].includes('flag');
+    if (denied === 0 || (!isOff && !isLess)) continue;
+    lines.set(
+      name,
+      `The group "${name}" is ${isOff ? 'disabled' : 'flagged'}: ${denied} of its hosts are denied as shipped.`,
+    );
+  }
+  return lines;
 }
 
 /** Denials that ship and that a nearer entry, a change or a removal makes less of. */

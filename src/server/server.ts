@@ -12,7 +12,7 @@ import { PROGRAM_VERSION } from '../version.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
 import { addressOf, currentWarnings, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
-import { type Certificate, configuredCertificate } from './certificate.ts';
+import { type Certificate, configuredCertificate } from './certificate-files.ts';
 import { refuseSecondServer } from './control.ts';
 import { type KnownGoodPart, LastKnownGood } from './data/last-known-good.ts';
 import type { Log } from './log.ts';

@@ -133,10 +133,38 @@ describe("the licensee's file", () => {
     expect(judge('https://shop.org/basket', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://shop.org:8080/', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(policy.warnings).toEqual([
-      expect.stringContaining('"port"'),
+      expect.stringContaining('guard rule "port" is disabled'),
+      expect.stringContaining('pattern rule "cart" is disabled'),
       'The reads of webhook.site are no longer denied, as they are by what ships.',
       'The writes of webhook.site are no longer denied, as they are by what ships.',
     ]);
+  });
+
+  it.each([
+    [{ disable: ['group:console'] }, /^The group "console" is disabled: \d{3} of its hosts are denied as shipped\.$/],
+    [{ override: { groups: { payment: { verdict: 'flag' } } } }, /^The group "payment" is flagged: \d{3} of its hosts/],
+    [
+      { override: { rules: { login: { verdict: 'flag' } } } },
+      /^The pattern rule "login" flags what it denies as shipped\.$/,
+    ],
+    [
+      { override: { rules: { port: { verdict: 'flag' } } } },
+      /^The guard rule "port" flags what it denies as shipped\.$/,
+    ],
+    [
+      { override: { page_types: { login: { verdict: 'allow' } } } },
+      /^Verified pages of the type "login" get allow; as shipped/,
+    ],
+  ])('is warned once of what weakens a denial: %j', (document, expected) => {
+    expect(licenseePolicy(document).warnings).toEqual([expect.stringMatching(expected)]);
+  });
+
+  it.each([
+    [{ disable: ['group:shortener', 'signed_url'] }],
+    [{ override: { groups: { shortener: { verdict: 'deny' } }, page_types: { download: { verdict: 'deny' } } } }],
+    [{ override: { rules: { executable: { verdict: 'deny' } } } }],
+  ])('is not where no denial is: %j', (document) => {
+    expect(licenseePolicy(document).warnings).toEqual([]);
   });
 
   it('chooses the profile, which the one who starts the program stands above', () => {

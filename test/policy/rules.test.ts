@@ -24,6 +24,7 @@ describe('guard rules', () => {
     ['https://example.org/\u0001', 'control_characters'],
     ['https://example.org/a\nb', 'control_characters'],
     ['https://exam\tple.org/', 'control_characters'],
+    ['https:/example.org/login', 'special_name'],
     ['https:/\\example.org/', 'special_name'],
     ['https://example.org\\@evil.org/', 'backslash'],
     ['https://ex%61mple.org/', 'host_escape'],

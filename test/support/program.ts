@@ -5,5 +5,5 @@ export const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
 
 /** Runs the program with these words. */
 export function pagegate(words: readonly string[], options: SpawnSyncOptions = {}): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, [CLI, ...words], { ...options, encoding: 'utf8' });
+  return spawnSync(process.execPath, [CLI, ...words], { maxBuffer: 1 << 24, ...options, encoding: 'utf8' });
 }

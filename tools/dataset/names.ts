@@ -33,7 +33,7 @@ const sublabels = new Pool(namesOf(model.names.sublabels));
 const sublabelWheel = wheelOf(model.names.sublabels, 1024);
 const kindWheel = makeWheel(model.names.kinds, 4096);
 const familyWheel = makeWheel(model.names.families, SUFFIX_SLOTS);
-const [FOREIGN, FOREIGN_OF] = model.names.international;
+const [INTERNATIONAL, INTERNATIONAL_OF] = model.names.international;
 const KIND = { apex: 0, below: 1, family: 2 } as const;
 /** Of the hosts below a small domain, the share with a common first label. */
 const COMMON_SUBLABEL = 0.5;
@@ -94,8 +94,8 @@ export class NameSource {
     if (kind === KIND.below) to = this.#writeSublabel(out, to);
     this.registrableAt = to;
     this.suffix = this.#choose(suffixWheel);
-    const foreign = kind === KIND.apex && this.#stream.below(FOREIGN_OF) < FOREIGN;
-    to = foreign ? this.#writeForeign(out, to) : this.#writeLabel(out, to);
+    const isInternational = kind === KIND.apex && this.#stream.below(INTERNATIONAL_OF) < INTERNATIONAL;
+    to = isInternational ? this.#writeInternational(out, to) : this.#writeLabel(out, to);
     out[to++] = DOT;
     return this.#suffixes.copy(this.suffix, out, to);
   }
@@ -167,7 +167,7 @@ export class NameSource {
   }
 
   /** An international label in ASCII: random letters of one script. */
-  #writeForeign(out: Uint8Array, at: number): number {
+  #writeInternational(out: Uint8Array, at: number): number {
     const script = SCRIPTS[this.#stream.below(SCRIPTS.length)]!;
     const length = script.startsWith('的') ? 3 + this.#stream.below(4) : 6 + this.#stream.below(7);
     let label = '';

@@ -11,6 +11,8 @@ export const SETS = {
   labelled: 'labelled-urls.tsv.gz',
   /** Written for pagegate: well-known sites by their public structure, and feeds of news sites and blogs. */
   own: 'eval/own-urls.tsv',
+  /** Put away whole: written and frozen before the rules were last changed, and only counted since. */
+  unseen: 'eval/unseen-urls.tsv',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

@@ -32,7 +32,7 @@ const reading = (set: SetName, verdict: Goal['verdict'], share: number): Goal =>
 });
 
 export const GOALS: readonly Goal[] = [
-  ...(['labelled', 'own'] as const).flatMap((set) => [
+  ...(['labelled', 'own', 'unseen'] as const).flatMap((set) => [
     act(set, 'login', 0.97),
     act(set, 'oauth_authorize', 0.97),
     act(set, 'change_password', 0.94),

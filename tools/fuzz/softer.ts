@@ -145,8 +145,8 @@ function otherCase(random: Random, url: string): string {
 }
 
 /**
- * Whether a path ends the URL, or its query; a sign behind a host makes another host, and one behind a dot segment another path. So it does where
- * bytes that some servers drop stand behind the dots (`/..%af`): with a sign behind them they are a name.
+ * Whether a path ends the URL, or its query: a sign behind a host makes another host. By the URL standard a segment is a dot segment only where it is
+ * dots and nothing else, so a sign makes another path of one, also where bytes that some servers drop stand between (`/..%af_`).
  */
 function endsInPath(url: string): boolean {
   const [, path = ''] = /^[a-z]+:\/\/[^/?#]+([^?#]*)/i.exec(url) ?? [];

@@ -80,21 +80,21 @@ export class Endpoint {
         response.on('data', (chunk: Buffer) => {
           sizeBytes += chunk.length;
           chunks.push(chunk);
-          if (sizeBytes > ANSWER_MAX_BYTES) give('bad_answer');
+          if (sizeBytes > ANSWER_MAX_BYTES) fail('bad_answer');
         });
-        response.on('error', () => give('bad_answer'));
+        response.on('error', () => fail('bad_answer'));
         response.on('end', () => {
-          if (!response.complete) return give('bad_answer');
+          if (!response.complete) return fail('bad_answer');
           end(readAnswer(replyOf(response, Buffer.concat(chunks).toString('utf8')), url));
         });
       });
-      const timer = setTimeout(() => give('timeout'), Math.max(1, timeoutMs));
+      const timer = setTimeout(() => fail('timeout'), Math.max(1, timeoutMs));
       const end = (answer: Answer): void => {
         clearTimeout(timer);
         resolve(answer);
       };
-      const give = (up: 'bad_answer' | 'timeout'): void => {
-        end(failure(up));
+      const fail = (id: 'bad_answer' | 'timeout'): void => {
+        end(failure(id));
         request.destroy();
       };
       request.on('error', (error: NodeJS.ErrnoException) => {

@@ -12,8 +12,14 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
-/** Whether the URL that is `text` from `start` up to `end` may matter. */
-export type PageFilter = (text: string, start: number, end: number) => boolean;
+/**
+ * Whether the URL that stands in `bytes` from `start` up to `end`, as in a JSON string, may matter. `isHostOfBefore`: its scheme and host are
+ * those of the page that was asked about before.
+ */
+export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
+
+const NO_PAGES: readonly PageUrl[] = Object.freeze([]);
+const NO_CATEGORIES: readonly string[] = Object.freeze([]);
 
 /** Renders the record that its decoder holds. */
 export class RecordRenderer {
@@ -168,34 +174,34 @@ export class RecordRenderer {
     for (let i = 0; i < record.pageCount; i++) {
       this.#prefixOrigin = -1;
       const text = latin1(scratch, 0, this.#writeUrl(i, this.#urlView, 0));
-      pages.push({
-        type: pageTypes[record.types[i]!]!,
-        url: text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text,
-      });
+      pages.push({ type: pageTypes[record.types[i]!]!, url: unescaped(text) });
     }
     return pages;
   }
 
   /** The pages that may matter, read from the record's head, which was written last, into `out`. */
-  pageUrlsInHead(out: Buffer, mayMatter: PageFilter): PageUrl[] {
-    const { pageCount, types } = this.#record;
-    if (pageCount === 0) return [];
+  pageUrlsInHead(out: Buffer, mayMatter: PageFilter): readonly PageUrl[] {
+    const { pageCount, types, kinds, origins } = this.#record;
     const { pageTypes } = this.#tables.metadata.vocabulary;
-    const first = this.#starts[0]!;
-    const text = out.toString('latin1', first, this.#ends[pageCount - 1]);
-    if (text.includes('\\')) return this.pageUrls();
-    const pages: PageUrl[] = [];
+    let pages: PageUrl[] | undefined;
+    let originBefore = -1;
     for (let i = 0; i < pageCount; i++) {
-      const start = this.#starts[i]! - first;
-      const end = this.#ends[i]! - first;
-      if (mayMatter(text, start, end)) pages.push({ type: pageTypes[types[i]!]!, url: text.slice(start, end) });
+      const start = this.#starts[i]!;
+      const end = this.#ends[i]!;
+      const origin = kinds[i] === URL_KIND.full ? -1 : origins[i]!;
+      const isHostOfBefore = origin >= 0 && origin === originBefore;
+      originBefore = origin;
+      if (!mayMatter(out, start, end, isHostOfBefore)) continue;
+      pages ??= [];
+      pages.push({ type: pageTypes[types[i]!]!, url: unescaped(out.toString('latin1', start, end)) });
     }
-    return pages;
+    return pages ?? NO_PAGES;
   }
 
   filteringCategories(): readonly string[] {
     const { filtering, filteringStart, filteringCount } = this.#record;
     const { names } = this.#tables.metadata.filtering;
+    if (filteringCount === 0) return NO_CATEGORIES;
     const found: string[] = [];
     for (let i = 0; i < filteringCount; i++) found.push(names[filtering[filteringStart + i]!]!);
     return found;
@@ -233,6 +239,11 @@ const GLOBAL_RANK = pieceOf(',"global_rank":');
 
 function pathSize(starts: Uint32Array, template: number): number {
   return starts[template + 1]! - starts[template]!;
+}
+
+/** A text as it stood before it was put into a JSON string. */
+function unescaped(text: string): string {
+  return text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text;
 }
 
 function latin1(bytes: Uint8Array, start: number, end: number): string {

@@ -44,7 +44,7 @@ const SAVE_SEEN_SECONDS = 60;
 
 /** How much of an account's cycle this host may reserve. */
 export interface Allowance {
-  /** Lookups of the cycle for this host and those that nobody has used: the limit, less what other hosts have used. */
+  /** The most that this host can come to in the cycle: the account's limit, less what other hosts have used. */
   readonly limit: number;
   /** Lookups that this host may reserve without asking further. */
   readonly granted: number;

@@ -181,7 +181,10 @@ function memoByLastLabel(asked: (label: string) => number): (host: string) => nu
 }
 
 /** Whether a parameter of a list has a value. */
-function hasParameter({ parameters }: Subject, list: number): boolean {
-  if (parameters.length === 0) return false;
-  return parameters.some(({ value, lists }) => value !== '' && lists.includes(list));
+function hasParameter({ listedParameters }: Subject, list: number): boolean {
+  for (let at = 0; at < listedParameters.length; at++) {
+    const { hasValue, lists } = listedParameters[at]!;
+    if (hasValue && lists.includes(list)) return true;
+  }
+  return false;
 }

@@ -36,10 +36,11 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
   if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
   const behind = hostBehindRelay(subject, places.tokens, places.relays);
   if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
-  if (parameters.length === 0) return false;
   if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
-  return parameters.some(({ name, value: text, lists, isTame }) => {
-    if (isTame) return false;
+  if (parameters.length === 0) return false;
+  return parameters.some((parameter) => {
+    if (!parameter.mayBePlace(places.names, places.addressNames)) return false;
+    const { name, value: text, lists } = parameter;
     const whole = wholeTarget(name);
     if (whole !== undefined && isInternalTarget(whole, places)) return true;
     const value = asRead(text);
@@ -83,7 +84,7 @@ function isInternalPlace(value: string, places: InternalPlaces, lists: readonly 
 
 /** Whether a colon stands in a query, once decoded. */
 function mayHoldUrl(query: string): boolean {
-  return /:|%(?:u00)?3a/i.test(query);
+  return query.includes(':') || (query.includes('%') && /%(?:u00)?3a/i.test(query));
 }
 
 /** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
@@ -179,8 +180,9 @@ export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: Tar
   if (behind !== undefined && isForeignHost(behind, url, own)) return true;
   if (parameters.length === 0) return false;
   let left = 16;
-  return parameters.some(({ name, value: text, lists, isTame }) => {
-    if (isTame) return false;
+  return parameters.some((parameter) => {
+    if (!parameter.mayBePlace(names)) return false;
+    const { name, value: text, lists } = parameter;
     const value = asRead(text);
     const whole = wholeTarget(name) ?? value;
     const target = startsLikeHost(whole) ? `http:${whole}` : whole;

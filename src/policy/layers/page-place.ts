@@ -2,69 +2,74 @@
 import { isPlainPath } from '../../domain/canonical-url.ts';
 import { isPlainHost } from '../../domain/host-key.ts';
 
-/** Where a request goes, as the texts of pages are compared with it. */
+/** For pages that come as texts; longer ones are looked at closely. */
+const scratch = Buffer.alloc(4_096);
+
+/** Where a request goes, as pages are compared with it. */
 export class Place {
   readonly #host: string;
   /** Folded, in every form. */
   readonly #paths: readonly string[];
-  /** How most pages of the host begin. */
-  readonly #origin: string;
-  /** The text that was looked at last, and where in it the origin stands next: pages lie one behind the other in one text. */
-  #text = '';
-  #originAt = -1;
+  readonly #hasWww: boolean;
+  /** How long scheme and host are of the page that was looked at last; -1 where it stands on another host. */
+  #originSize = -1;
 
   constructor(host: string, paths: readonly string[]) {
     this.#host = host;
     this.#paths = paths;
-    this.#origin = `https://${host}`;
+    this.#hasWww = host.startsWith('www.');
+  }
+
+  /** The same as {@link mayBeOn} for a text. */
+  mayBeOnText(url: string): boolean {
+    return url.length * 3 > scratch.length || this.mayBeOn(scratch, 0, scratch.write(url));
   }
 
   /**
-   * Whether the page that `text` is from `start` up to `end` can be the one, by its text alone: a cheap no for most pages, and never a
-   * wrong one where the page is in the URL standard's own spelling, as an index has it.
+   * Whether the page that stands in `bytes` from `start` up to `end` can be the one, by its bytes alone: a cheap no for most pages, and
+   * never a wrong one where the page is in the URL standard's own spelling, as an index has it. `isHostOfBefore`: scheme and host are those
+   * of the page that was looked at last.
    */
-  mayBeOn(text: string, start: number, end: number): boolean {
-    let hostEnd = start + this.#origin.length;
-    if (!isHostEnd(text, hostEnd, end) || !this.#isOriginAt(text, start)) {
-      const schemeEnd = schemeEndOf(text, start, end);
-      if (schemeEnd < 0) return true;
-      hostEnd = hostEndOf(text, schemeEnd, end, this.#host);
-      if (hostEnd < 0) return !isOtherPlainHost(text, schemeEnd, end);
-    }
-    for (let at = 0; at < this.#paths.length; at++) if (mayBePath(text, hostEnd, end, this.#paths[at]!)) return true;
+  mayBeOn(bytes: Uint8Array, start: number, end: number, isHostOfBefore = false): boolean {
+    if (!isHostOfBefore) this.#originSize = this.#originSizeOf(bytes, start, end);
+    if (this.#originSize < 0) return !isOtherPlainHost(bytes, start, end);
+    const hostEnd = start + this.#originSize;
+    for (let at = 0; at < this.#paths.length; at++) if (mayBePath(bytes, hostEnd, end, this.#paths[at]!)) return true;
     return false;
   }
 
-  /** Whether the origin is known to stand there. One search finds the next: comparing character by character takes longer. */
-  #isOriginAt(text: string, start: number): boolean {
-    if (text !== this.#text || (this.#originAt >= 0 && this.#originAt < start)) {
-      this.#text = text;
-      this.#originAt = text.indexOf(this.#origin, start);
-    }
-    return this.#originAt === start;
+  /** How long scheme and host are where the host, perhaps behind `www.`, is the request's; -1 where it is another. */
+  #originSizeOf(bytes: Uint8Array, start: number, end: number): number {
+    const host = this.#host;
+    const schemeEnd = schemeEndOf(bytes, start, end);
+    if (schemeEnd < 0) return -1;
+    const hostStart = !this.#hasWww && standsAt(WWW, bytes, schemeEnd) ? schemeEnd + WWW.length : schemeEnd;
+    const hostEnd = hostStart + host.length;
+    const isEnd = hostEnd === end || (hostEnd < end && bytes[hostEnd] === SLASH);
+    return isEnd && standsAt(host, bytes, hostStart) ? hostEnd - start : -1;
   }
 }
 
-function schemeEndOf(text: string, start: number, end: number): number {
-  const schemeEnd = text.startsWith('https://', start) ? start + 8 : text.startsWith('http://', start) ? start + 7 : -1;
-  return schemeEnd > end ? -1 : schemeEnd;
+const SLASH = 0x2f;
+const WWW = 'www.';
+const SECURE = 'https://';
+const PLAIN = 'http://';
+
+/** Where the scheme of a page ends; -1 where it has another one than http and https. */
+function schemeEndOf(bytes: Uint8Array, start: number, end: number): number {
+  const size = standsAt(SECURE, bytes, start) ? SECURE.length : standsAt(PLAIN, bytes, start) ? PLAIN.length : -1;
+  return size < 0 || start + size > end ? -1 : start + size;
 }
 
-/** Where a host that stands in front of a path, perhaps with `www.`, ends; -1 where another one stands there. */
-function hostEndOf(text: string, start: number, end: number, host: string): number {
-  const hostStart = text.startsWith('www.', start) && !host.startsWith('www.') ? start + 4 : start;
-  const hostEnd = hostStart + host.length;
-  return isHostEnd(text, hostEnd, end) && text.startsWith(host, hostStart) ? hostEnd : -1;
-}
-
-function isHostEnd(text: string, at: number, end: number): boolean {
-  return at === end || (at < end && text.charCodeAt(at) === 0x2f);
+function standsAt(text: string, bytes: Uint8Array, start: number): boolean {
+  for (let at = 0; at < text.length; at++) if (bytes[start + at] !== text.charCodeAt(at)) return false;
+  return true;
 }
 
 /** Whether a page with the path from `start` up to `end` can be the one. `path` is the request's, folded. */
-function mayBePath(text: string, start: number, end: number, path: string): boolean {
+function mayBePath(bytes: Uint8Array, start: number, end: number, path: string): boolean {
   for (let at = start, own = 0; at < end; at++, own++) {
-    const code = text.charCodeAt(at);
+    const code = bytes[at]!;
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code === 0x5c || code > 0x7e) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
@@ -74,7 +79,7 @@ function mayBePath(text: string, start: number, end: number, path: string): bool
     if (ownCode > 0x7e) return true;
     // Slashes and dots may be folded away.
     if (lower === 0x2f && own === path.length) {
-      return !isFurtherSegment(text, at + 1, end) || !isPlainPath(text, start, end);
+      return !isFurtherSegment(bytes, at + 1, end) || !isPlainPath(bytes, start, end);
     }
     return lower === 0x2f || lower === 0x2e || code <= 0x20;
   }
@@ -82,17 +87,20 @@ function mayBePath(text: string, start: number, end: number, path: string): bool
 }
 
 /** Whether a segment begins at `at` that no folding takes away and that is no file that may stand for its folder (`index`, `default`). */
-function isFurtherSegment(text: string, at: number, end: number): boolean {
+function isFurtherSegment(bytes: Uint8Array, at: number, end: number): boolean {
   if (at >= end) return false;
-  const first = text.charCodeAt(at) | 0x20;
+  const first = bytes[at]! | 0x20;
   if (first < 0x61 || first > 0x7a) return false;
-  const second = text.charCodeAt(at + 1) | 0x20;
+  const second = at + 1 < end ? bytes[at + 1]! | 0x20 : 0;
   return !(first === 0x69 && second === 0x6e) && !(first === 0x64 && second === 0x65);
 }
 
 /** Whether a page's host is written canonically, so that it is another one than any it does not equal. */
-function isOtherPlainHost(text: string, start: number, end: number): boolean {
-  if (text.startsWith('www.www.', start)) return false;
-  const slash = text.indexOf('/', start);
-  return isPlainHost(text, start, slash < 0 || slash > end ? end : slash);
+function isOtherPlainHost(bytes: Uint8Array, start: number, end: number): boolean {
+  const schemeEnd = schemeEndOf(bytes, start, end);
+  if (schemeEnd < 0) return false;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset + schemeEnd, end - schemeEnd).toString('latin1');
+  if (text.startsWith('www.www.')) return false;
+  const slash = text.indexOf('/');
+  return isPlainHost(text, 0, slash < 0 ? text.length : slash);
 }

@@ -2,7 +2,7 @@
 import { type CanonicalUrl, parseUrl, queryMarkIn } from '../../domain/canonical-url.ts';
 import type { PolicyDocument } from '../documents.ts';
 import type { Subject } from '../subject.ts';
-import type { PageEvidence, Verdict } from '../types.ts';
+import type { PageEvidence, PageFilter, Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';
@@ -64,15 +64,20 @@ export class PageLayer {
   /** The verified page that decides: deny before flag before allow, then the longest path, then the order of the types. */
   match(subject: Subject): PageMatch | undefined {
     let place: Place | undefined;
-    const mayMatter = (text: string, start: number, end: number): boolean => {
+    const mayMatter: PageFilter = (bytes, start, end, isHostOfBefore) => {
       place ??= new Place(subject.host, subject.paths);
-      return place.mayBeOn(text, start, end);
+      return place.mayBeOn(bytes, start, end, isHostOfBefore);
     };
     const pages = subject.evidence.pages(mayMatter);
-    if (Array.isArray(pages) && pages.length === 0) return undefined;
+    if (Array.isArray(pages)) {
+      if (pages.length === 0) return undefined;
+      // A single page is most likely what the filter has left.
+      if (pages.length === 1) return this.matchPage(subject, pages[0] as PageEvidence);
+    }
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
-      if (mayMatter(page.url, 0, page.url.length)) best = better(best, this.matchPage(subject, page));
+      place ??= new Place(subject.host, subject.paths);
+      if (place.mayBeOnText(page.url)) best = better(best, this.matchPage(subject, page));
     };
     if (Array.isArray(pages)) for (let at = 0; at < pages.length; at++) visit(pages[at] as PageEvidence);
     else for (const page of pages) visit(page);
@@ -108,7 +113,7 @@ export class PageLayer {
 
   /** Whether a parameter with a value can tell one page from another. */
   #identifiesPage(parameters: readonly Parameter[]): boolean {
-    return parameters.some(({ value, lists }) => value !== '' && !lists.includes(this.#ignoredNames));
+    return parameters.some(({ hasValue, lists }) => hasValue && !lists.includes(this.#ignoredNames));
   }
 
   /** Whether a URL is exactly a page that is allowed to be read. */

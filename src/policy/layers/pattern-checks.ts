@@ -2,6 +2,7 @@
 import type { RuleEntry } from '../documents.ts';
 import { hasOpenRedirect } from '../guard-checks/targets.ts';
 import type { Subject } from '../subject.ts';
+import { ALPHANUMERIC, findRun, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;
@@ -17,9 +18,12 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
     const maxLength = rule.max_query_length ?? 1024;
     const maxRun = rule.max_run ?? 160;
     const maxSum = rule.max_sum ?? 256;
-    const isBulk = (text: string, separators: RegExp): boolean =>
-      text.length > maxRun && (hasRun(text, maxRun) || sumOfKeys(text.split(separators)) > maxSum);
-    return ({ url }) => url.query.length > maxLength || isBulk(url.query, /[&=;]/) || isBulk(url.path, /\//);
+    const isBulk = (text: string, inKey: Uint8Array, separators: Uint8Array): boolean =>
+      text.length > maxRun && (hasDataRun(text, maxRun) || sumOfKeys(text, inKey, separators) > maxSum);
+    return ({ url }) =>
+      url.query.length > maxLength ||
+      isBulk(url.query, IN_QUERY_KEY, QUERY_SEPARATORS) ||
+      isBulk(url.path, IN_PATH_KEY, SLASH);
   },
   graphql_mutation: () => (subject) => {
     if (subject.parameters.length === 0 || !GRAPHQL_PATH.test(subject.url.decodedPath)) return false;
@@ -35,14 +39,49 @@ const MUTATION = /(?:^|[\s}])mutation(?=[\s({@])/i;
 /** A run of letters, digits and signs is encoded data rather than words when this many are digits or capitals. */
 const ENCODED_MIN_CHARACTERS = 16;
 
-/** A segment of this length without a blank between words, and with this many digits or capitals, is a key. */
-const KEY = /^(?=(?:[^0-9A-Z]*[0-9A-Z]){5})[A-Za-z0-9_=.~+-]{20,}$/;
+/** Characters of a run. A plus stands in base64, and between words: it neither ends a run nor makes it one of data. */
+const IN_RUN = tableOf(`${ALPHANUMERIC}%+_-`);
+/** Characters of a key between separators, and what separates. */
+const IN_QUERY_KEY = tableOf(`${ALPHANUMERIC}_.~+-`);
+const QUERY_SEPARATORS = tableOf('&=;');
+const IN_PATH_KEY = tableOf(`${ALPHANUMERIC}_=.~+-`);
+const SLASH = tableOf('/');
 
-/** How many characters stand in keys, when there are several. */
-function sumOfKeys(pieces: readonly string[]): number {
-  const keys = pieces.filter((piece) => KEY.test(piece));
-  return keys.length < 2 ? 0 : keys.reduce((sum, key) => sum + key.length, 0);
+/** A piece of this length without a blank between words, and with this many digits or capitals, is a key. */
+const KEY_MIN_LENGTH = 20;
+const KEY_MIN_ENCODED = 5;
+
+function isDigitOrCapital(code: number): boolean {
+  return isDigit(code) || (code >= 0x41 && code <= 0x5a);
 }
+
+/** How many characters stand in keys between separators, when there are several. */
+function sumOfKeys(text: string, inKey: Uint8Array, separators: Uint8Array): number {
+  let keys = 0;
+  let sum = 0;
+  for (let start = findRun(text, inKey, KEY_MIN_LENGTH), end = 0; start >= 0; ) {
+    end = runEnd(text, inKey, start + KEY_MIN_LENGTH);
+    // A key is all that stands between two of them.
+    const isWhole =
+      (start === 0 || separators[text.charCodeAt(start - 1)] === 1) &&
+      (end === text.length || separators[text.charCodeAt(end)] === 1);
+    if (isWhole && isEncoded(text, start, end)) {
+      keys++;
+      sum += end - start;
+    }
+    start = findRun(text, inKey, KEY_MIN_LENGTH, end + 1);
+  }
+  return keys < 2 ? 0 : sum;
+}
+
+function isEncoded(text: string, start: number, end: number): boolean {
+  let encoded = 0;
+  for (let at = start; at < end && encoded < KEY_MIN_ENCODED; at++)
+    if (isDigitOrCapital(text.charCodeAt(at))) encoded++;
+  return encoded === KEY_MIN_ENCODED;
+}
+
+const PERCENT = 0x25;
 
 /** The escapes of one letter beyond ASCII, in UTF-8. */
 const ESCAPED_LETTER =
@@ -52,19 +91,21 @@ const ESCAPED_LETTER =
  * Whether a text holds more than `limit` characters in a row as an encoder writes them. Slashes, dots and blanks end a run; a letter of any
  * script is one character of it, however many bytes its escapes take.
  */
-function hasRun(escaped: string, limit: number): boolean {
-  if (escaped.length <= limit) return false;
+function hasDataRun(escaped: string, limit: number): boolean {
+  // Escapes stand in a run; what they stand for may be shorter, and never is more.
+  if (!hasRun(escaped, IN_RUN, limit + 1)) return false;
   const text = escaped.includes('%') ? escaped.replace(ESCAPED_LETTER, 'a').replaceAll('%20', ' ') : escaped;
   let run = 0;
   let encoded = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    const isLower = code >= 0x61 && code <= 0x7a;
-    const isEncoded = (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || code === 0x25;
-    // A plus stands in base64, and between words: it neither ends a run nor makes it one of data.
-    const isRun = isLower || isEncoded || code === 0x2b || code === 0x2d || code === 0x5f;
-    run = isRun ? run + 1 : 0;
-    encoded = isRun ? encoded + (isEncoded ? 1 : 0) : 0;
+    if (code > 127 || IN_RUN[code] === 0) {
+      run = 0;
+      encoded = 0;
+      continue;
+    }
+    run++;
+    if (isDigitOrCapital(code) || code === PERCENT) encoded++;
     if (run > limit && encoded >= ENCODED_MIN_CHARACTERS) return true;
   }
   return false;

@@ -249,8 +249,10 @@ export class PatternLayer {
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
     if (parameters.length === 0) return;
     const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
-    for (const { value, lists } of parameters) {
+    for (let at = 0; at < parameters.length; at++) {
+      const { lists } = parameters[at]!;
       if (lists.length === 0) continue;
+      const { value } = parameters[at]!;
       const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
       const context = isTitle ? CONTEXT.title : around;
       if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);

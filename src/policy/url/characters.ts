@@ -10,6 +10,50 @@ export function hasDigit(text: string, start: number, end: number): boolean {
   return false;
 }
 
+/** Where a table has what is beyond ASCII. */
+const BEYOND = 128;
+
+/** For each ASCII code whether it is one of some characters; behind them, whether all beyond ASCII are. */
+export function tableOf(characters: string, beyondAscii = false): Uint8Array {
+  const table = new Uint8Array(BEYOND + 1);
+  for (const character of characters) table[character.charCodeAt(0)] = 1;
+  if (beyondAscii) table[BEYOND] = 1;
+  return table;
+}
+
+const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+export const DIGITS = '0123456789';
+export const ALPHANUMERIC = LOWER + LOWER.toUpperCase() + DIGITS;
+
+/**
+ * Where behind `from` a run begins, of at least `size` characters in a row that are all in a table; -1 where none does. `from` is where one
+ * may begin. One character in `size` is looked at, and those before it until one is not in the table.
+ */
+export function findRun(text: string, table: Uint8Array, size: number, from = 0): number {
+  for (let start = from; start + size <= text.length; ) {
+    let at = start + size - 1;
+    while (at >= start && isIn(table, text.charCodeAt(at))) at--;
+    if (at < start) return start;
+    start = at + 1;
+  }
+  return -1;
+}
+
+/** Where the run that goes on at `at` ends. */
+export function runEnd(text: string, table: Uint8Array, at: number): number {
+  let end = at;
+  while (end < text.length && isIn(table, text.charCodeAt(end))) end++;
+  return end;
+}
+
+function isIn(table: Uint8Array, code: number): boolean {
+  return table[code < BEYOND ? code : BEYOND] === 1;
+}
+
+export function hasRun(text: string, table: Uint8Array, size: number): boolean {
+  return findRun(text, table, size) >= 0;
+}
+
 /** As many letters and digits fit into a small integer. */
 export const PACKED_MAX_LENGTH = 5;
 const BASE = 37;

@@ -2,14 +2,55 @@
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import type { TokenIndex } from './tokens.ts';
 
-/** Name and value are decoded once. */
-export interface Parameter {
-  readonly name: string;
-  readonly value: string;
+/** A parameter. Name and value are decoded once; they are cut out where somebody asks, because for most nobody does. */
+export class Parameter {
   /** Token lists that the name is in. */
   readonly lists: readonly number[];
-  /** Whether it can be no place: the name is in no list, and neither it nor the value has a slash, a backslash or a colon. */
-  readonly isTame: boolean;
+  /** Whether name or value has a slash, a backslash or a colon. */
+  readonly hasPlaceSign: boolean;
+  readonly #text: string;
+  readonly #start: number;
+  readonly #nameEnd: number;
+  readonly #valueStart: number;
+  readonly #end: number;
+
+  /** Name and value stand in `text`, decoded. */
+  constructor(
+    text: string,
+    start: number,
+    nameEnd: number,
+    valueStart: number,
+    end: number,
+    lists: readonly number[],
+    hasPlaceSign: boolean,
+  ) {
+    this.#text = text;
+    this.#start = start;
+    this.#nameEnd = nameEnd;
+    this.#valueStart = valueStart;
+    this.#end = end;
+    this.lists = lists;
+    this.hasPlaceSign = hasPlaceSign;
+  }
+
+  get name(): string {
+    return this.#text.slice(this.#start, this.#nameEnd);
+  }
+
+  get value(): string {
+    return this.#text.slice(this.#valueStart, this.#end);
+  }
+
+  get hasValue(): boolean {
+    return this.#end > this.#valueStart;
+  }
+
+  /** Whether it may be a place: by a sign, or by the name. */
+  mayBePlace(names: number, moreNames: number = names): boolean {
+    return (
+      this.hasPlaceSign || (this.lists.length > 0 && (this.lists.includes(names) || this.lists.includes(moreNames)))
+    );
+  }
 }
 
 export const NO_PARAMETERS: readonly Parameter[] = Object.freeze([]);
@@ -18,35 +59,79 @@ export const NO_PARAMETERS: readonly Parameter[] = Object.freeze([]);
 export function parametersOf(query: string, tokens: TokenIndex): readonly Parameter[] {
   if (query === '') return NO_PARAMETERS;
   const parameters: Parameter[] = [];
-  const hasSemicolon = query.includes(';');
-  for (let start = 0; start < query.length; ) {
-    let end = query.indexOf('&', start);
-    if (end < 0) end = query.length;
-    if (end > start) {
-      const text = query.slice(start, end);
-      parameters.push(parameterOf(text, tokens));
-      if (hasSemicolon && text.includes(';'))
-        for (const piece of text.split(';')) parameters.push(parameterOf(piece, tokens));
+  const { length } = query;
+  let start = 0;
+  let equals = -1;
+  let signs = 0;
+  for (let at = 0; at <= length; at++) {
+    const code = at < length ? query.charCodeAt(at) : AMPERSAND;
+    const sign = code < 128 ? SIGNS[code]! : 0;
+    if (sign === 0) continue;
+    if (code === EQUALS) {
+      if (equals < 0) equals = at;
+    } else if (code !== AMPERSAND) signs |= sign;
+    else {
+      if (at > start) addParameters(parameters, query, start, equals < 0 ? at : equals, at, signs, tokens);
+      start = at + 1;
+      equals = -1;
+      signs = 0;
     }
-    start = end + 1;
   }
   return parameters;
 }
 
-function parameterOf(text: string, tokens: TokenIndex): Parameter {
-  const equals = text.indexOf('=');
-  const name = decodeForm(equals < 0 ? text : text.slice(0, equals));
-  const value = equals < 0 ? '' : decodeForm(text.slice(equals + 1));
-  // A second question mark is the first one's to some servers.
-  const start = name.charCodeAt(0) === 0x3f ? name.search(/[^?]|$/) : 0;
-  const lists = tokens.find(name, start, name.length);
-  return { name, value, lists, isTame: lists.length === 0 && !hasPlaceSign(name) && !hasPlaceSign(value) };
+const EQUALS = 0x3d;
+const AMPERSAND = 0x26;
+const QUESTION_MARK = 0x3f;
+
+/** What a character of a query says, as bits. */
+const SIGN = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;
+const SIGNS = new Uint8Array(128);
+for (const sign of '/:\\') SIGNS[sign.charCodeAt(0)] = SIGN.place;
+for (const sign of '%+') SIGNS[sign.charCodeAt(0)] = SIGN.encoded;
+SIGNS[0x3b] = SIGN.semicolon;
+SIGNS[EQUALS] = SIGN.separator;
+SIGNS[AMPERSAND] = SIGN.separator;
+
+/** Adds what stands between `start` and `end`; its name ends at `nameEnd`. `signs`: bits of {@link SIGN} that stand there. */
+function addParameters(
+  to: Parameter[],
+  query: string,
+  start: number,
+  nameEnd: number,
+  end: number,
+  signs: number,
+  tokens: TokenIndex,
+): void {
+  if ((signs & SIGN.encoded) !== 0) to.push(parameterOf(query.slice(start, end), tokens));
+  else {
+    const lists = listsOfName(query, start, nameEnd, tokens);
+    const valueStart = nameEnd < end ? nameEnd + 1 : end;
+    to.push(new Parameter(query, start, nameEnd, valueStart, end, lists, (signs & SIGN.place) !== 0));
+  }
+  if ((signs & SIGN.semicolon) === 0) return;
+  for (const piece of query.slice(start, end).split(';')) to.push(parameterOf(piece, tokens));
+}
+
+function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
+  const equals = encoded.indexOf('=');
+  const name = decodeForm(equals < 0 ? encoded : encoded.slice(0, equals));
+  const text = equals < 0 ? name : name + decodeForm(encoded.slice(equals + 1));
+  const lists = listsOfName(name, 0, name.length, tokens);
+  return new Parameter(text, 0, name.length, name.length, text.length, lists, hasPlaceSign(text));
+}
+
+/** Token lists of a name. A second question mark is the first one's to some servers. */
+function listsOfName(text: string, start: number, end: number, tokens: TokenIndex): readonly number[] {
+  let first = start;
+  while (first < end && text.charCodeAt(first) === QUESTION_MARK) first++;
+  return tokens.find(text, first, end);
 }
 
 function hasPlaceSign(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code === 0x2f || code === 0x3a || code === 0x5c) return true;
+    if (code < 128 && (SIGNS[code]! & SIGN.place) !== 0) return true;
   }
   return false;
 }

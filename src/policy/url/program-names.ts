@@ -12,6 +12,9 @@ const PROGRAM_EXTENSIONS = new ExtensionSet(
     'seam srf tmall xhtml',
 );
 
+/** Extensions of pages that are written: a short name is a program's all the same (`displayLoginForm.htm`), a title has more words. */
+const PAGE_EXTENSIONS = new ExtensionSet('htm html');
+
 /** Token lists of the words in such names, by their names in the policy. */
 const LISTS = {
   before: 'program_before',
@@ -68,7 +71,8 @@ export class ProgramNames {
     if (path.charCodeAt(stop) === 0x2e) {
       const extension = stop + 1 + withoutSigns(path.slice(stop + 1, end)).length;
       isCalled = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
-      if (extension > stop + 1 && !isCalled) return undefined;
+      const isPage = PAGE_EXTENSIONS.has(path, stop + 1, extension);
+      if (extension > stop + 1 && !isCalled && !isPage) return undefined;
     }
     if (!isCalled && (hasMoreWords(path, start, stop) || !this.#edges.mayMatch(path, start, stop))) return undefined;
     const words = path
@@ -171,8 +175,7 @@ function hasMoreWords(path: string, start: number, end: number): boolean {
 
 function byLetter(tokens: TokenIndex, list: number, at: 0 | -1): Map<number, string[]> {
   const words = new Map<number, string[]>();
-  for (const { token, lists } of tokens.entries()) {
-    if (!lists.includes(list)) continue;
+  for (const token of tokens.tokensIn(list)) {
     const code = token.charCodeAt(at === 0 ? 0 : token.length - 1);
     words.set(code, [...(words.get(code) ?? []), token]);
   }

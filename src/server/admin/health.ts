@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
-import { expectedNames } from '../certificate.ts';
+import { expectedNames } from '../certificate-files.ts';
 import type { LastKnownGood } from '../data/last-known-good.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
 import type { Replies, Supervisor } from '../process/supervisor.ts';

@@ -3,8 +3,8 @@ import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
-import type { Certificate } from '../certificate.ts';
-import { certificatesOf } from '../certificate.ts';
+import type { Certificate } from '../certificate-files.ts';
+import { certificatesOf } from '../certificate-files.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
 import type { HostFacts } from './host-facts.ts';
 

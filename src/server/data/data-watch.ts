@@ -8,7 +8,7 @@ import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import type { WorkerMetrics } from '../admin/metrics.ts';
-import { type Certificate, configuredCertificate } from '../certificate.ts';
+import { type Certificate, configuredCertificate } from '../certificate-files.ts';
 import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { Part, ReloadReport } from '../process/worker-status.ts';
@@ -27,8 +27,8 @@ export interface DataWatchOptions {
   readonly onKnownGood: (acceptance: KnownGoodPart) => void;
 }
 
-/** Who answers with the certificate. */
-export interface CertificateUser {
+/** The listener, as far as it presents the certificate. */
+export interface TlsListener {
   useCertificate(certificate: Certificate): void;
   /** Forgets the certificates that no connection uses any more. */
   closeUnused(): Promise<void>;
@@ -47,7 +47,7 @@ export class DataWatch {
   #served: ActiveData | undefined;
   #indexFailure: string | undefined;
   #policy: Policy;
-  #user: CertificateUser | undefined;
+  #listener: TlsListener | undefined;
   #loading: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -106,8 +106,8 @@ export class DataWatch {
   }
 
   /** Begins to watch the files, when the worker listens with a certificate that was chosen. */
-  start(user: CertificateUser, { value, problem }: Chosen<Certificate | undefined>): void {
-    this.#user = user;
+  start(listener: TlsListener, { value, problem }: Chosen<Certificate | undefined>): void {
+    this.#listener = listener;
     this.#knownGood = {};
     if (problem !== undefined) this.#keep('certificate', problem);
     else if (value !== undefined) this.#options.onKnownGood({ part: 'certificate', certificate: value });
@@ -152,7 +152,7 @@ export class DataWatch {
 
   /** No request may be open. */
   close(): void {
-    this.#user = undefined;
+    this.#listener = undefined;
     this.#served?.index.close();
     this.#served = undefined;
   }
@@ -180,7 +180,7 @@ export class DataWatch {
 
   /** Reloads what changed on the disk since it was last looked at. */
   async #look(): Promise<void> {
-    await this.#user?.closeUnused();
+    await this.#listener?.closeUnused();
     if (this.#isStopped) return;
     this.notices.look();
     this.#dropChangedIndex();
@@ -280,8 +280,8 @@ export class DataWatch {
   /** Open connections stay with the old certificate until they end. */
   async #swapCertificate(): Promise<string> {
     const certificate = configuredCertificate(this.#options.config.tls);
-    if (certificate === undefined || this.#user === undefined) return 'none';
-    this.#user.useCertificate(certificate);
+    if (certificate === undefined || this.#listener === undefined) return 'none';
+    this.#listener.useCertificate(certificate);
     this.#options.onKnownGood({ part: 'certificate', certificate });
     this.#options.metrics.count('swaps_total', { part: 'certificate', outcome: 'done' });
     this.#options.log('certificate_in_use');

@@ -7,7 +7,7 @@ import { closeSync, constants, openSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import type { PolicyDocument } from '../../policy/documents.ts';
-import type { Certificate } from '../certificate.ts';
+import type { Certificate } from '../certificate-files.ts';
 import { openFileIdentity } from '../data-loader.ts';
 
 /** What one worker has accepted. */

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
-import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate.ts';
+import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate-files.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
 
