@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
 import { traitsOf } from '../../src/policy/guard-checks/traits.ts';
 import { Subject } from '../../src/policy/subject.ts';
+import { findRun, runEnd, tableOf } from '../../src/policy/url/characters.ts';
+import { encodedTargets, mayHoldTarget } from '../../src/policy/url/encoded.ts';
 import { HostMap } from '../../src/policy/url/host-map.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
 import { Random } from '../../tools/random.ts';
@@ -85,5 +87,68 @@ describe('a map of hosts', () => {
     }
     expect(hits).toBeGreaterThan(500);
     expect([...map.all('')]).toEqual([]);
+  });
+});
+
+describe('a run of characters', () => {
+  it('is found where a regular expression finds it', () => {
+    const random = new Random(11);
+    const table = tableOf('ab');
+    const wide = tableOf('ab', true);
+    let found = 0;
+    for (let round = 0; round < 20_000; round++) {
+      const text = Array.from({ length: random.below(24) }, () => random.pick(['a', 'b', 'b', '-', 'é'])).join('');
+      const size = 1 + random.below(5);
+      const from = random.below(text.length + 1);
+      // A run may begin at `from`, and behind what is not in it.
+      for (const [members, kind] of [
+        [table, '[ab]'],
+        [wide, '[abé]'],
+      ] as const) {
+        const match = new RegExp(`${kind}{${size},}`).exec(text.slice(from));
+        const start = findRun(text, members, size, from);
+        expect([text, from, size, start]).toEqual([text, from, size, match === null ? -1 : from + match.index]);
+        if (match === null) continue;
+        found++;
+        expect(runEnd(text, members, start + size)).toBe(start + match[0].length);
+      }
+    }
+    expect(found).toBeGreaterThan(5_000);
+  });
+});
+
+describe('a text that may hold an encoded address', () => {
+  it('is never one that holds none to the first look', () => {
+    const random = new Random(12);
+    const targets = [
+      'http://10.0.0.1/',
+      'HTTPS://a.b',
+      '//169.254.169.254/x',
+      'File:///etc',
+      'ftp://h/',
+      'JavaScript:x',
+    ];
+    const signs = ['', '', '', '-', '_', 'x', 'u=', '3D', '+', '/', '.', '%', 'ab', 'A1'];
+    const cut = (): string => random.pick(signs) + random.pick(signs);
+    const respelled = (text: string): string => (random.chance(30) ? text.toUpperCase() : text);
+    let holding = 0;
+    let passed = 0;
+    for (let round = 0; round < 40_000; round++) {
+      const bytes = Buffer.from(random.pick([...targets, 'plain words', 'x'.repeat(random.below(30))]));
+      const word = random.pick([
+        bytes.toString('base64'),
+        bytes.toString('base64url'),
+        respelled(bytes.toString('hex')),
+        'some-title-of-a-page',
+      ]);
+      const text = `${random.pick(['/a/', '', 'q=1&'])}${cut()}${word}${cut()}${random.pick(['', '/b', '&c=some-words'])}`;
+      const may = mayHoldTarget(text);
+      if (!may) passed++;
+      if (encodedTargets(text).length === 0) continue;
+      holding++;
+      expect([text, may]).toEqual([text, true]);
+    }
+    expect(holding).toBeGreaterThan(5_000);
+    expect(passed).toBeGreaterThan(5_000);
   });
 });
