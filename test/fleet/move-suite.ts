@@ -152,7 +152,8 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       expect(await seenIn(again)).toEqual(after);
       await node.start();
       await expect.poll(() => node.reserver.counters?.reason).toMatch(/moved/);
-      await node.stop();
+      // Nobody hears it there any more.
+      await node.stop({ limitMs: 300 });
       node.remove();
     });
 

@@ -7,7 +7,6 @@ import { until } from '../../until.ts';
 import { Client } from '../client.ts';
 import type { Crowd } from './crowd.ts';
 import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
-import type { Relay } from './relay.ts';
 import type { World } from './world.ts';
 
 /** Until a node that is not heard answers 503 for everything, with what it takes to notice. */
@@ -68,27 +67,19 @@ async function restartAfter(node: ChaosNode, pids: readonly number[]): Promise<E
   return NOTHING;
 }
 
-/** All lines of a node. */
-function setLines(lines: readonly Relay[], change: (line: Relay) => void): void {
-  for (const line of lines) change(line);
-}
-
 /** Lines go bad and good again for a while. */
 async function trouble({ world, random }: Scene): Promise<Excuse> {
   for (let i = 0; i < 4; i += 1) {
     const node = random.pick(world.nodes);
     const kind = random.below(4);
-    setLines(node.lines, (line) => {
+    for (const line of node.lines) {
       if (kind === 0) line.delayMs = 5 + random.below(80);
       else if (kind === 1) line.state = 'stalled';
       else if (kind === 2) line.state = 'cut';
       else line.halfOpen(random.pick(['there', 'back']));
-    });
+    }
     await sleep(100 + random.below(500));
-    if (random.chance(50))
-      setLines(node.lines, (line) => {
-        line.state = 'open';
-      });
+    if (random.chance(50)) for (const line of node.lines) line.state = 'open';
   }
   world.heal();
   return NOTHING;
@@ -281,10 +272,9 @@ export const DEEDS: Readonly<Record<string, DeedPlan>> = {
   },
   'cut node off': {
     run: (scene) => {
-      const set = (state: 'open' | 'cut') => () =>
-        setLines(scene.node.lines, (line) => {
-          line.state = state;
-        });
+      const set = (state: 'open' | 'cut') => () => {
+        for (const line of scene.node.lines) line.state = state;
+      };
       return beAway(scene, set('cut'), set('open'));
     },
   },
