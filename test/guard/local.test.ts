@@ -58,6 +58,8 @@ const SURE: readonly Question[] = [
   { url: 'https://site-3.example.com/', method: 'GET' },
   { url: 'http://10.1.2.3/', method: 'GET' },
   { url: 'site-1.example.com', method: 'GET' },
+  // Node.js 20 does not read this host, Node.js 24 does.
+  { url: 'https://xn--mnchen/', method: 'GET' },
 ];
 
 /** What has to be the same. */
@@ -74,13 +76,9 @@ async function ask(guard: Guard, asked: readonly Question[]): Promise<Decision[]
   return decisions;
 }
 
-/** A host that an older URL parser does not take is refused there, in other words than the server's. */
-const isUnread = (url: string, expected: string, got: string): boolean =>
-  got === 'error wrong_domain' && /xn--/i.test(url) && !expected.startsWith('allow ');
-
 function differences(asked: readonly Question[], expected: readonly string[], got: readonly string[]): string[] {
   return asked.flatMap(({ url, method }, at) =>
-    expected[at] === got[at] || isUnread(url, expected[at]!, got[at]!)
+    expected[at] === got[at]
       ? []
       : [`${method} ${JSON.stringify(url)}: the server says ${expected[at]}, here ${got[at]}`],
   );
@@ -142,11 +140,17 @@ describe('local verdicts', () => {
     });
     const report = JSON.parse(readFileSync(join(place, 'report.json'), 'utf8')) as {
       words: string[];
+      isReadable: boolean[];
       locals: number;
       revision: string;
       isUsable: boolean;
     };
-    expect(differences(asked, expected, report.words)).toEqual([]);
+    // What that Node.js cannot open it refuses, whatever the server says of it.
+    const isRefused = ({ url }: Question, at: number): boolean =>
+      report.isReadable[at] === false && URL.canParse(url) && report.words[at]!.startsWith('error ');
+    const readable = <T>(values: readonly T[]): T[] => values.filter((_, at) => !isRefused(asked[at]!, at));
+    expect(differences(readable(asked), readable(expected), readable(report.words))).toEqual([]);
+    expect(readable(asked).length).toBeGreaterThan(0.99 * asked.length);
     // Where revision or URL parser are others, nothing is judged there.
     if (report.isUsable && report.revision === exported.revision)
       expect(report.locals).toBeGreaterThan(asked.length / 10);
@@ -166,14 +170,16 @@ const onDecision = ({ source }) => { if (source === 'local') locals += 1; };
 const guard = new Guard({ server, key, timeoutMs: 60_000, cacheSeconds: 0, local, onDecision });
 const asked = JSON.parse(readFileSync(here('asked.json'), 'utf8'));
 const words = [];
+const isReadable = [];
 let next = 0;
 await Promise.all(Array.from({ length: ${LANES} }, async () => {
   for (let at = next++; at < asked.length; at = next++) {
     const { verdict, layer, id, note } = await guard.check(asked[at].url, asked[at]);
+    isReadable[at] = URL.canParse(asked[at].url);
     words[at] = verdict === 'error' ? 'error ' + id : verdict + ' ' + layer + '/' + id + ' ' + note;
   }
 }));
-writeFileSync(here('report.json'), JSON.stringify({ words, locals, revision: local.revision, isUsable: local.isUsable }));
+writeFileSync(here('report.json'), JSON.stringify({ words, isReadable, locals, revision: local.revision, isUsable: local.isUsable }));
 process.exit(0);
 `;
 

@@ -121,6 +121,9 @@ describe('reading matter that names an act', () => {
     // A wiki, and a person's page of a forge.
     'https://namu.wiki/w/%ED%9A%8C%EC%9B%90%EA%B0%80%EC%9E%85',
     'https://sourceforge.net/u/somebody/profile/',
+    // Sources, on hosts that have a login as well.
+    'https://sourcegraph.com/github.com/a/b/-/blob/src/login/index.ts',
+    'https://review.opendev.org/c/openstack/keystone/+/1/2/login/api.py',
   ])('%s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
   });
@@ -134,6 +137,9 @@ describe('reading matter that names an act', () => {
     ['https://www.example.org/single-sign-on', 'login'],
     ['https://www.example.org/podpora/prihlaseni', 'login'],
     ['https://sourceforge.net/auth/', 'oauth'],
+    ['https://review.opendev.org/login/', 'login'],
+    ['https://sourcegraph.com/sign-in', 'login'],
+    ['https://sourcegraph.com/users/somebody/settings', 'account'],
   ])('%s', (url, rule) => {
     expect(judge(url)).toBe(`deny rules/${rule}`);
   });

@@ -11,7 +11,7 @@ export const SETS = {
   labelled: 'labelled-urls.tsv.gz',
   /** Written for pagegate: well-known sites by their public structure, and feeds of news sites and blogs. */
   own: 'eval/own-urls.tsv',
-  /** Put away whole: written and frozen before the rules were last changed, and only counted since. */
+  /** Frozen before the rules were last changed; of its half `report` only counts were looked at while they were. */
   unseen: 'eval/unseen-urls.tsv',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
