@@ -87,7 +87,8 @@ describe('the cheap look at a page', () => {
         const start = urls.slice(0, at).reduce((sum, url) => sum + url.length + 3, 1);
         const url = urls[at]!;
         expect(text.slice(start, start + url.length)).toBe(url);
-        const alone = new Place(host, foldedPaths(own.decodedPath, own.queryMark)).mayBeOnText(url);
+        const place = new Place(host, foldedPaths(own.decodedPath, own.queryMark));
+        const alone = place.mayBeOn(Buffer.from(url, 'latin1'), 0, url.length);
         const isHostOfBefore = originOf(url) !== '' && originOf(url) === originBefore;
         expect(among.mayBeOn(Buffer.from(text, 'latin1'), start, start + url.length, isHostOfBefore)).toBe(alone);
         originBefore = originOf(url);

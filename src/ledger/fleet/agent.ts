@@ -207,6 +207,7 @@ export class FleetAgent {
     await Promise.race([this.#goodbye(standing), late]);
     this.#isOver = true;
     await Promise.race([this.#engine?.close(), late]);
+    this.#options.copy.close();
   }
 
   /** Ends without a word, as a process that is killed. */
@@ -215,6 +216,7 @@ export class FleetAgent {
     const ended = this.#end();
     await this.#engine?.close();
     await ended;
+    this.#options.copy.close();
   }
 
   /** Resolves when nothing is under way any more. */

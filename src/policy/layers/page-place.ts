@@ -2,8 +2,8 @@
 import { isPlainPath } from '../../domain/canonical-url.ts';
 import { isPlainHost } from '../../domain/host-key.ts';
 
-/** For pages that come as texts; longer ones are looked at closely. */
-const scratch = Buffer.alloc(4_096);
+/** For pages that come as texts. */
+const scratch = new Uint8Array(4_096);
 
 /** Where a request goes, as pages are compared with it. */
 export class Place {
@@ -20,9 +20,16 @@ export class Place {
     this.#hasWww = host.startsWith('www.');
   }
 
-  /** The same as {@link mayBeOn} for a text. */
+  /** The same as {@link mayBeOn} for a text, which takes a closer look where it is long or not ASCII. */
   mayBeOnText(url: string): boolean {
-    return url.length * 3 > scratch.length || this.mayBeOn(scratch, 0, scratch.write(url));
+    if (url.length > scratch.length) return true;
+    // A loop over a short text takes less than one call that copies it.
+    for (let at = 0; at < url.length; at++) {
+      const code = url.charCodeAt(at);
+      if (code > 0x7e) return true;
+      scratch[at] = code;
+    }
+    return this.mayBeOn(scratch, 0, url.length);
   }
 
   /**
