@@ -1,4 +1,8 @@
-/** `npm run bench -- build`: a drop becomes an index; beside it JSON.parse alone, and peers that write as many records. */
+/**
+ * `npm run bench -- build [--records N] [--beside CHECKOUT]`: a drop becomes an index; beside it JSON.parse alone, and peers that write as many
+ * records. With `--beside` another checkout builds in the same rounds.
+ */
+import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildReport } from '../../src/builder/report.ts';
@@ -36,6 +40,8 @@ const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
 interface Measured {
   readonly records: number;
   readonly built: BuildReport;
+  /** By the other checkout, where one is named. */
+  readonly besideBuilt: BuildReport | undefined;
   /** Of the whole input. */
   readonly parseSeconds: number;
   readonly parseCpuSeconds: number;
@@ -48,20 +54,39 @@ function measure(options: BenchOptions, records: number): Measured {
   const out = join(options.dir, `built-${records}.pgx`);
   const parses: Parsed[] = [];
   const builds: BuildReport[] = [];
+  const besideBuilds: BuildReport[] = [];
+  const args = ['build', drop, '--out', out, '--no-rejects', '--json'];
   for (let round = 0; round < (records > REPEATED_MAX_RECORDS ? 1 : ROUNDS); round++) {
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: JSON.parse`);
     parses.push(trial<Parsed>('parse', parsed));
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: build`);
-    builds.push(JSON.parse(node('src/cli.ts', ['build', drop, '--out', out, '--no-rejects', '--json'])) as BuildReport);
+    builds.push(JSON.parse(node('src/cli.ts', args)) as BuildReport);
+    // An index of another format is not one that a build replaces.
+    rmSync(out, { force: true });
+    if (options.beside === undefined) continue;
+    options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: build of ${options.beside}`);
+    const output = execFileSync(join(options.beside, 'src/pagegate'), args, { encoding: 'utf8' });
+    besideBuilds.push(JSON.parse(output) as BuildReport);
+    rmSync(out, { force: true });
   }
-  rmSync(out, { force: true });
   const built = middle(builds, ({ durationMs }) => durationMs);
+  const besideBuilt = besideBuilds.length === 0 ? undefined : middle(besideBuilds, ({ durationMs }) => durationMs);
   const parse = middle(parses, ({ seconds }) => seconds);
   const scale = built.lines / parse.lines;
-  return { records, built, parseSeconds: parse.seconds * scale, parseCpuSeconds: parse.cpuSeconds * scale };
+  return {
+    records,
+    built,
+    besideBuilt,
+    parseSeconds: parse.seconds * scale,
+    parseCpuSeconds: parse.cpuSeconds * scale,
+  };
 }
 
-function rowsOf({ records, built, parseSeconds, parseCpuSeconds }: Measured): Record<string, Cell>[] {
+function cpuSecondsOf({ stepsCpuMs }: BuildReport): number {
+  return Object.values(stepsCpuMs).reduce((sum, ms) => sum + ms, 0) / 1000;
+}
+
+function rowsOf({ records, built, besideBuilt, parseSeconds, parseCpuSeconds }: Measured): Record<string, Cell>[] {
   const row = (
     what: string,
     seconds: number,
@@ -80,11 +105,13 @@ function rowsOf({ records, built, parseSeconds, parseCpuSeconds }: Measured): Re
   const steps = (Object.keys(stepsMs) as (keyof typeof stepsMs)[]).map((step) =>
     row(`  ${step}`, stepsMs[step] / 1000, stepsCpuMs[step] / 1000, null),
   );
-  const cpuSeconds = Object.values(stepsCpuMs).reduce((sum, ms) => sum + ms, 0) / 1000;
+  const buildRow = (what: string, report: BuildReport): Record<string, Cell> =>
+    row(`${what}, ${report.workers} threads`, report.durationMs / 1000, cpuSecondsOf(report), report.peakMemoryBytes);
   return [
     row('JSON.parse alone, one core', parseSeconds, parseCpuSeconds, null),
-    row(`pagegate build, ${built.workers} threads`, built.durationMs / 1000, cpuSeconds, built.peakMemoryBytes),
+    buildRow('pagegate build', built),
     ...steps,
+    ...(besideBuilt === undefined ? [] : [buildRow('pagegate build of the other checkout', besideBuilt)]),
   ];
 }
 
