@@ -1,6 +1,6 @@
 /**
- * Verdicts without a lookup for each: the server's policy engine, run here on records that lookups brought. It is asked only while the
- * policy that it was given has the revision that the server names, which stands for the policy, the engine and the Unicode version, and
+ * Verdicts without a lookup for each: the server's policy, run here on records that lookups brought. It is asked only while the
+ * policy that it was given has the revision that the server names, which stands for the policy, its code and the Unicode version, and
  * only where URLs are read by the same parser; so it gives the server's verdict, or none.
  */
 import { readFileSync } from 'node:fs';
@@ -125,7 +125,7 @@ export class LocalVerdicts implements LocalJudge {
   }
 }
 
-/** The engine asked for a record that is not known yet. */
+/** The policy asked for a record that is not known yet. */
 class MissingError extends Error {
   readonly key: string;
 
@@ -135,7 +135,7 @@ class MissingError extends Error {
   }
 }
 
-/** Evidence from known records; what is not known is missed at the moment the engine asks for it. */
+/** Evidence from known records; what is not known is missed at the moment the policy asks for it. */
 class KnownEvidence implements Evidence {
   readonly #target: Target;
   readonly #find: (key: string) => KnownRecord | undefined;

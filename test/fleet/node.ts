@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
-import { FleetAgent, FleetBook } from '../../src/ledger/fleet/agent.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
+import { GrantBook } from '../../src/ledger/fleet/grant-book.ts';
+import { NodeSession } from '../../src/ledger/fleet/node-session.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
@@ -25,9 +26,9 @@ export class TestNode {
   readonly name: string;
   readonly folder: string;
   readonly file: string;
-  book!: FleetBook;
+  book!: GrantBook;
   reserver!: Reserver;
-  agent!: FleetAgent;
+  session!: NodeSession;
   meter!: Meter;
   /** Why its state is not its own any more. */
   fenced: string | undefined;
@@ -48,13 +49,13 @@ export class TestNode {
     const { connect, maxStalenessSeconds = 60, timeoutMs = 5_000 } = this.#options;
     this.fenced = undefined;
     refuseCopiedFolder(this.file, Date.now());
-    const book = new FleetBook(this.file, maxStalenessSeconds);
+    const book = new GrantBook(this.file, maxStalenessSeconds);
     this.book = book;
     this.reserver = new Reserver({ file: this.file, now: book.now, allowance: book.allowance, fleet: book.status });
     if (!this.reserver.open()) throw new Error(this.reserver.state.reason);
     const counters = countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0];
     if (counters !== undefined) this.#counters.add(counters);
-    this.agent = new FleetAgent(book, {
+    this.session = new NodeSession(book, {
       copy: new FleetCopy(this.file),
       reserver: this.reserver,
       connect,
@@ -66,16 +67,16 @@ export class TestNode {
         beginAnew(this.file, Date.now());
       },
     });
-    const { agent, reserver } = this;
+    const { session, reserver } = this;
     this.meter = await openMeter({
       file: this.file,
       timeoutMs,
       connect: (_file, events) => {
         setImmediate(() => events.onConnect());
-        return { ask: (ids) => void agent.reserve(new Set(ids)).then(() => events.onAnswer()), close: () => {} };
+        return { ask: (ids) => void session.reserve(new Set(ids)).then(() => events.onAnswer()), close: () => {} };
       },
     });
-    agent.start();
+    session.start();
     this.#timer = setInterval(() => {
       if (this.fenced === undefined) reserver.tick();
     }, TICK_MS);
@@ -105,8 +106,8 @@ export class TestNode {
     clearInterval(this.#timer);
     await this.meter.close();
     const standing = this.reserver.standing('all');
-    if (this.fenced === undefined && this.reserver.close()) await this.agent.leave({ standing, limitMs });
-    else await this.agent.leave({ limitMs });
+    if (this.fenced === undefined && this.reserver.close()) await this.session.leave({ standing, limitMs });
+    else await this.session.leave({ limitMs });
   }
 
   /** Ends as processes do that are killed; with `power`, the memory goes too. */
@@ -114,7 +115,7 @@ export class TestNode {
     clearInterval(this.#timer);
     await this.meter.close();
     this.reserver.abandon();
-    await this.agent.kill();
+    await this.session.kill();
     if (power) for (const path of this.#counters) rmSync(path, { force: true });
   }
 

@@ -152,3 +152,17 @@ describe('a URL in hexadecimal digits', () => {
     expect(judge(`https://example.org/?x=${digits}${sign}`)).toBe('deny rules/nested_internal');
   });
 });
+
+describe('a dot segment', () => {
+  it.each([
+    ['/a/%2f..', 'deny rules/encoded_traversal'],
+    ['/a/..%af', 'deny rules/encoded_traversal'],
+    ['/a..%c0%af.', 'deny rules/encoded_traversal'],
+    // With a sign behind the dots it is a name.
+    ['/a/%2f..+', 'allow default/classified_read'],
+    ['/a/..%af_', 'allow default/classified_read'],
+    ['/a..%c0%af.$', 'allow default/classified_read'],
+  ])('is dots and nothing else: %s', (path, expected) => {
+    expect(judge(`https://example.org${path}`)).toBe(expected);
+  });
+});

@@ -56,8 +56,9 @@ function owner(): Owner {
 
 /** Servers that share a folder; all are ended with it. */
 export class PostgresCluster {
-  readonly folder = mkdtempSync(join(tmpdir(), 'pagegate-postgres-'));
+  // First: where there are no programs, there is no folder to remove.
   readonly #bin = requirePostgres();
+  readonly folder = mkdtempSync(join(tmpdir(), 'pagegate-postgres-'));
   readonly #owner = owner();
   readonly #servers: PostgresServer[] = [];
 

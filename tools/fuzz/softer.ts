@@ -1,4 +1,5 @@
 /** The fuzzer's second property: what anyone can add to a URL, or write otherwise, never makes an allow of a denial or of a flag. */
+import { parseTarget } from '../../src/domain/target.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Verdict } from '../../src/policy/types.ts';
 import { Random } from '../random.ts';
@@ -144,13 +145,18 @@ function otherCase(random: Random, url: string): string {
   );
 }
 
+/** A last segment of dots, however its slash and they are spelled, with bytes behind them that some servers drop. */
+const DOTS_AT_END = /[/\\∕⁄／＼][.．․。]{1,2}\uFFFD*$/;
+
 /**
  * Whether a path ends the URL, or its query: a sign behind a host makes another host. By the URL standard a segment is a dot segment only where it is
- * dots and nothing else, so a sign makes another path of one, also where bytes that some servers drop stand between (`/..%af_`).
+ * dots and nothing else, so a sign makes another path of one, also of one that is hidden (`/%2f..+`, `/..%af_`).
  */
 function endsInPath(url: string): boolean {
   const [, path = ''] = /^[a-z]+:\/\/[^/?#]+([^?#]*)/i.exec(url) ?? [];
-  return path !== '' && !/\/(?:\.|%2e){1,2}(?:%[89a-f][0-9a-f])*$/i.test(path);
+  if (path === '' || /\/(?:\.|%2e){1,2}$/i.test(path)) return false;
+  const target = parseTarget(url);
+  return 'problem' in target || !DOTS_AT_END.test(target.url.decodedPath);
 }
 
 function behindPath(url: string, sign: string): string {

@@ -5,8 +5,9 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
-import { FleetAgent, FleetBook } from '../fleet/agent.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/copy.ts';
+import { GrantBook } from '../fleet/grant-book.ts';
+import { NodeSession } from '../fleet/node-session.ts';
 import { connectFleet } from '../postgres/connect.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
@@ -65,13 +66,13 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   process.off('message', endNow);
   if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
   const onNewCounters = (): void => workers?.reconnectAll();
-  const book = options.fleet === undefined ? undefined : new FleetBook(options.file, options.fleet.maxStalenessSeconds);
+  const book = options.fleet === undefined ? undefined : new GrantBook(options.file, options.fleet.maxStalenessSeconds);
   const granting = book === undefined ? {} : { now: book.now, allowance: book.allowance, fleet: book.status };
   const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;
   reserver.open();
-  const agent = book === undefined ? undefined : startAgent(options, book, reserver);
-  workers = await listenForWorkers(options.file, (ids) => agent?.reserve(ids) ?? reserver.reserve(ids));
+  const session = book === undefined ? undefined : startSession(options, book, reserver);
+  workers = await listenForWorkers(options.file, (ids) => session?.reserve(ids) ?? reserver.reserve(ids));
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
     const { ready, reason } = reserver.state;
@@ -96,19 +97,19 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   });
   const end = async (how: 'stop' | 'hand_over'): Promise<void> => {
     // The successor's session can begin when this one has ended; until then this one reserves.
-    if (how === 'hand_over') await agent?.leave({ limitMs: LEAVE_MS });
+    if (how === 'hand_over') await session?.leave({ limitMs: LEAVE_MS });
     clearInterval(timer);
     clearInterval(changes);
     if (how === 'hand_over') return reserver.handOver();
     const standing = reserver.standing('all');
-    if (reserver.close()) await agent?.leave({ standing, limitMs: LEAVE_MS });
+    if (reserver.close()) await session?.leave({ standing, limitMs: LEAVE_MS });
   };
 }
 
 /** Begins to talk to the fleet's ledger. */
-function startAgent({ file, fleet }: LedgerWriterOptions, book: FleetBook, reserver: Reserver): FleetAgent {
+function startSession({ file, fleet }: LedgerWriterOptions, book: GrantBook, reserver: Reserver): NodeSession {
   const { engine, ...member } = fleet!;
-  const agent = new FleetAgent(book, {
+  const session = new NodeSession(book, {
     ...member,
     reserver,
     copy: new FleetCopy(file),
@@ -120,8 +121,8 @@ function startAgent({ file, fleet }: LedgerWriterOptions, book: FleetBook, reser
       endWith(error);
     },
   });
-  agent.start();
-  return agent;
+  session.start();
+  return session;
 }
 
 /** Tells the parent why, and ends. */

@@ -1,6 +1,6 @@
 /**
- * A node's side of the fleet, in its ledger writer: it has blocks granted by the engine, which the node's reserver then reserves and its
- * workers spend; reports what was spent; and keeps the node's copy of accounts and keys.
+ * A node's part in its fleet. Runs in the ledger writer: asks PostgreSQL for blocks of lookups, which the reserver reserves and the workers
+ * spend; reports what was spent; keeps the node's copy of accounts and keys.
  *
  * One message is under way at a time. It tells all that may have changed, so that nothing depends on an answer that was lost.
  */
@@ -8,19 +8,17 @@ import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
-import { type FleetStatus, NO_FLEET } from '../counters/counters.ts';
-import { readCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
-import { type Account, planIn } from '../quota.ts';
-import { readIdentity } from '../store/identity.ts';
-import type { Allowance, Reserver, Standing } from '../writer/reserver.ts';
+import type { Reserver, Standing } from '../writer/reserver.ts';
 import type { FleetCopy } from './copy.ts';
+import type { GrantBook, Held } from './grant-book.ts';
 
-/** How often a node is heard when nothing happens; less than the engine takes it to live. */
+/** How often a node reports when nothing happens; well before PostgreSQL takes its session for gone. */
 const SYNC_MS = 1_000;
 /** How soon it asks again while requests wait. */
 const URGENT_MS = 50;
@@ -31,17 +29,17 @@ const RETRY_MAX_MS = 2_000;
 const ANSWER_MS = 250;
 /** A block lasts about so long at the account's recent rate, in seconds; asked for when half is left. */
 const BLOCK_SECONDS = 4;
-const BLOCK_MIN = 64;
+const BLOCK_MIN = LIMITS.blockLookups.value;
 /** What an account has not used for so long is given back. */
 const IDLE_MS = 30_000;
-/** A session that stays busy so long is alive elsewhere: this one runs on a copy. */
+/** Where PostgreSQL says `busy` for so long, another server uses this node's identity: this one runs on a copy of its folder. */
 const BUSY_MS = 10_000;
 /** Less than a 64-bit float has. */
 const SESSION_BYTES = 6;
 /** Accounts in one message. */
 const BATCH = 2_000;
 
-export interface FleetAgentOptions {
+export interface NodeSessionOptions {
   readonly copy: FleetCopy;
   readonly reserver: Reserver;
   readonly connect: () => Promise<Engine>;
@@ -64,88 +62,10 @@ const REFUSED: Readonly<Record<SyncRefusal, string>> = {
   moved: 'The fleet’s ledger was moved elsewhere; correct ledger.url.',
 };
 
-/** What the node holds of an account's cycle. */
-interface Held {
-  cycle: number;
-  granted: number;
-  others: number;
-  used: number;
-  /** When `used` last moved, in milliseconds of this process. */
-  movedMs: number;
-  /** What the engine was told last. */
-  toldGranted: number;
-  toldUsed: number;
-  /** The engine knows what was used of the cycle before. */
-  isEndedTold: boolean;
-}
-
-/** Grants of the engine as the reserver asks for them; there before both. */
-export class FleetBook {
-  readonly held = new Map<number, Held>();
-  offsetMs = 0;
-  heardMs = 0;
-  heardAtMs = 0;
-  isLearning = false;
-  /** The session that the engine knows; at first that of an earlier ledger writer. */
-  session = 0;
-  problem = 'The fleet’s ledger was not asked yet.';
-  readonly #maxStalenessMs: number;
-
-  /**
-   * Goes on from what an earlier ledger writer of this host has published: the copy is as it left it, and what is reserved can be spent.
-   *
-   * @param file the node's copy.
-   */
-  constructor(file: string, maxStalenessSeconds: number) {
-    this.#maxStalenessMs = maxStalenessSeconds * 1_000;
-    const identity = readIdentity(file);
-    const before = (identity && readCounters(file, identity.ledgerId, { headerOnly: true })?.fleet) ?? NO_FLEET;
-    this.offsetMs = before.clockOffsetMs;
-    this.isLearning = before.learning === 1;
-    this.session = before.session;
-    const agoMs = Math.max(0, Date.now() - before.heardMs);
-    this.heardMs = before.heardMs === 0 ? 0 : Date.now() - agoMs;
-    this.heardAtMs = performance.now() - agoMs;
-  }
-
-  /** Takes over what the engine's clock said between two moments of this host's; what agrees with that stays, however slow the answer was. */
-  setClock(engineMs: number, sentMs: number, readMs: number): void {
-    const agrees = this.offsetMs >= engineMs - readMs && this.offsetMs <= engineMs - sentMs;
-    if (!agrees) this.offsetMs = engineMs - (sentMs + readMs) / 2;
-  }
-
-  /** The engine's clock, in milliseconds since 1970. */
-  readonly now = (): number => Date.now() + this.offsetMs;
-
-  readonly allowance = (account: Account, cycle: number): Allowance => {
-    const limit = planIn(account, cycle)?.limit ?? 0;
-    const held = this.held.get(account.id);
-    return held?.cycle === cycle
-      ? { limit: Math.max(0, limit - held.others), granted: held.granted }
-      : { limit, granted: 0 };
-  };
-
-  readonly status = (): FleetStatus & { problem: string } => {
-    // A clock that was set back makes nothing younger.
-    if (this.heardMs > 0) this.heardMs = Math.min(this.heardMs, Date.now() - (performance.now() - this.heardAtMs));
-    let held = 0;
-    for (const { granted, used } of this.held.values()) held += granted - used;
-    return {
-      heardMs: this.heardMs,
-      clockOffsetMs: this.offsetMs,
-      maxStalenessMs: this.#maxStalenessMs,
-      held,
-      learning: this.isLearning ? 1 : 0,
-      session: this.session,
-      problem: this.problem,
-    };
-  };
-}
-
-/** Talks to the engine until it is closed. */
-export class FleetAgent {
-  readonly #options: FleetAgentOptions;
-  readonly #book: FleetBook;
+/** Talks to PostgreSQL until it is closed. */
+export class NodeSession {
+  readonly #options: NodeSessionOptions;
+  readonly #book: GrantBook;
   readonly #session = randomBytes(SESSION_BYTES).readUIntBE(0, SESSION_BYTES);
   #engine: Engine | undefined;
   #seq = 0;
@@ -164,7 +84,7 @@ export class FleetAgent {
   #asked: (() => void)[] = [];
   #loop: Promise<void> | undefined;
 
-  constructor(book: FleetBook, options: FleetAgentOptions) {
+  constructor(book: GrantBook, options: NodeSessionOptions) {
     this.#book = book;
     this.#options = options;
   }
