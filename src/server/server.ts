@@ -165,7 +165,8 @@ async function takeOver(
   await startAdmin(parts, server, taken);
   if (taken !== undefined) await ledgerWriter.inPlace;
   await server.listenControl(taken !== undefined);
-  if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: supervisor.pids.length });
+  // One alone: as old sockets are closed, those behind take their places, and this one is the last to be left empty.
+  if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: 1 });
   predecessor.taken(() => wellness(parts));
   const finish = async (): Promise<void> => {
     await predecessor.committed;

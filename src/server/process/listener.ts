@@ -1,5 +1,5 @@
 /** The listening socket of a worker, plain or with TLS, with its connections counted and capped. */
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
@@ -26,6 +26,15 @@ const KEEP_ALIVE_SECONDS = 30;
 const HAND_OVER_MS = 100;
 /** How long a connection may still need until it is accepted. */
 const HANDSHAKE_MS = 100;
+
+/**
+ * Waits, and then until this process has looked at its sockets once more: after a time without the processor, a timer comes before what
+ * waits on the sockets, and closing one would reset it.
+ */
+async function lookedFor(waitMs: number): Promise<void> {
+  await setTimeout(waitMs);
+  await setImmediate();
+}
 
 /** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */
 interface HandingApp extends TemplatedApp {
@@ -95,7 +104,7 @@ export class Listener {
   async closeUnused(): Promise<void> {
     if (this.#retired.length === 0) return;
     // A connection is passed on in a later turn than the one that accepted it.
-    await setTimeout(HAND_OVER_MS);
+    await lookedFor(HAND_OVER_MS);
     this.#retired = this.#retired.filter(({ app, connections }) => {
       if (connections > 0) return true;
       app.close();
@@ -129,11 +138,11 @@ export class Listener {
    * Resolves when every connection that was accepted is counted as open.
    */
   async stopListening(): Promise<void> {
-    if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await setTimeout(HANDSHAKE_MS);
+    if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await lookedFor(HANDSHAKE_MS);
     this.#descriptor = undefined;
     if (this.#socket !== undefined) loadUws().us_listen_socket_close(this.#socket);
     this.#socket = undefined;
-    if (this.#endpoint !== undefined) await setTimeout(HAND_OVER_MS);
+    if (this.#endpoint !== undefined) await lookedFor(HAND_OVER_MS);
   }
 
   /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */
