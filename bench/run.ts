@@ -16,12 +16,13 @@ export async function runBench(
   const { workload } = (await import(new URL(`${name}.ts`, WORKLOADS).href)) as { workload: Workload };
   const started = new Date();
   const log = (line: string): void => void process.stderr.write(`${name}: ${line}\n`);
-  const report = await workload.run({ ...options, log });
+  const records = Math.min(options.records, workload.recordsMax ?? options.records);
+  const report = await workload.run({ ...options, records, log });
   const seconds = Math.round((Date.now() - started.getTime()) / 1000);
   return {
     bench: name,
     description: workload.description,
-    records: options.records,
+    records,
     started: started.toISOString(),
     seconds,
     hardware: hardware(),
@@ -31,7 +32,9 @@ export async function runBench(
 
 export function printReport(report: BenchReport & Record<string, unknown>): void {
   process.stdout.write(`\n${report['bench']}: ${report['description']}\n`);
-  process.stdout.write(`${Number(report['records']).toLocaleString('en-US')} records, ${report['seconds']} s\n`);
+  const records = Number(report['records']);
+  const size = records === 0 ? '' : `${records.toLocaleString('en-US')} records, `;
+  process.stdout.write(`${size}${report['seconds']} s\n`);
   console.table(report.rows);
   for (const note of report.notes) process.stdout.write(`- ${note}\n`);
 }

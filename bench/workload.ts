@@ -2,7 +2,7 @@
 
 /** What a bench may use. */
 export interface BenchOptions {
-  /** Records of the dataset; benches that have no dataset ignore it. */
+  /** Records of the dataset; 0 where a bench has none. */
   readonly records: number;
   /** Another checkout, with its packages installed, that is measured in the same rounds where a bench can do that. */
   readonly beside?: string | undefined;
@@ -25,6 +25,8 @@ export interface BenchReport {
 export interface Workload {
   readonly name: string;
   readonly description: string;
+  /** Records that it takes at most; 0 where it has no dataset. As many as are asked for unless told. */
+  readonly recordsMax?: number;
   run(options: BenchOptions): Promise<BenchReport>;
 }
 

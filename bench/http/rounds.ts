@@ -94,15 +94,15 @@ export function rowOf(
       middle(({ cpuUs }) => cpuUs),
       1,
     ),
-    'of transport': digits(median(ratios), 2),
+    'CPU ÷ transport': digits(median(ratios), 2),
     least: digits(Math.min(...ratios), 2),
     most: digits(Math.max(...ratios), 2),
     'own µs': digits(median(own.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
     'rate /s': Math.round(middle(({ rate }) => rate)),
-    'of its rate': digits(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
+    'rate ÷ transport': digits(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
     'p50 µs': middle(({ p50Us }) => p50Us),
     'p99 µs': middle(({ p99Us }) => p99Us),
-    'tail of its': digits(median(own.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
+    'p99/p50 ÷ transport': digits(median(own.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
   };
 }
 

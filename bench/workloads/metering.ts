@@ -156,6 +156,7 @@ function summarize(mode: Mode, connections: number, own: readonly Sample[], off:
 export const workload: Workload = {
   name: 'metering',
   description: 'the server with metering off, charged, and one transaction a request, at 1, 64 and 256 connections',
+  recordsMax: 0,
   async run({ log }: BenchOptions): Promise<BenchReport> {
     log('three servers in turn, nine times a second at 1, 64 and 256 connections');
     const rows = await measureMetering({ rounds: 9, durationMs: 1_000, connections: [1, 64, 256], modes: MODES });

@@ -11,7 +11,7 @@ import { loadPolicy } from '../../src/policy/load.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence } from '../../src/policy/types.ts';
 import { RecordEvidence } from '../../src/server/evidence.ts';
-import { AnswerWriter } from '../../src/server/request/answer.ts';
+import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 import { datasetOf, ensureServedIndex } from '../data.ts';
 import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
@@ -87,8 +87,8 @@ interface Served {
 
 /** Reads values on hosts of an index and looks their records up, as a server does before it judges; and the same with the verdict. */
 async function openServed(options: BenchOptions, policy: Policy): Promise<Served> {
-  const records = Math.min(options.records, RECORDS_MAX);
-  const index = openIndex(ensureServedIndex({ ...options, records }, CHECKOUT));
+  const { records } = options;
+  const index = openIndex(ensureServedIndex(options, CHECKOUT));
   await index.warm();
   const dataset = datasetOf(records);
   const hosts: string[] = [];
@@ -201,5 +201,6 @@ async function run(options: BenchOptions): Promise<BenchReport> {
 export const workload: Workload = {
   name: 'verdict',
   description: 'reading and judging URLs, beside a naive list',
+  recordsMax: RECORDS_MAX,
   run,
 };

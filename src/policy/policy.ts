@@ -16,7 +16,7 @@ import { TokenIndex } from './url/tokens.ts';
  * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
  * with the same revision must give the same verdicts.
  */
-export const ENGINE_VERSION = 6;
+export const POLICY_CODE_VERSION = 6;
 
 export interface Policy {
   /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */
@@ -58,9 +58,9 @@ export function compilePolicy(document: PolicyDocument): Policy {
   };
 }
 
-/** Of the document without its warnings, the engine and the Unicode version: the same three give the same revision everywhere. */
+/** Of the document without its warnings, the code and the Unicode version: the same three give the same revision everywhere. */
 function revisionOf({ warnings: _warnings, ...document }: PolicyDocument): string {
-  const text = JSON.stringify([ENGINE_VERSION, UNICODE_VERSION, document]);
+  const text = JSON.stringify([POLICY_CODE_VERSION, UNICODE_VERSION, document]);
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 

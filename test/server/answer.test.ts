@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Index } from '../../src/index/read.ts';
-import { AnswerWriter } from '../../src/server/request/answer.ts';
+import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 
 const VERDICT = { verdict: 'allow', layer: 'default', id: 'classified_read', note: 'A "note".' } as const;
 // For a domain that is not found only the sizes are asked for.
@@ -15,7 +15,7 @@ describe('the writer of answers', () => {
     const max = Number.MAX_SAFE_INTEGER;
     for (const quota of [100, 99, 10, 9, 1, 0, 9, 10, max, 0, max, max - 1, 123_456]) {
       writer.begin(index, -1, 'unknown.net');
-      writer.goOn(VERDICT);
+      writer.writeVerdict(VERDICT);
       expect(Buffer.from(writer.finish(quota)).toString()).toBe(text(quota));
     }
   });

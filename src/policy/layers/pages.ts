@@ -90,15 +90,15 @@ export class PageLayer {
     if (type === undefined) return undefined;
     const url = parseUrl(text);
     if (url === undefined || comparableHost(url.host) !== subject.host) return undefined;
-    const isAllowed = type.verdict.verdict === 'allow';
-    const onPage = isAllowed ? this.#isAllowed(subject, url) : this.#isOnPage(subject, url);
+    const isReadable = type.verdict.verdict === 'allow';
+    const onPage = isReadable ? this.#onExactPage(subject, url) : this.#onPageOrBelow(subject, url);
     if (onPage === 'no') return undefined;
     const verdict = onPage === 'maybe' ? type.uncertain : type.verdict;
     return { verdict, order: type.order, url: text, length: url.path.length };
   }
 
   /** Whether a URL is on a page of a type that is not allowed, or below it. */
-  #isOnPage(subject: Subject, page: CanonicalUrl): OnPage {
+  #onPageOrBelow(subject: Subject, page: CanonicalUrl): OnPage {
     const pagePath = foldPath(page.decodedPath);
     const folder = foldIndex(pagePath);
     const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
@@ -117,7 +117,7 @@ export class PageLayer {
   }
 
   /** Whether a URL is exactly a page that is allowed to be read. */
-  #isAllowed({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
+  #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
     if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
     const identifying = this.#identifyingQuery(page, foldPath(page.decodedPath));
     return identifying === undefined || hasAll(ownParameters, identifying) ? 'yes' : 'no';

@@ -18,7 +18,7 @@ import type { ActiveData } from '../data/active-data.ts';
 import { RecordEvidence } from '../evidence.ts';
 import { type Log, requestFailureFields } from '../log.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
-import { AnswerWriter } from './answer.ts';
+import { AnswerWriter } from './answer-body.ts';
 import type { BurstGuard } from './burst.ts';
 import { ClosingGuard } from './closing.ts';
 import type { DecisionLog } from './decision-log.ts';
@@ -218,7 +218,7 @@ export class CheckHandler {
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
     this.#writer.begin(served.index, evidence.handle, evidence.domain);
     const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    this.#writer.goOn(verdict);
+    this.#writer.writeVerdict(verdict);
     metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);

@@ -41,8 +41,8 @@ export class AnswerWriter {
     return this.#index!.pageUrlsInHead(this.#handle, this.#scratch, mayMatter);
   }
 
-  /** Writes all the rest but the quota. */
-  goOn(verdict: Verdict): void {
+  /** Writes the verdict and all that follows, behind a gap that {@link finish} fills with the quota. */
+  writeVerdict(verdict: Verdict): void {
     const index = this.#index!;
     const verdictBytes = this.#verdictBytes(verdict);
     const headSize = this.#headSize;
