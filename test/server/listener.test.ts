@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { ConnectionCount } from '../../src/server/process/connections.ts';
@@ -40,6 +41,39 @@ it.each([0, 1, 2, 3, 4])(
     expect([connections.open, connections.closed]).toEqual([0, opened]);
   },
 );
+
+/** A client in a thread of its own: it says when it is connected, by a cell of shared memory, then asks and tells what it read. */
+const CLIENT = `
+const { workerData: { port, isConnected }, parentPort } = require('node:worker_threads');
+const socket = require('node:net').connect(port, '127.0.0.1');
+let read = '';
+socket.on('connect', () => {
+  socket.write('GET / HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n');
+  Atomics.store(isConnected, 0, 1);
+  Atomics.notify(isConnected, 0);
+});
+socket.on('data', (bytes) => { read += bytes; });
+socket.on('error', ({ code }) => { read += code; });
+socket.on('close', () => parentPort.postMessage(read.slice(0, 15)));
+`;
+
+it('what has connected is answered, also where the process had no time to accept it before it stops to listen', async () => {
+  const connections = new ConnectionCount({ most: 1_000 });
+  const listener = new Listener({ handle: (res) => void res.end('x'), connections });
+  const port = await freePort();
+  await listener.listen('127.0.0.1', port);
+  const isConnected = new Int32Array(new SharedArrayBuffer(4));
+  const client = new Worker(CLIENT, { eval: true, workerData: { port, isConnected } });
+  const read = once(client, 'message');
+  await once(client, 'online');
+  // From here on this process does not look at its sockets, until its timers are long due.
+  expect(Atomics.wait(isConnected, 0, 0, 10_000)).not.toBe('timed-out');
+  const stopped = listener.stopListening();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+  await stopped;
+  expect(await read).toEqual(['HTTP/1.1 200 OK']);
+  listener.close();
+});
 
 describe('TLS: what the library does not take is refused with a code', () => {
   const listen = (commonName: string, ciphers: string = tls.ciphers, key?: string): Listener => {
