@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parseTarget } from '../../src/domain/target.ts';
 import { Guard } from '../../src/guard/guard.ts';
 import { LocalVerdicts, readLocalVerdicts } from '../../src/guard/local.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
@@ -58,8 +59,11 @@ const SURE: readonly Question[] = [
   { url: 'https://site-3.example.com/', method: 'GET' },
   { url: 'http://10.1.2.3/', method: 'GET' },
   { url: 'site-1.example.com', method: 'GET' },
-  // Node.js 20 does not read this host, Node.js 24 does.
+  // Node.js 20 does not read these hosts, Node.js 24 does.
   { url: 'https://xn--mnchen/', method: 'GET' },
+  { url: 'https://x\nn--mnchen:', method: 'PUT' },
+  { url: 'htt://xn--mnchen/', method: 'GET' },
+  { url: 'xn--mnchee/a', method: 'GET' },
 ];
 
 /** What has to be the same. */
@@ -140,17 +144,19 @@ describe('local verdicts', () => {
     });
     const report = JSON.parse(readFileSync(join(place, 'report.json'), 'utf8')) as {
       words: string[];
-      isReadable: boolean[];
       locals: number;
       revision: string;
       isUsable: boolean;
     };
-    // What that Node.js cannot open it refuses, whatever the server says of it.
-    const isRefused = ({ url }: Question, at: number): boolean =>
-      report.isReadable[at] === false && URL.canParse(url) && report.words[at]!.startsWith('error ');
-    const readable = <T>(values: readonly T[]): T[] => values.filter((_, at) => !isRefused(asked[at]!, at));
-    expect(differences(readable(asked), readable(expected), readable(report.words))).toEqual([]);
-    expect(readable(asked).length).toBeGreaterThan(0.99 * asked.length);
+    // An older parser does not take every host that is written in punycode: it is refused there, in other words than the server's.
+    const isUnread = ({ url }: Question, at: number): boolean => {
+      const target = parseTarget(url);
+      const host = 'problem' in target ? '' : target.url.host;
+      return !report.isUsable && report.words[at] === 'error wrong_domain' && host.includes('xn--');
+    };
+    const read = <T>(values: readonly T[]): T[] => values.filter((_, at) => !isUnread(asked[at]!, at));
+    expect(differences(read(asked), read(expected), read(report.words))).toEqual([]);
+    expect(read(asked).length).toBeGreaterThan(0.95 * asked.length);
     // Where revision or URL parser are others, nothing is judged there.
     if (report.isUsable && report.revision === exported.revision)
       expect(report.locals).toBeGreaterThan(asked.length / 10);
@@ -170,16 +176,14 @@ const onDecision = ({ source }) => { if (source === 'local') locals += 1; };
 const guard = new Guard({ server, key, timeoutMs: 60_000, cacheSeconds: 0, local, onDecision });
 const asked = JSON.parse(readFileSync(here('asked.json'), 'utf8'));
 const words = [];
-const isReadable = [];
 let next = 0;
 await Promise.all(Array.from({ length: ${LANES} }, async () => {
   for (let at = next++; at < asked.length; at = next++) {
     const { verdict, layer, id, note } = await guard.check(asked[at].url, asked[at]);
-    isReadable[at] = URL.canParse(asked[at].url);
-    words[at] = verdict === 'error' ? 'error ' + id : verdict + ' ' + layer + '/' + id + ' ' + note;
+      words[at] = verdict === 'error' ? 'error ' + id : verdict + ' ' + layer + '/' + id + ' ' + note;
   }
 }));
-writeFileSync(here('report.json'), JSON.stringify({ words, isReadable, locals, revision: local.revision, isUsable: local.isUsable }));
+writeFileSync(here('report.json'), JSON.stringify({ words, locals, revision: local.revision, isUsable: local.isUsable }));
 process.exit(0);
 `;
 
