@@ -19,6 +19,9 @@ import type { BenchOptions } from './workload.ts';
 
 const SEED = 1;
 
+/** The checkout that this bench stands in. */
+export const CHECKOUT = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
+
 const SAMPLE_DROP = new URL('../data/sample', import.meta.url).pathname;
 /** The part of the sample drop whose records have pages. */
 export const SAMPLE_PART = 'with-pages.ndjson.zst';

@@ -6,7 +6,7 @@
  * generator nor on who else uses the machine. With `--beside` another checkout is measured in the same rounds.
  */
 import { openIndex } from '../../src/index/read.ts';
-import { ensureServedIndex } from '../data.ts';
+import { CHECKOUT, ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
@@ -66,7 +66,7 @@ interface CellPlan {
 
 /** The checkouts that are measured: this one, and another where one is named. */
 function checkoutsOf({ beside }: BenchOptions): { readonly name: string; readonly checkout: string }[] {
-  const own = { name: OWN, checkout: new URL('../..', import.meta.url).pathname.replace(/\/$/, '') };
+  const own = { name: OWN, checkout: CHECKOUT };
   return beside === undefined ? [own] : [own, { name: `${OWN} of ${beside}`, checkout: beside }];
 }
 

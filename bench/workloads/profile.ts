@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { commandOf, leaveNothing } from '../../tools/chaos/leftovers.ts';
-import { ensureServedIndex } from '../data.ts';
+import { CHECKOUT, ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, mixedTargets } from '../http/mix.ts';
@@ -23,7 +23,6 @@ const ROUND = { requests: 40_000, durationMs: 4_000 };
 const WARM_UP = { requests: 150_000, durationMs: 60_000 };
 const PROFILED = { requests: 150_000, durationMs: 60_000 };
 const PROFILE_DEADLINE_MS = 30_000;
-const CHECKOUT = new URL('../..', import.meta.url).pathname.replace(/\/$/, '');
 const PROBE = new URL('../http/probe.ts', import.meta.url);
 
 /** The steps in the order of a request. A function belongs to the first whose pattern `<file>#<function>` fits; calls of the transport follow. */

@@ -12,7 +12,7 @@ import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence } from '../../src/policy/types.ts';
 import { RecordEvidence } from '../../src/server/evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
-import { datasetOf, ensureServedIndex } from '../data.ts';
+import { CHECKOUT, datasetOf, ensureServedIndex } from '../data.ts';
 import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -26,7 +26,6 @@ const CALLS = 256;
 const HOSTS = 4_096;
 /** The index is not made larger: what is measured is a verdict, not a lookup. */
 const RECORDS_MAX = 1_000_000;
-const CHECKOUT = new URL('../..', import.meta.url).pathname.replace(/\/$/, '');
 
 const PAGES = ['login', 'signup', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'].map((type) => ({
   type,

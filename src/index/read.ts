@@ -3,7 +3,7 @@
  * first: the bucket's checksum, the bounds of the record, its CRC-8, and (before anything is rendered) its whole structure.
  */
 import { PagegateError } from '../errors.ts';
-import type { DomainRecord, PageUrl } from '../record/types.ts';
+import type { DomainRecord, PageFilter, PageUrl } from '../record/types.ts';
 import { bucketBase, bucketIsIntact, slotOfLowestBit, slotsWithFingerprint } from './format/bucket.ts';
 import { crc8 } from './format/checksum.ts';
 import type { Header } from './format/header.ts';
@@ -25,7 +25,7 @@ import { MappedFile } from './read/mapped-file.ts';
 import { PayloadWindows } from './read/payload-windows.ts';
 import { readHeader, readTables } from './read/read-tables.ts';
 import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
-import { type PageFilter, RecordRenderer } from './read/record-renderer.ts';
+import { RecordRenderer } from './read/record-renderer.ts';
 import type { RenderTables } from './read/render-tables.ts';
 
 export { isIndexFile } from './read/index-file.ts';

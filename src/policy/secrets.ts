@@ -1,6 +1,6 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from './documents.ts';
-import { ALPHANUMERIC, DIGITS, hasRun, isDigit, tableOf } from './url/characters.ts';
+import { ALPHANUMERIC, DIGITS, hasRun, isDigit, isIn, tableOf } from './url/characters.ts';
 import { type PathSegments, SIGN } from './url/path-segments.ts';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
@@ -27,7 +27,7 @@ interface Prefix {
 const IS_ALNUM = tableOf(ALPHANUMERIC);
 
 function isAlphanumeric(code: number): boolean {
-  return code < 128 && IS_ALNUM[code] === 1;
+  return isIn(IS_ALNUM, code);
 }
 
 /** All codes beyond ASCII, and the end of a text. */

@@ -1,5 +1,6 @@
 /** What goes into a verdict and what comes out. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import type { PageFilter } from '../record/types.ts';
 import type { VerdictName } from '../record/vocabulary.ts';
 
 export type { VerdictName };
@@ -24,12 +25,6 @@ export interface PageEvidence {
   readonly type: string;
   readonly url: string;
 }
-
-/**
- * Whether the URL that stands in `bytes` from `start` up to `end` can be a page that matters; true where that takes a closer look.
- * `isHostOfBefore`: its scheme and host are those of the page that was asked about before.
- */
-export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
 
 /** What the index knows about the request's host. Each part is asked for only when a layer needs it. */
 export interface Evidence {

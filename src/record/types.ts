@@ -7,6 +7,12 @@ export interface PageUrl {
   readonly url: string;
 }
 
+/**
+ * Whether the URL that stands in `bytes` from `start` up to `end`, as in a JSON string, can be a page that matters; true where that takes a
+ * closer look. `isHostOfBefore`: its scheme and host are those of the page that was asked about before.
+ */
+export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
+
 /** A fact that is not known is absent. */
 export interface DomainRecord {
   /** The key: the canonical domain. */

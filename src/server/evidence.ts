@@ -5,7 +5,8 @@
 import { parents } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
 import { type Index, NOT_FOUND } from '../index/read.ts';
-import type { Evidence, PageEvidence, PageFilter } from '../policy/types.ts';
+import type { Evidence, PageEvidence } from '../policy/types.ts';
+import type { PageFilter } from '../record/types.ts';
 
 const NOTHING: readonly never[] = [];
 

@@ -2,7 +2,7 @@
 
 import { writeDecimal, writeHundredths } from '../../bytes/decimal.ts';
 import { copyPiece, copyRange, type Piece, pieceOf } from '../../bytes/json-pieces.ts';
-import type { DomainRecord, PageUrl } from '../../record/types.ts';
+import type { DomainRecord, PageFilter, PageUrl } from '../../record/types.ts';
 import { PAGE_TYPES_MAX, SYMBOL_CODE, SYMBOL_MAX_BYTES, URL_MAX_BYTES } from '../format/layout.ts';
 import { isPlain } from '../format/symbol-table.ts';
 import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
@@ -11,12 +11,6 @@ import type { RenderTables } from './render-tables.ts';
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-
-/**
- * Whether the URL that stands in `bytes` from `start` up to `end`, as in a JSON string, may matter. `isHostOfBefore`: its scheme and host are
- * those of the page that was asked about before.
- */
-export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
 
 const NO_PAGES: readonly PageUrl[] = Object.freeze([]);
 const NO_CATEGORIES: readonly string[] = Object.freeze([]);

@@ -1,8 +1,9 @@
 /** The page-type layer: a URL against the verified pages of its domain. */
 import { type CanonicalUrl, parseUrl, queryMarkIn } from '../../domain/canonical-url.ts';
+import type { PageFilter } from '../../record/types.ts';
 import type { PolicyDocument } from '../documents.ts';
 import type { Subject } from '../subject.ts';
-import type { PageEvidence, PageFilter, Verdict } from '../types.ts';
+import type { PageEvidence, Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';

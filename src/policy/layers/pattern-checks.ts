@@ -2,7 +2,7 @@
 import type { RuleEntry } from '../documents.ts';
 import { hasOpenRedirect } from '../guard-checks/targets.ts';
 import type { Subject } from '../subject.ts';
-import { ALPHANUMERIC, findRun, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
+import { ALPHANUMERIC, findRun, hasRun, isDigit, isIn, runEnd, tableOf } from '../url/characters.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;
@@ -63,8 +63,8 @@ function sumOfKeys(text: string, inKey: Uint8Array, separators: Uint8Array): num
     end = runEnd(text, inKey, start + KEY_MIN_LENGTH);
     // A key is all that stands between two of them.
     const isWhole =
-      (start === 0 || separators[text.charCodeAt(start - 1)] === 1) &&
-      (end === text.length || separators[text.charCodeAt(end)] === 1);
+      (start === 0 || isIn(separators, text.charCodeAt(start - 1))) &&
+      (end === text.length || isIn(separators, text.charCodeAt(end)));
     if (isWhole && isEncoded(text, start, end)) {
       keys++;
       sum += end - start;
@@ -99,7 +99,7 @@ function hasDataRun(escaped: string, limit: number): boolean {
   let encoded = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code > 127 || IN_RUN[code] === 0) {
+    if (!isIn(IN_RUN, code)) {
       run = 0;
       encoded = 0;
       continue;

@@ -46,7 +46,8 @@ export function runEnd(text: string, table: Uint8Array, at: number): number {
   return end;
 }
 
-function isIn(table: Uint8Array, code: number): boolean {
+/** Whether a table has a character. */
+export function isIn(table: Uint8Array, code: number): boolean {
   return table[code < BEYOND ? code : BEYOND] === 1;
 }
 

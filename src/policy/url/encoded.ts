@@ -7,8 +7,11 @@ const BEGINS =
 
 const WORD_MIN_LENGTH = 8;
 
+/** No more characters of a word are looked at. */
+const WORD_MAX_LENGTH = 2_048;
+
 /** A word as encoders write it. A slash of base64 cuts it, which leaves the beginning of the URL. */
-const WORD = /(?<![A-Za-z0-9])[A-Za-z0-9+_-]{8,2048}/g;
+const WORD = new RegExp(`(?<![A-Za-z0-9])[A-Za-z0-9+_-]{${WORD_MIN_LENGTH},${WORD_MAX_LENGTH}}`, 'g');
 
 const TARGET = /^(?:https?:|\/\/[a-z0-9[]|file:|ftp:|javascript:|data:|gopher:)/i;
 /** How one begins, two characters each. */
@@ -18,9 +21,6 @@ const PRINTABLE = /^[\x20-\x7e]+$/;
 const HEXADECIMAL = /^[0-9a-f]{16,}/i;
 /** So many characters may stand before what is encoded. */
 const MARK_MAX_LENGTH = 2;
-
-/** Nor has a word that is looked at more characters. */
-const WORD_MAX_LENGTH = 2_048;
 
 /** For each ASCII code what it is worth as a digit plus one, in either alphabet of base64, and in hexadecimal; 0 for what is no digit. */
 const BASE64 = new Uint8Array(128);

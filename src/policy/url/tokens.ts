@@ -11,8 +11,7 @@ import { PathSegments } from './path-segments.ts';
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-const ASCII = /^[\x00-\x7f]*$/;
+const ASCII = /^\p{ASCII}*$/u;
 
 const NONE: readonly number[] = Object.freeze([]);
 

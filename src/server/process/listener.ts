@@ -28,10 +28,10 @@ const HAND_OVER_MS = 100;
 const HANDSHAKE_MS = 100;
 
 /**
- * Waits, and then until this process has looked at its sockets once more: after a time without the processor, a timer comes before what
+ * Waits, and then until the process has looked at its sockets once more: after a time without the processor, a timer comes before what
  * waits on the sockets, and closing one would reset it.
  */
-async function lookedFor(waitMs: number): Promise<void> {
+async function afterPoll(waitMs: number): Promise<void> {
   await setTimeout(waitMs);
   await setImmediate();
 }
@@ -104,7 +104,7 @@ export class Listener {
   async closeUnused(): Promise<void> {
     if (this.#retired.length === 0) return;
     // A connection is passed on in a later turn than the one that accepted it.
-    await lookedFor(HAND_OVER_MS);
+    await afterPoll(HAND_OVER_MS);
     this.#retired = this.#retired.filter(({ app, connections }) => {
       if (connections > 0) return true;
       app.close();
@@ -138,11 +138,11 @@ export class Listener {
    * Resolves when every connection that was accepted is counted as open.
    */
   async stopListening(): Promise<void> {
-    if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await lookedFor(HANDSHAKE_MS);
+    if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await afterPoll(HANDSHAKE_MS);
     this.#descriptor = undefined;
     if (this.#socket !== undefined) loadUws().us_listen_socket_close(this.#socket);
     this.#socket = undefined;
-    if (this.#endpoint !== undefined) await lookedFor(HAND_OVER_MS);
+    if (this.#endpoint !== undefined) await afterPoll(HAND_OVER_MS);
   }
 
   /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */

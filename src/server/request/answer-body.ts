@@ -4,8 +4,8 @@
  */
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
 import { type Index, NOT_FOUND } from '../../index/read.ts';
-import type { PageFilter, Verdict } from '../../policy/types.ts';
-import type { PageUrl } from '../../record/types.ts';
+import type { Verdict } from '../../policy/types.ts';
+import type { PageFilter, PageUrl } from '../../record/types.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
