@@ -2,16 +2,16 @@
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import { Memo } from '../../memo.ts';
-import { contains, isIsatap, type Range, readRange } from '../addresses.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
+import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
 import { SecretScanner } from '../secrets.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
 import type { TokenIndex } from '../url/tokens.ts';
+import { isInvalidIdn, isTunnelName, spelledAddresses } from './host-names.ts';
 import { LookalikeNames } from './lookalikes.ts';
-import { isInvalidIdn, isTunnelName, spelledAddresses } from './names.ts';
-import { hasNestedInternal } from './targets.ts';
+import { hasNestedInternal } from './nested-urls.ts';
 import { LENGTH_MAX } from './traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;

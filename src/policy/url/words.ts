@@ -5,12 +5,12 @@
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { Memo } from '../../memo.ts';
 import { hasDigit, isDigit } from './characters.ts';
-import { CONTEXT, POSITION } from './contexts.ts';
+import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
-import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
+import { CONTEXT, POSITION } from './word-contexts.ts';
 
 /** Token lists whose words say what stands around them, by their names in the policy. */
 const PLACE_LISTS = {
