@@ -16,7 +16,7 @@ export function registerExport(program: Command): void {
 }
 
 async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
-  const { openScan } = await import('../index/scan.ts');
+  const { openScan } = await import('../index/read-all.ts');
   const scan = openScan(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
   try {

@@ -8,7 +8,7 @@ import { encodedTargets, mayHoldTarget } from '../../src/policy/url/encoded-targ
 import { HostMap } from '../../src/policy/url/host-map.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
 import { Random } from '../../tools/random.ts';
-import { hostileForms } from '../evasion/forms.ts';
+import { hostileForms } from '../evasion/hostile-urls.ts';
 import { evidence, licenseePolicy, shipped } from './support.ts';
 
 const METHODS = ['GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'TRACE', 'FOO'];

@@ -13,10 +13,10 @@ import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } 
 import { clientAddress } from '../../network/client-address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
-import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
-import type { ActiveData } from '../data/active-data.ts';
-import { RecordEvidence } from '../evidence.ts';
+import type { Counter, WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Log, requestFailureFields } from '../log.ts';
+import { RecordEvidence } from '../record-evidence.ts';
+import type { ActiveData } from '../swap/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer-body.ts';
 import type { BurstGuard } from './burst.ts';

@@ -5,7 +5,7 @@ import type { ProgressView } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
 
-type ActivationSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
+type OwnSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
 
 const STEP_TEXTS: Readonly<Record<string, string>> = {
   check: 'checking the drop',
@@ -15,11 +15,7 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** The steps for a configuration; progress goes to the given line. Verifies with so many threads, else with one for each core. */
-export async function createActivationSteps(
-  config: Config,
-  progress: ProgressView,
-  workers?: number,
-): Promise<ActivationSteps> {
+export async function createRefreshSteps(config: Config, progress: ProgressView, workers?: number): Promise<OwnSteps> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { openIndex } = await import('../index/read.ts');
