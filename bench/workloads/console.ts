@@ -19,7 +19,7 @@ import {
   writeAccounts,
   writeDecisions,
   writeSeries,
-} from '../console/furnish.ts';
+} from '../console/fill.ts';
 import { measurePolling, type PollingReport } from '../console/polling.ts';
 import { visit } from '../console/visit.ts';
 import { createBenchInstallation } from '../forked.ts';

@@ -3,7 +3,7 @@ import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
-import { openScan } from '../../src/index/scan.ts';
+import { openScan } from '../../src/index/read-all.ts';
 import { readStatistics, STATISTICS_CHUNK_BYTES } from '../../src/index/statistics.ts';
 import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
 import { partsOf } from '../lines.ts';

@@ -12,7 +12,7 @@ import type { Policy } from '../policy/policy.ts';
 import { type Evidence, NO_EVIDENCE, type Verdict } from '../policy/types.ts';
 import type { DomainRecord } from '../record/types.ts';
 import { fileIdentity } from '../server/data-loader.ts';
-import { RecordEvidence } from '../server/evidence.ts';
+import { RecordEvidence } from '../server/record-evidence.ts';
 
 /** An HTTP method, as a caller may send it. */
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;

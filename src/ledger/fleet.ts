@@ -4,7 +4,7 @@ import type { Ledger } from './ledger.ts';
 import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
-export { type FleetGlance, glanceAtFleet, type LedgerTables } from './fleet/glance.ts';
+export { type FleetStatus, type LedgerTables, readFleetStatus } from './fleet/fleet-status.ts';
 export { moveToFile, moveToPostgres } from './fleet/move.ts';
 export { connectFleet } from './postgres/connect.ts';
 

@@ -21,7 +21,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { HEADER } from '../../src/index/format/layout.ts';
 import { openIndex } from '../../src/index/read.ts';
-import { openScan } from '../../src/index/scan.ts';
+import { openScan } from '../../src/index/read-all.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { smallNames, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';

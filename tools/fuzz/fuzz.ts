@@ -2,7 +2,7 @@
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, wholeNumber } from '../options.ts';
-import { fuzzAdditions } from './softer.ts';
+import { fuzzAdditions } from './additions.ts';
 import { longValues } from './urls.ts';
 import { fuzzVerdicts, verdictOf } from './verdict.ts';
 

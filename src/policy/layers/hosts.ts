@@ -1,9 +1,9 @@
 /** The first layer: hosts that stand on the policy's list. */
 import { type HostEntry, invalid } from '../documents.ts';
 import type { Verdict } from '../types.ts';
-import { countingContexts } from '../url/contexts.ts';
 import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
+import { countingContexts } from '../url/word-contexts.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './patterns.ts';
 

@@ -3,7 +3,7 @@ import type { Policy } from '../policy.ts';
 import type { Layer, Verdict } from '../types.ts';
 import { allowVerdict } from './allow-entries.ts';
 import { defaultVerdict } from './defaults.ts';
-import { guardVerdict } from './guards.ts';
+import { guardVerdict } from './guard-rules.ts';
 import { hostVerdict } from './hosts.ts';
 import type { Ask } from './layer.ts';
 import { pageVerdict } from './pages.ts';

@@ -1,6 +1,6 @@
 /** The structural checks that a pattern rule can name. */
 import type { RuleEntry } from '../documents.ts';
-import { hasOpenRedirect } from '../guard-checks/targets.ts';
+import { hasOpenRedirect } from '../guard-checks/nested-urls.ts';
 import type { Subject } from '../subject.ts';
 import { ALPHANUMERIC, findRun, hasRun, isDigit, isIn, runEnd, tableOf } from '../url/characters.ts';
 import { withoutSigns } from '../url/segments.ts';

@@ -2,15 +2,16 @@
  * What path and host say in the policy's own words: which token lists they touch, where, and in which context. One scratch table is
  * filled and cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
  */
+
+import { BoundedCache } from '../../bounded-cache.ts';
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
-import { Memo } from '../../memo.ts';
 import { hasDigit, isDigit } from './characters.ts';
-import { CONTEXT, POSITION } from './contexts.ts';
+import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
-import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
+import { CONTEXT, POSITION } from './word-contexts.ts';
 
 /** Token lists whose words say what stands around them, by their names in the policy. */
 const PLACE_LISTS = {
@@ -89,7 +90,7 @@ export class Words {
   /** For each token list what its words say of what stands around them: a bit for each of {@link PLACE_LISTS}. */
   readonly #says: Uint16Array;
   /** Whether what follows a host's first label is a public suffix. */
-  readonly #suffixes = new Memo<string, boolean>(SUFFIXES_MAX);
+  readonly #suffixes = new BoundedCache<string, boolean>(SUFFIXES_MAX);
   readonly #programs: ProgramNames;
   // Of the last and the last but one segment: which is the last one is known only at the end.
   #lastLists: readonly number[] = NO_LISTS;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { identityFile } from '../../src/ledger/store/identity.ts';
-import { connectToWriter, listenForWorkers } from '../../src/ledger/writer/link.ts';
+import { connectToWriter, listenForWorkers } from '../../src/ledger/writer/writer-socket.ts';
 import { accountOf, chargeOnce, LedgerFolder } from './support.ts';
 
 /** A ledger's path in a folder whose name is so long that its socket is reached through the open folder. */

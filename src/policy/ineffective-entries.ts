@@ -1,10 +1,10 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
-import { containsRange, type Range, readRange } from './addresses.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
-import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-cover.ts';
-import { guardVerdict } from './layers/guards.ts';
+import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-overlap.ts';
+import { containsRange, type Range, readRange } from './ip-ranges.ts';
+import { guardVerdict } from './layers/guard-rules.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
 import { NO_EVIDENCE, type Verdict } from './types.ts';

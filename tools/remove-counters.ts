@@ -4,7 +4,7 @@ import { removeCounters } from '../src/ledger/counters/location.ts';
 import { readIdentity } from '../src/ledger/store/identity.ts';
 
 /** Removes the shared counters of the ledger in a state directory. Call it before the directory is removed. */
-export function forgetCounters(stateDir: string): void {
+export function removeCountersOf(stateDir: string): void {
   for (const folder of ['ledger', 'fleet']) {
     const ledgerFile = join(stateDir, folder, 'ledger.sqlite');
     const identity = readIdentity(ledgerFile);

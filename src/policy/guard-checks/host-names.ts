@@ -1,6 +1,6 @@
 /** What a host name gives away: a disallowed spelling, an address in its labels, data carried in its labels. */
 import { domainToASCII, domainToUnicode } from 'node:url';
-import { type HostAddress, readAddress } from '../addresses.ts';
+import { type HostAddress, readAddress } from '../ip-ranges.ts';
 
 // Letters, marks, digits, and the few signs that the standards allow between them (middle dots, joiners, geresh).
 const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}_\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;

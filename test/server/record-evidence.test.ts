@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTarget, type Target } from '../../src/domain/target.ts';
 import { type Index, openIndex } from '../../src/index/read.ts';
-import { RecordEvidence } from '../../src/server/evidence.ts';
+import { RecordEvidence } from '../../src/server/record-evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 import { Random } from '../../tools/random.ts';
 import { type EntryInput, writeIndex } from '../support/index-file.ts';

@@ -155,7 +155,7 @@ async function checkLicense(config: Config): Promise<Outcome> {
 }
 
 async function checkDropKeys(config: Config): Promise<Outcome> {
-  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
   const keys = readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
@@ -169,9 +169,9 @@ async function checkPolicy(config: Config): Promise<Outcome> {
 }
 
 async function checkLedger(config: Config): Promise<Outcome> {
-  const { glanceAtLedger } = await import('../ledger/check.ts');
+  const { readLedgerFacts } = await import('../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
-  const found = glanceAtLedger(ledgerFile, Math.floor(Date.now() / 1000));
+  const found = readLedgerFacts(ledgerFile, Math.floor(Date.now() / 1000));
   const isCopy = config.ledger.url !== null;
   if (found === undefined && isCopy) return skipped('this node makes its copy of the ledger when it starts');
   if (found === undefined)

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { HOUR, MINUTE, type Sample } from '../../src/console/store/series.ts';
 import type { ConsoleStore } from '../../src/console/store/store.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
-import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metrics-snapshot.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 
 export const DECISIONS = 1_000_000;
 const USAGE_DAYS = 400;

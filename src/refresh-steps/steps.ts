@@ -1,11 +1,11 @@
 /** The steps of a refresh and a rollback: the verifier, the license, the notice to the running server. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
-import type { ProgressView } from '../progress.ts';
+import { type ProgressView, shareOf } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
 
-type ActivationSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
+type OwnSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
 
 const STEP_TEXTS: Readonly<Record<string, string>> = {
   check: 'checking the drop',
@@ -15,11 +15,7 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** The steps for a configuration; progress goes to the given line. Verifies with so many threads, else with one for each core. */
-export async function createActivationSteps(
-  config: Config,
-  progress: ProgressView,
-  workers?: number,
-): Promise<ActivationSteps> {
+export async function createRefreshSteps(config: Config, progress: ProgressView, workers?: number): Promise<OwnSteps> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { openIndex } = await import('../index/read.ts');
@@ -41,7 +37,7 @@ export async function createActivationSteps(
       const report = await verifyIndex(indexFile, {
         ...(signal === undefined ? {} : { signal }),
         ...(workers === undefined ? {} : { workers }),
-        onProgress: (done, total) => progress.update({ what: 'verifying the index', share: done / Math.max(1, total) }),
+        onProgress: (done, total) => progress.update({ what: 'verifying the index', share: shareOf(done, total) }),
       });
       if (!report.ok) {
         const first = report.damages[0];

@@ -18,7 +18,7 @@ export interface Answer {
   readonly readMs: number;
 }
 
-export class Crowd {
+export class FleetClients {
   readonly #key: string;
   readonly #clients: Client[] = [];
   readonly #running: Promise<void>[] = [];

@@ -7,7 +7,7 @@ import { openLedger } from '../ledger/open.ts';
 import { loadCatalogue } from '../ledger/plans.ts';
 
 /** What became of a refresh or a rollback. */
-export interface ActivationFacts {
+export interface ServedChange {
   readonly generation: number;
   readonly revision: number;
   readonly previousGeneration: number | null;
@@ -18,11 +18,11 @@ export interface ActivationFacts {
  *
  * @returns why there is no line; undefined where there is one, or no ledger.
  */
-export async function noteActivation(
+export async function noteInAudit(
   config: Config,
   actor: string,
   action: string,
-  { generation, revision, previousGeneration }: ActivationFacts,
+  { generation, revision, previousGeneration }: ServedChange,
 ): Promise<string | undefined> {
   const { ledgerKeyFile: keyFile } = statePaths(config);
   try {

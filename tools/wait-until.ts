@@ -6,7 +6,7 @@ const DEADLINE_MS = 120_000;
 const STEP_MS = 50;
 
 /** Waits until something holds; a check that fails holds not yet. @throws Error after a deadline, with the reason where there is one */
-export async function until(what: string, check: () => Promise<boolean>, deadlineMs = DEADLINE_MS): Promise<void> {
+export async function waitUntil(what: string, check: () => Promise<boolean>, deadlineMs = DEADLINE_MS): Promise<void> {
   const deadline = Date.now() + deadlineMs;
   let reason = '';
   const holds = (): Promise<boolean> =>

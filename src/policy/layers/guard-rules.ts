@@ -1,9 +1,9 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import { readRange } from '../addresses.ts';
 import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guard-checks/checks.ts';
 import { needsOf, TRAIT_SETS, traitsOf } from '../guard-checks/traits.ts';
+import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';

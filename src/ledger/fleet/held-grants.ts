@@ -21,7 +21,7 @@ export interface Held {
 }
 
 /** What PostgreSQL has granted this node, and when it was heard. Made before the session and the reserver, which both use it. */
-export class GrantBook {
+export class HeldGrants {
   readonly held = new Map<number, Held>();
   offsetMs = 0;
   heardMs = 0;

@@ -8,9 +8,9 @@ import type { Progress, ProgressView } from '../progress.ts';
 import { ProgressFile } from '../refresh/progress.ts';
 import { type BuildRequest, type RefreshOptions, type RefreshReport, refresh } from '../refresh/refresh.ts';
 import { REJECTS_FILE } from '../refresh/store.ts';
+import { noteInAudit } from './audit-note.ts';
 import { readDropKeys } from './drop-keys.ts';
-import { noteActivation } from './note.ts';
-import { createActivationSteps } from './steps.ts';
+import { createRefreshSteps } from './steps.ts';
 
 /** What a refresh may do beyond the usual; nothing of it unless told so. */
 export interface RefreshRequest
@@ -67,12 +67,12 @@ export async function refreshFrom(
   };
   try {
     const steps = {
-      ...(await createActivationSteps(config, both, workers)),
+      ...(await createRefreshSteps(config, both, workers)),
       build: createBuildStep(both, workers),
     };
     const report = await refresh({ ...options, store, keep, trustedKeys: readDropKeys(config) }, steps);
     const isChanged = report.outcome !== 'unchanged';
-    const problem = isChanged ? await noteActivation(config, actor, 'generation.refresh', report) : undefined;
+    const problem = isChanged ? await noteInAudit(config, actor, 'generation.refresh', report) : undefined;
     return { report, problem };
   } finally {
     shared.done();

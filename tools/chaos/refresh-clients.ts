@@ -21,7 +21,7 @@ interface Body {
   readonly matched: { readonly layer: string; readonly id: string };
 }
 
-export interface CrowdOptions {
+export interface ClientsOptions {
   readonly port: number;
   readonly isTls: boolean;
   /** Domains of the index. */
@@ -30,7 +30,7 @@ export interface CrowdOptions {
   readonly key: string;
 }
 
-class Crowd {
+class RefreshClients {
   requests = 0;
   answered = 0;
   cut = 0;
@@ -49,7 +49,7 @@ class Crowd {
   #latencies: number[] = [];
   #running = true;
 
-  constructor({ port, isTls, domains, key }: CrowdOptions) {
+  constructor({ port, isTls, domains, key }: ClientsOptions) {
     this.port = port;
     this.#domains = domains;
     this.key = key;
@@ -147,13 +147,13 @@ export async function readKey(place: Installation, account: string): Promise<str
 export interface Served {
   readonly server: ServerProcess;
   /** With an account of its own; it does not ask yet. */
-  readonly crowd: Crowd;
+  readonly clients: RefreshClients;
   /** How long the first refresh took. */
   readonly refreshMs: number;
 }
 
-/** Serves an installation's first revision to a crowd while a task runs, and removes it all afterwards. */
-export async function withCrowd<T>(
+/** Serves an installation's first revision to clients while a task runs, and removes it all afterwards. */
+export async function withClients<T>(
   place: Installation,
   options: {
     readonly account: string;
@@ -166,7 +166,7 @@ export async function withCrowd<T>(
   const { account, workers, domains, isTls } = options;
   leaveNothing(place.root);
   let server: ServerProcess | undefined;
-  let crowd: Crowd | undefined;
+  let clients: RefreshClients | undefined;
   try {
     const started = performance.now();
     await activate(place, { revision: 1, domains });
@@ -178,10 +178,10 @@ export async function withCrowd<T>(
     const port = await freePort();
     server = new ServerProcess(place.configFile, { port, workers }, ['--burst-exempt', '127.0.0.1']);
     await server.listening();
-    crowd = new Crowd({ port, isTls, domains, key });
-    return await task({ server, crowd, refreshMs });
+    clients = new RefreshClients({ port, isTls, domains, key });
+    return await task({ server, clients, refreshMs });
   } finally {
-    crowd?.stop();
+    clients?.stop();
     await server?.stop();
     place.remove();
   }

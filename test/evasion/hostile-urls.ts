@@ -1,7 +1,7 @@
 /** Hostile URLs by class, made from the known tricks: none may ever be allowed. */
 import type { PolicyDocument } from '../../src/policy/documents.ts';
-import { INTERNAL_HOSTS, INTERNAL_IPV4, ipv4Spellings, percent, UNKNOWN_HOSTS, WRAPS } from './hosts.ts';
-import { ODD } from './odd.ts';
+import { INTERNAL_HOSTS, INTERNAL_IPV4, ipv4Spellings, percent, UNKNOWN_HOSTS, WRAPS } from './hostile-hosts.ts';
+import { ODD } from './single-urls.ts';
 
 type Wrap = (text: string) => string;
 

@@ -1,5 +1,5 @@
-/** Answers by what they are about, remembered because the same questions come back: at most so many, then it starts anew. */
-export class Memo<Key, Answer> {
+/** One cache for results that are asked for again and again: at most so many, then it starts anew. */
+export class BoundedCache<Key, Answer> {
   readonly #maxSize: number;
   readonly #known = new Map<Key, Answer>();
 

@@ -3,30 +3,14 @@ import {
   type CounterName,
   type GaugeName,
   type HistogramName,
+  type HistogramSnapshot,
+  LATENCY_BOUNDS_SECONDS,
   type LabelArguments,
   METRICS,
   type MetricName,
+  type MetricsSnapshot,
   seriesOf,
-} from '../metric-table.ts';
-
-/** Upper bounds of the latency buckets, in seconds. */
-export const LATENCY_BOUNDS_SECONDS = [
-  0.000_005, 0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
-  0.5, 1, 5,
-] as const;
-
-export interface HistogramSnapshot {
-  /** One count for each bound, and the last for everything above. Not cumulative. */
-  readonly counts: readonly number[];
-  readonly sumSeconds: number;
-}
-
-/** What a worker hands to the primary process: numbers by series ({@link seriesOf}), never a domain, an address or a key. */
-export interface MetricsSnapshot {
-  readonly counters: Readonly<Record<string, number>>;
-  readonly gauges: Readonly<Record<string, number>>;
-  readonly histograms: Readonly<Partial<Record<HistogramName, HistogramSnapshot>>>;
-}
+} from '../metric-definitions.ts';
 
 class Histogram {
   readonly #counts = new Array<number>(LATENCY_BOUNDS_SECONDS.length + 1).fill(0);

@@ -7,7 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
-import type { WorkerMetrics } from '../admin/metrics.ts';
+import type { WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Certificate, configuredCertificate } from '../certificate-files.ts';
 import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';

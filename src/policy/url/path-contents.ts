@@ -1,8 +1,8 @@
 /** What stands where on hosts whose paths hold names and files: package registries, source trees, documentation. */
 import { invalid, type PlaceEntry } from '../documents.ts';
-import { CONTEXT } from './contexts.ts';
 import { type HostFilter, HostMap, readPolicyHost } from './host-map.ts';
 import type { PathSegments } from './path-segments.ts';
+import { CONTEXT } from './word-contexts.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
 export interface PlaceTemplate {

@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { retireNode } from '../../../src/ledger/fleet.ts';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
-import { until } from '../../until.ts';
+import { waitUntil } from '../../wait-until.ts';
 import { Client } from '../client.ts';
-import type { Crowd } from './crowd.ts';
+import type { FleetClients } from './fleet-clients.ts';
 import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 import type { World } from './world.ts';
 
@@ -16,7 +16,7 @@ export interface Scene {
   readonly world: World;
   readonly random: Random;
   readonly account: Account;
-  readonly crowd: Crowd;
+  readonly clients: FleetClients;
   /** The node that it is done to. */
   readonly node: ChaosNode;
   /** When the account's cycle ends, in milliseconds since 1970; undefined where that is not in this round. */
@@ -25,7 +25,7 @@ export interface Scene {
   readonly spareKey: () => Promise<{ readonly key: string; revoke(): Promise<unknown> }>;
 }
 
-/** What a deed excuses; nothing where it is absent. */
+/** What a fault excuses; nothing where it is absent. */
 export interface Excuse {
   /** Lookups that may be charged although nobody has read them. */
   readonly forfeited?: number;
@@ -39,7 +39,7 @@ export interface Excuse {
   readonly problems?: readonly string[];
 }
 
-export type Deed = (scene: Scene) => Promise<Excuse>;
+export type Fault = (scene: Scene) => Promise<Excuse>;
 
 const NOTHING: Excuse = {};
 
@@ -136,14 +136,14 @@ async function beAway(scene: Scene, leave: () => void, comeBack: () => void): Pr
 }
 
 /** A state directory is copied, and a second server is started from it. */
-async function copyState({ world, node, crowd, random }: Scene): Promise<Excuse> {
+async function copyState({ world, node, clients, random }: Scene): Promise<Excuse> {
   const copy = await node.copy(`${node.name}-copy`);
   try {
     await copy.start();
     await world.recovered([copy]);
-    crowd.join(copy);
+    clients.join(copy);
     await sleep(500 + random.below(1_000));
-    await crowd.leave(copy);
+    await clients.leave(copy);
     const end = await copy.stop();
     return end === '' ? NOTHING : { problems: [end] };
   } finally {
@@ -183,7 +183,7 @@ async function lose({ world, node, account }: Scene): Promise<{ id: string; used
 async function replace(scene: Scene, { id, used }: { id: string; used: number }, giveBack: boolean): Promise<Excuse> {
   const { world, account, node } = scene;
   const options = { actor: 'chaos', giveBack, maxStalenessSeconds: MAX_STALENESS_SECONDS };
-  await until(`${node.name} counts as silent`, () => retireNode(world.ledger, id, options).then(() => true));
+  await waitUntil(`${node.name} counts as silent`, () => retireNode(world.ledger, id, options).then(() => true));
   const grants = await grantsOf(world, account.id);
   const counted = grants.reduce((sum, grant) => sum + (grant.node === id ? grant.granted : 0), 0);
   await node.start();
@@ -239,8 +239,8 @@ async function crossBoundary(scene: Scene): Promise<Excuse> {
 }
 
 /** How a round is made. */
-export interface DeedPlan {
-  readonly run: Deed;
+export interface FaultPlan {
+  readonly run: Fault;
   /** The account's cycle ends in the midst. */
   readonly hasBoundary?: boolean;
   /** The quota is used to its end afterwards. */
@@ -249,7 +249,7 @@ export interface DeedPlan {
   readonly isSeamless?: boolean;
 }
 
-export const DEEDS: Readonly<Record<string, DeedPlan>> = {
+export const FAULTS: Readonly<Record<string, FaultPlan>> = {
   'bad lines': { run: trouble },
   'kill worker': { run: ({ node }) => node.kill([node.worker]).then(() => NOTHING) },
   'kill ledger writer': { run: ({ node }) => node.kill([node.ledgerWriter]).then(() => NOTHING), isSeamless: true },
