@@ -123,7 +123,7 @@ const VALUES = [
 ];
 
 /** A word with a sign within: some readers take what follows for an extension, others for the rest of the word. */
-function parted(random: Random, word: string): string {
+function cutWord(random: Random, word: string): string {
   const at = 1 + random.below(Math.max(1, word.length - 1));
   return word.slice(0, at) + random.pick(['.', '.', '.', '-', ';', '!', '&', '%3F', '%2f']) + word.slice(at);
 }
@@ -132,7 +132,7 @@ function parted(random: Random, word: string): string {
 function randomAct(random: Random, policy: Policy, words: readonly string[]): string {
   if (random.chance(20)) return (random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random))).trim();
   const plain = (): string => encodeURIComponent(random.pick(words));
-  const word = (): string => (random.chance(15) ? parted(random, plain()) : plain());
+  const word = (): string => (random.chance(15) ? cutWord(random, plain()) : plain());
   const piece = (): string => random.pick([word, word, () => random.pick(PIECES)])();
   const { host } = random.pick(policy.document.hosts);
   let url = random.pick([
