@@ -318,10 +318,11 @@ export class Words {
     const size = end - start;
     const last = stop - size;
     if (size < SITE_MIN_LENGTH || last <= first) return;
-    // It stands at the end, at the beginning, or behind a short word.
+    // It stands at the end, at the beginning, or behind a short word for what is one's own: with an m in most languages.
     let at = last;
     if (!standsAt(path, at, this.#host, start, end)) {
-      const furthest = Math.min(last - 1, first + OWN_WORD_MAX_LENGTH);
+      const isOwn = (path.charCodeAt(first) | 0x20) === 0x6d;
+      const furthest = Math.min(last - 1, isOwn ? first + OWN_WORD_MAX_LENGTH : first);
       for (at = first; at <= furthest && !standsAt(path, at, this.#host, start, end); ) at++;
       if (at > furthest) return;
     }
