@@ -5,7 +5,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
