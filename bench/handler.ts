@@ -6,7 +6,7 @@ import { startLedgerWriter } from '../src/ledger/writer.ts';
 import { WorkerMetrics } from '../src/server/admin/metric-counters.ts';
 import { openCurrentIndex, openPolicy } from '../src/server/data-loader.ts';
 import type { ConnectionCount } from '../src/server/process/connections.ts';
-import { BurstGuard, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst.ts';
+import { BurstLimiter, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst-limit.ts';
 import { CheckHandler } from '../src/server/request/check-handler.ts';
 import { CONTENT_HEADERS } from '../src/server/request/refusal.ts';
 import { ActiveData } from '../src/server/swap/active-data.ts';
@@ -39,7 +39,7 @@ export async function openBenchHandler(
     config,
     meter,
     // A clock that runs fast, so that the guard's window never fills.
-    burst: new BurstGuard(burstMemory, config.burst, () => performance.now() * 1_000),
+    burst: new BurstLimiter(burstMemory, config.burst, () => performance.now() * 1_000),
     metrics: new WorkerMetrics(),
     log: () => {},
     decisions: undefined,

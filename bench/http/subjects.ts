@@ -102,7 +102,7 @@ async function createAccounts(place: Installation, { checkout, accounts = 1 }: P
 /** `pagegate serve` with one worker, as an operator starts it; its ledger writer and its primary process count, too. */
 export async function startProgram(options: ProgramOptions): Promise<Subject> {
   const { name, checkout, index, tls, warm = true, environment } = options;
-  // The bench asks from one address: it is exempt from the burst guard, as a gateway for many agents is.
+  // The bench asks from one address: it is exempt from the burst limit, as a gateway for many agents is.
   const place = createInstallation({ config: { burst: { exempt: ['127.0.0.1'] } }, dataset: DATASET_ID });
   leaveNothing(place.root);
   const keys = await createAccounts(place, options);

@@ -247,7 +247,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       `CPU µs: processor time a request of all processes of a server; medians of ${ROUNDS} interleaved rounds of ${ROUND.requests.toLocaleString('en-US')} requests. of transport: ratio to the fixed bytes in the same round, median, least, most. own µs: what is more than theirs.`,
       'p99/p50 ÷ transport: how much longer the slowest of a hundred take than the middle one, as a ratio to the same of the transport.',
       'The servers have one core and the load generator the other; the generator is a JavaScript program and is the slower side beside the transport, so rates say less than processor time.',
-      'The bench asks from one address, which is exempt from the burst guard.',
+      'The bench asks from one address, which is exempt from the burst limit.',
     ],
   };
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { IndexScan } from '../index/read-all.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
+import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
@@ -24,7 +25,7 @@ async function inspect(file: string | undefined, options: IndexFlags & { readonl
   const progress = createProgress();
   try {
     const onProgress = (done: number, total: number): void =>
-      progress.update({ what: 'reading the index', share: done / Math.max(1, total) });
+      progress.update({ what: 'reading the index', share: shareOf(done, total) });
     const statistics = await withInterrupt((signal) => readStatistics(scan, onProgress, signal)).finally(() =>
       progress.done(),
     );

@@ -1,7 +1,7 @@
 /** The steps of a refresh and a rollback: the verifier, the license, the notice to the running server. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
-import type { ProgressView } from '../progress.ts';
+import { type ProgressView, shareOf } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
 
@@ -37,7 +37,7 @@ export async function createRefreshSteps(config: Config, progress: ProgressView,
       const report = await verifyIndex(indexFile, {
         ...(signal === undefined ? {} : { signal }),
         ...(workers === undefined ? {} : { workers }),
-        onProgress: (done, total) => progress.update({ what: 'verifying the index', share: done / Math.max(1, total) }),
+        onProgress: (done, total) => progress.update({ what: 'verifying the index', share: shareOf(done, total) }),
       });
       if (!report.ok) {
         const first = report.damages[0];

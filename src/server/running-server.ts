@@ -8,7 +8,7 @@ import { type ControlHandlers, type ControlSocket, listenControl } from './contr
 import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
 import { type Program, Successor } from './process/successor.ts';
-import { burstTableSizeBytes } from './request/burst.ts';
+import { burstTableSizeBytes } from './request/burst-limit.ts';
 import type { ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';
 

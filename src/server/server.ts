@@ -23,7 +23,7 @@ import type { Program } from './process/successor.ts';
 import { Supervisor } from './process/supervisor.ts';
 import { drainMs, Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
-import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
+import { burstTableSizeBytes, initializeBurstTable } from './request/burst-limit.ts';
 import { type Parts, RunningServer } from './running-server.ts';
 import { type KnownGoodPart, LastKnownGood } from './swap/last-known-good.ts';
 import { notifySystemd } from './systemd.ts';

@@ -31,7 +31,7 @@ describe('vocabulary', () => {
     expect(pageTypes('core').map((type) => type.name)).toEqual([...DENY, ...ALLOW]);
   });
 
-  it('gives each type its verdict class', () => {
+  it('gives each type its verdict', () => {
     const of = (verdict: string): string[] =>
       pageTypes('full')
         .filter((type) => type.verdict === verdict)

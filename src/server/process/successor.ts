@@ -63,7 +63,7 @@ export class Successor {
   #isSteered = false;
   /** Whether the ledger writer's place was given over. */
   #hasTaken = false;
-  /** Whether it goes on with the table of the burst guard. */
+  /** Whether it goes on with the table of the burst limit. */
   keepsBurstFile = false;
 
   constructor(estate: Estate) {

@@ -1,6 +1,6 @@
 /**
  * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
- * table of the burst guard; each lives in a process of its own, or the only one in the primary's.
+ * table of the burst limit; each lives in a process of its own, or the only one in the primary's.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
@@ -11,7 +11,7 @@ import { WorkerMetrics } from '../admin/metric-counters.ts';
 import { hasSameUnicode } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { MetricsSnapshot } from '../metric-definitions.ts';
-import { BurstGuard } from '../request/burst.ts';
+import { BurstLimiter } from '../request/burst-limit.ts';
 import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { RefusalLog } from '../request/refusal-log.ts';
@@ -76,7 +76,7 @@ export class Worker {
     this.#handler = new CheckHandler({
       config,
       meter,
-      burst: new BurstGuard(burstMemory, config.burst),
+      burst: new BurstLimiter(burstMemory, config.burst),
       metrics: this.#metrics,
       log,
       decisions: this.#decisions,

@@ -1,5 +1,5 @@
 /**
- * The burst guard: at most `limit` requests of one client in any 60 seconds, exact over all workers, in a fixed amount of memory.
+ * The burst limit: at most `limit` requests of one client in any 60 seconds, exact over all workers, in a fixed amount of memory.
  *
  * The table lies in memory that all workers share, as 32-bit words. A client belongs to one set of eight records, found by a keyed
  * hash; a record holds the times of the client's last `limit` admitted requests as a ring, so the entry that the next request would
@@ -68,7 +68,7 @@ export function initializeBurstTable(memory: ArrayBufferLike): void {
 export const isBurstTable = (memory: ArrayBufferLike): boolean => new Uint32Array(memory, 0, 1)[0] === MAGIC;
 
 /** One worker's view of the shared table. */
-export class BurstGuard {
+export class BurstLimiter {
   readonly #words: Uint32Array;
   readonly #locks: Int32Array;
   readonly #limit: number;

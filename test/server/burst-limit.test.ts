@@ -3,7 +3,12 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { parseAddress } from '../../src/network/address.ts';
-import { BurstGuard, burstTableSizeBytes, initializeBurstTable, monotonicMs } from '../../src/server/request/burst.ts';
+import {
+  BurstLimiter,
+  burstTableSizeBytes,
+  initializeBurstTable,
+  monotonicMs,
+} from '../../src/server/request/burst-limit.ts';
 
 const WINDOW_MS = 60_000;
 /** Times are kept in ticks of 16 ms, rounded so that a window is never too short; it may be up to two ticks too long. */
@@ -13,12 +18,12 @@ function guardWith(limits: { limit: number; max_clients: number }) {
   const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
   initializeBurstTable(memory);
   const clock = { now: 1_000_000 };
-  return { guard: new BurstGuard(memory, limits, () => clock.now), clock, memory };
+  return { guard: new BurstLimiter(memory, limits, () => clock.now), clock, memory };
 }
 
 const v4 = (n: number) => parseAddress(`10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`)!;
 
-describe('the burst guard', () => {
+describe('the burst limit', () => {
   it('lets 240 requests pass in a minute and no more', () => {
     const { guard, clock } = guardWith({ limit: 240, max_clients: 1024 });
     for (let i = 0; i < 240; i++) {
@@ -139,12 +144,12 @@ describe('the burst guard', () => {
   it('refuses memory that nobody has prepared', () => {
     const limits = { limit: 1, max_clients: 8 };
     const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
-    expect(() => new BurstGuard(memory, limits)).toThrow(/not initialized/);
+    expect(() => new BurstLimiter(memory, limits)).toThrow(/not initialized/);
   });
 
   it('a worker whose clock is read a little earlier does not forget what another one counted', () => {
     const { guard, clock, memory } = guardWith({ limit: 2, max_clients: 1024 });
-    const late = new BurstGuard(memory, { limit: 2, max_clients: 1024 }, () => clock.now - 3_000);
+    const late = new BurstLimiter(memory, { limit: 2, max_clients: 1024 }, () => clock.now - 3_000);
     expect(guard.admit(v4(1))).toBe(0);
     expect(late.admit(v4(1))).toBe(0);
     expect(late.admit(v4(1))).toBeGreaterThan(0);
@@ -237,9 +242,9 @@ describe('the burst guard', () => {
     const source = `
       const { parentPort, workerData } = require('node:worker_threads');
       (async () => {
-        const { BurstGuard } = await import(workerData.burst);
+        const { BurstLimiter } = await import(workerData.burst);
         const { parseAddress } = await import(workerData.address);
-        const guard = new BurstGuard(workerData.memory, workerData.limits);
+        const guard = new BurstLimiter(workerData.memory, workerData.limits);
         let passed = 0;
         for (let i = 0; i < 5000; i++) if (guard.admit(parseAddress('192.0.2.1')) === 0) passed += 1;
         parentPort.postMessage(passed);
@@ -250,7 +255,7 @@ describe('the burst guard', () => {
         workerData: {
           memory,
           limits,
-          burst: new URL('../../src/server/request/burst.ts', import.meta.url).href,
+          burst: new URL('../../src/server/request/burst-limit.ts', import.meta.url).href,
           address: new URL('../../src/network/address.ts', import.meta.url).href,
         },
       });
