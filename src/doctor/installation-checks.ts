@@ -114,7 +114,7 @@ function buildNeeds(served: GenerationReport | undefined): number {
 }
 
 async function checkStore(config: Config): Promise<Outcome> {
-  const { nextNumber } = await import('../refresh/numbering.ts');
+  const { nextNumber } = await import('../refresh/generation-numbers.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
   if (!existsSync(indexDir)) return skipped('no index store yet');

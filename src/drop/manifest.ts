@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
 import { recordsMax } from './unpack/part-limits.ts';

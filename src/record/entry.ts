@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/host-key.ts';
-import { hasRepeatedName } from '../json/repeated.ts';
+import { hasRepeatedName } from '../json/repeated-names.ts';
 import { LIMITS } from '../limits.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';

@@ -7,7 +7,7 @@ import { metricsText, type Observed, readiness, reloadAll, serverStatus } from '
 import { type ControlHandlers, type ControlSocket, listenControl } from './control.ts';
 import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
-import { type Program, Successor } from './process/successor.ts';
+import { type Program, Successor } from './process/restart-old-server.ts';
 import { burstTableSizeBytes } from './request/burst-limit.ts';
 import type { ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';

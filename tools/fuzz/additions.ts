@@ -1,4 +1,6 @@
 /** The fuzzer's second property: what anyone can add to a URL, or write otherwise, never makes an allow of a denial or of a flag. */
+
+import { hidesTraversal } from '../../src/domain/dot-segments.ts';
 import { parseTarget } from '../../src/domain/target.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Verdict } from '../../src/policy/types.ts';
@@ -99,21 +101,50 @@ function isBound({ verdict, id }: Verdict, kind: Addition): boolean {
   return verdict !== 'allow' && !(kind === 'another case' && CASE_RULES.has(id));
 }
 
+/** What stands in URLs beside words. */
+const PIECES = ['5', 'a1b2c3d4e5', 'x', 'en', 'docs', '2024', '@name', 'a-b-c-d-e', 'index', 'AKIAIOSFODNN7EXAMPLE'];
+const EXTENSIONS = '.php .do .exe .html .git .action .css .ts .h .md .txt .5 .json .env .bak ;x=1 %3Fa=b &a=b !x'.split(
+  ' ',
+);
+const VALUES = [
+  'https://evil.org/x',
+  'http%3A%2F%2F10.0.0.1',
+  '//evil.org',
+  'localhost:8080',
+  'redis:6379',
+  'evil.org',
+  'aHR0cHM6Ly9ldmlsLm9yZy94',
+  'file:///etc/passwd',
+  '4111-1111-1111-1111',
+  'user/login',
+  'com.example.settings',
+  'Special:UserLogin',
+  'A1b2C3d4E5f6G7h8I9j0'.repeat(9),
+];
+
+/** A word with a sign within: some readers take what follows for an extension, others for the rest of the word. */
+function cutWord(random: Random, word: string): string {
+  const at = 1 + random.below(Math.max(1, word.length - 1));
+  return word.slice(0, at) + random.pick(['.', '.', '.', '-', ';', '!', '&', '%3F', '%2f']) + word.slice(at);
+}
+
 /** A URL of the policy's own words, hosts and ordinary pieces: most of them are denied. */
 function randomAct(random: Random, policy: Policy, words: readonly string[]): string {
   if (random.chance(20)) return (random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random))).trim();
-  const word = (): string => encodeURIComponent(random.pick(words));
-  const piece = (): string => random.pick([word, word, () => random.pick(['5', 'a1b2c3d4e5', 'x', 'en', 'docs'])])();
+  const plain = (): string => encodeURIComponent(random.pick(words));
+  const word = (): string => (random.chance(15) ? cutWord(random, plain()) : plain());
+  const piece = (): string => random.pick([word, word, () => random.pick(PIECES)])();
   const { host } = random.pick(policy.document.hosts);
   let url = random.pick([
     'https://example.org',
     'https://example.org',
-    `https://${word().toLowerCase()}.example.org`,
+    `https://${plain().toLowerCase()}.example.org`,
     `https://${host.replace(/^[=*]\.?/, host.startsWith('*') ? 'a.' : '')}`,
   ]);
   for (let left = random.below(4); left > 0; left--) url += `/${piece()}`;
-  if (random.chance(15)) url += random.pick(['.php', '.do', '.exe', '.html', '.git', '.action']);
-  if (random.chance(30)) url += `?${word()}=${piece()}`;
+  if (random.chance(15)) url += random.pick(EXTENSIONS);
+  if (random.chance(30)) url += `?${word()}=${random.chance(20) ? random.pick(VALUES) : piece()}`;
+  if (random.chance(10)) url += `&${random.chance(50) ? word() : 'url'}=${random.pick(VALUES)}`;
   if (random.chance(10)) url += `#/${piece()}`;
   return url;
 }
@@ -145,18 +176,17 @@ function otherCase(random: Random, url: string): string {
   );
 }
 
-/** A last segment of dots, however its slash and they are spelled, with bytes behind them that some servers drop. */
-const DOTS_AT_END = /[/\\∕⁄／＼][.．․。]{1,2}\uFFFD*$/;
-
 /**
  * Whether a path ends the URL, or its query: a sign behind a host makes another host. By the URL standard a segment is a dot segment only where it is
- * dots and nothing else, so a sign makes another path of one, also of one that is hidden (`/%2f..+`, `/..%af_`).
+ * dots and nothing else, so a sign makes another path of one, also of one that is hidden (`/%2f..+`, `/..%af_`, `/. .~`).
  */
 function endsInPath(url: string): boolean {
   const [, path = ''] = /^[a-z]+:\/\/[^/?#]+([^?#]*)/i.exec(url) ?? [];
   if (path === '' || /\/(?:\.|%2e){1,2}$/i.test(path)) return false;
   const target = parseTarget(url);
-  return 'problem' in target || !DOTS_AT_END.test(target.url.decodedPath);
+  if ('problem' in target) return true;
+  const { decodedPath } = target.url;
+  return !hidesTraversal(decodedPath) || hidesTraversal(`${decodedPath}x`);
 }
 
 function behindPath(url: string, sign: string): string {

@@ -3,7 +3,6 @@ import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
 import type { Subject } from '../subject.ts';
-import { decodeForm } from '../url/parameters.ts';
 import type { PathSegments } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -36,9 +35,9 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
   if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
   const behind = hostBehindRelay(subject, places.tokens, places.relays);
   if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
-  if (mayHoldUrl(url.query) && hasInternalUrl(decodeForm(url.query), places, budget)) return true;
-  if (parameters.length === 0) return false;
   return parameters.some((parameter) => {
+    // Each by itself: what stands in one cannot change where another one leads.
+    if (parameter.hasPlaceSign && hasInternalUrl(parameter.text, places, budget)) return true;
     if (!parameter.mayBePlace(places.names, places.addressNames)) return false;
     const { name, value: text, lists } = parameter;
     const whole = wholeTarget(name);
@@ -80,11 +79,6 @@ function isInternalPlace(value: string, places: InternalPlaces, lists: readonly 
     if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value)) return true;
   }
   return lists.includes(places.names) && isPlace(value) && isInternalText(`http://${value}`, places, true);
-}
-
-/** Whether a colon stands in a query, once decoded. */
-function mayHoldUrl(query: string): boolean {
-  return query.includes(':') || (query.includes('%') && /%(?:u00)?3a/i.test(query));
 }
 
 /** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
@@ -226,7 +220,7 @@ function hostBehindRelay({ segments, url }: Subject, tokens: TokenIndex, relays:
     const end = path.indexOf('/', next);
     const dot = path.indexOf('.', next);
     if (dot < 0) return undefined;
-    const isHere = (end < 0 || dot < end) && tokens.find(path, start, nameEnd(path, start, slash)).includes(relays);
+    const isHere = (end < 0 || dot < end) && tokens.findName(path, start, nameEnd(path, start, slash)).includes(relays);
     if (isHere) return path.slice(next, next + 300);
     start = next;
     slash = end;

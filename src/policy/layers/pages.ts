@@ -139,7 +139,7 @@ export class PageLayer {
     for (let start = 1; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
-      const lists = this.#tokens.find(path, start, nameEnd(path, start, end));
+      const lists = this.#tokens.findName(path, start, nameEnd(path, start, end));
       if (lists.some((list) => this.#identifying[list] === 1)) return true;
       start = end + 1;
     }

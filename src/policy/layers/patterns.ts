@@ -8,7 +8,7 @@ import type { HostFilter, HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
 import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
-import { lastLetterEnd, nameEnd, withoutEmptyEnd } from '../url/segments.ts';
+import { lastLetterEnd, nameEnd, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { isPath, listsOfValue, nameStop } from '../url/values.ts';
 import { CONTEXT } from '../url/word-contexts.ts';
@@ -190,7 +190,7 @@ export class PatternLayer {
     }
   }
 
-  /** The last segment of a path as a file. Most have no dot, and no sign that ends their names. */
+  /** The last segment of a path as a file. Most have no dot, and no sign that ends their names; no sign stands behind them. */
   #readLast(path: string, start: number, end: number): void {
     if (end === 0) return;
     const segments = this.#tokens.segments(path);
@@ -201,15 +201,14 @@ export class PatternLayer {
     }
     const dot = segments.dots[last]!;
     if (dot < 0) return;
-    if (lastLetterEnd(path, start, end) < end) this.#readFile(path, start, end);
-    else this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
+    this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
   }
 
   /** The last segment as a file, without its parameters and with them. */
   #readFile(path: string, start: number, end: number): void {
     const stop = nameStop(path, start, end);
     this.#readFileName(path, start, lastLetterEnd(path, start, stop));
-    if (stop < end) this.#readFileName(path, start, lastLetterEnd(path, start, end));
+    if (stop < end) this.#readFileName(path, start, end);
   }
 
   /** A file: its whole name, and its extension. */
@@ -234,7 +233,7 @@ export class PatternLayer {
 
   /** Whether a URL is the root, or the index file of the root. */
   #isFrontPage(url: CanonicalUrl): boolean {
-    const path = withoutEmptyEnd(pathBeforeQuery(url) ?? url.decodedPath);
+    const path = withoutSigns(pathBeforeQuery(url) ?? url.decodedPath);
     if (path === '') return true;
     const stop = nameEnd(path, 1, path.length);
     return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);

@@ -7,6 +7,7 @@ import { PagegateError } from '../../errors.ts';
 import type { TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
+import { staticDot } from './segments.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
@@ -89,7 +90,19 @@ export class TokenIndex {
     return this.#probe(hash, text, start, end);
   }
 
-  /** The same, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
+  /**
+   * The same of a name, as `nameEnd` cuts it out of a segment. That of a file of another kind than a page says nothing, unless a sign leads it
+   * (`.env.example`): then all of it does, or what stands before the next dot.
+   */
+  findName(text: string, start: number, end: number): readonly number[] {
+    if (staticDot(text, start + 1, end) < 0) return this.find(text, start, end);
+    const first = text.charCodeAt(start);
+    if (first !== 0x2e && first !== 0x5f) return NONE;
+    const name = text.slice(start, end);
+    return this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NONE;
+  }
+
+  /** The same as {@link find}, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[] {
     return end - start > TOKEN_MAX_LENGTH ? NONE : this.#probe(hash, text, start, end);
   }

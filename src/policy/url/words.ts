@@ -295,7 +295,7 @@ export class Words {
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
     const isHandle = isNameSign(path.charCodeAt(start));
-    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.find(path, start, wholeEnd) : segments.lists[at]!;
+    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
     const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
@@ -357,8 +357,8 @@ export class Words {
 
   /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
   #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
-    const part = this.#tokens.find(path, start, stop);
-    const whole = this.#tokens.find(path, start, wholeEnd);
+    const part = this.#tokens.findName(path, start, stop);
+    const whole = this.#tokens.findName(path, start, wholeEnd);
     const isMethod =
       path.charCodeAt(stop) === EXCLAMATION_MARK && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
     const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];

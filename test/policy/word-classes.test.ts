@@ -145,6 +145,27 @@ describe('reading matter that names an act', () => {
   });
 });
 
+describe('a file of another kind than a page', () => {
+  // Those are whole names of files.
+  const files = ['secret_filename', 'project_filename'].map((name) => shipped.tokens.ordinal(name));
+  const words = [...shipped.tokens.entries()]
+    .filter(({ token, lists }) => /^[a-z][a-z0-9]*$/.test(token) && !lists.some((list) => files.includes(list)))
+    .map(({ token }) => token);
+
+  it.each(['h', 'c', 'ts', 'rs', 'map'])('is no word together with its extension: %s', (extension) => {
+    const names = words
+      .filter((word) => word.length > extension.length + 1 && word.endsWith(extension))
+      .map((word) => `${word.slice(0, -extension.length)}.${extension}`);
+    expect(names.length).toBeGreaterThan(0);
+    const places = (name: string): string[] => [`/${name}`, `/a/${name}`, `/?page=${name}`, `/a/${name}%3Fx`];
+    const denied = names
+      .flatMap(places)
+      .map((place) => `https://shop.example.org${place}`)
+      .filter((url) => judge(url) !== 'allow default/classified_read');
+    expect(denied).toEqual([]);
+  });
+});
+
 describe('a URL in hexadecimal digits', () => {
   const digits = Buffer.from('http://10.0.0.1/').toString('hex');
 
