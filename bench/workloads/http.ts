@@ -7,7 +7,19 @@
  */
 import { openIndex } from '../../src/index/read.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
-import { LoadGenerator } from '../forked.ts';
+import { LoadGenerator } from '../forked-servers.ts';
+import {
+  createTlsFiles,
+  type FixedSubject,
+  LOAD_CORE,
+  type ProgramOptions,
+  pinned,
+  type Subject,
+  startFixed,
+  startNaive,
+  startProgram,
+  type TlsFiles,
+} from '../http/compared-servers.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
 import {
@@ -21,18 +33,6 @@ import {
   targetOf,
   writeTargets,
 } from '../http/rounds.ts';
-import {
-  createTlsFiles,
-  type FixedSubject,
-  LOAD_CORE,
-  type ProgramOptions,
-  pinned,
-  type Subject,
-  startFixed,
-  startNaive,
-  startProgram,
-  type TlsFiles,
-} from '../http/subjects.ts';
 import { hasWrk, runWrk } from '../http/wrk.ts';
 import type { LoadLength } from '../load-generator.ts';
 import { dropFromPageCache } from '../page-cache.ts';

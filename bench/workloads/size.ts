@@ -6,7 +6,7 @@ import { constants, createZstdCompress } from 'node:zlib';
 import { openScan } from '../../src/index/read-all.ts';
 import { readStatistics, STATISTICS_CHUNK_BYTES } from '../../src/index/statistics.ts';
 import { ensureDrop, ensureIndex, ndjsonSize, node } from '../data.ts';
-import { partsOf } from '../lines.ts';
+import { partsOf } from '../drop-lines.ts';
 import { ensurePeers, PEERS, peerSize } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 import { PEERS_MAX_RECORDS } from './lookup.ts';

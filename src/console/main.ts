@@ -13,17 +13,17 @@ import { Accounts } from './accounts.ts';
 import type { ConsoleContext } from './context.ts';
 import { DecisionLogs } from './decisions/logs.ts';
 import { JobRunner } from './jobs/runner.ts';
-import { Judge } from './judge.ts';
 import { DoctorReport } from './pages/doctor-report.ts';
 import type { FromConsole, ToConsole } from './process/messages.ts';
 import { PrimaryLink } from './process/primary-link.ts';
 import { ROUTES } from './routes.ts';
 import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
+import { Judge } from './try-verdict.ts';
 import { ADDRESS_FACT, addressOf } from './users.ts';
-import { Limiter } from './web/limiter.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
+import { SignInLimiter } from './web/sign-in-limiter.ts';
 
 /** What comes first after a start is a page, not a try. */
 const PREPARE_MS = 2_000;
@@ -65,8 +65,8 @@ async function serve(config: Config, log: Log): Promise<void> {
     ask: (question) => primary.ask(question),
     kept: new ShortCache(),
     limits: {
-      address: new Limiter(LIMITS.consoleAddressFailures.value),
-      name: new Limiter(LIMITS.consoleNameFailures.value),
+      address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
+      name: new SignInLimiter(LIMITS.consoleNameFailures.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);

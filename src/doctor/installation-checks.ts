@@ -114,7 +114,7 @@ function buildNeeds(served: GenerationReport | undefined): number {
 }
 
 async function checkStore(config: Config): Promise<Outcome> {
-  const { nextNumber } = await import('../refresh/numbering.ts');
+  const { nextNumber } = await import('../refresh/generation-numbers.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
   if (!existsSync(indexDir)) return skipped('no index store yet');
@@ -192,7 +192,7 @@ async function checkLedger(config: Config): Promise<Outcome> {
 }
 
 async function checkServer(config: Config): Promise<Outcome> {
-  const { askServer } = await import('../server/control.ts');
+  const { askServer } = await import('../server/control-socket.ts');
   const { socket } = statePaths(config);
   if (!existsSync(socket)) return skipped('no server is running');
   try {

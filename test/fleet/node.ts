@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/account-copy.ts';
 import { HeldGrants } from '../../src/ledger/fleet/held-grants.ts';
 import { NodeSession } from '../../src/ledger/fleet/node-session.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';

@@ -1,7 +1,7 @@
 /** The fuzzer's second property: what anyone can add to a URL, or write otherwise, never makes an allow of a denial or of a flag. */
 
+import { hidesTraversal } from '../../src/domain/dot-segments.ts';
 import { parseTarget } from '../../src/domain/target.ts';
-import { hidesTraversal } from '../../src/domain/traversal.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Verdict } from '../../src/policy/types.ts';
 import { Random } from '../random.ts';

@@ -2,7 +2,7 @@
 
 import { PagegateError } from '../../errors.ts';
 import { type Generation, listGenerations } from '../../refresh/store.ts';
-import { readWithdrawn } from '../../refresh/withdrawn.ts';
+import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
 import { lookAtDrop } from '../../refresh-steps/run.ts';
 import type { ConsoleContext } from '../context.ts';
 import { type Html, html } from '../web/html.ts';

@@ -15,7 +15,7 @@ import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
 import type { Reserver, Standing } from '../writer/reserver.ts';
-import type { FleetCopy } from './copy.ts';
+import type { FleetCopy } from './account-copy.ts';
 import type { Held, HeldGrants } from './held-grants.ts';
 
 /** How often a node reports when nothing happens; well before PostgreSQL takes its session for gone. */

@@ -5,7 +5,7 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/copy.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/account-copy.ts';
 import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
 import { connectFleet } from '../postgres/connect.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fromSystem } from '../../errors.ts';
 import { mapShared } from '../../platform/libc.ts';
 import { type BurstLimits, burstTableSizeBytes, initializeBurstTable, isBurstTable } from '../request/burst-limit.ts';
-import type { Begin } from './hand-over-messages.ts';
+import type { Begin } from './restart-messages.ts';
 
 /**
  * A fresh table. Counts of an earlier server are not taken over, and what a killed one left behind goes.

@@ -20,7 +20,7 @@ import type { ActiveData } from '../swap/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
-import { ClosingGuard } from './closing.ts';
+import { ClosingGuard } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { readTrustedKeys } from '../../config/trusted-keys.ts';
 import { loadLicense } from '../../license/installed.ts';
-import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn.ts';
+import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
 import { fileIdentity } from '../data-loader.ts';
 import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
 

@@ -17,7 +17,7 @@ import {
   SUCCESSOR_VARIABLE,
   type Take,
   type Wellness,
-} from './hand-over-messages.ts';
+} from './restart-messages.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** How a server is started: a path that an upgrade leads to the new program, and the arguments of this one. */

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
-import { makeDrop, rewriteManifest } from './drop.ts';
+import { makeDrop, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
 let out = '';

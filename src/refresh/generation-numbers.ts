@@ -1,10 +1,10 @@
 /** Numbers of generations: none is given twice, also when the generation that had it was removed. Clients cache by them. */
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
 import { GENERATION_MAX, GENERATION_NAME, type Generation } from './store.ts';
-import { readWithdrawn } from './withdrawn.ts';
+import { readWithdrawn } from './withdrawn-drops.ts';
 
 const FILE_MAX_BYTES = 64;
 const fileOf = (store: string): string => join(store, 'last-number');

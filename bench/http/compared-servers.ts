@@ -13,7 +13,7 @@ import { leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { DATASET_ID } from '../../tools/dataset/folder.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { createInstallation, type Installation } from '../../tools/installation.ts';
-import { nextMessage } from '../forked.ts';
+import { nextMessage } from '../forked-servers.ts';
 import { processTree } from './cpu.ts';
 import type { FixedAnswer } from './fixed.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { PagegateError } from '../../errors.ts';
-import { renameDurable, syncPath } from '../../platform/durable.ts';
+import { renameDurable, syncPath } from '../../platform/durable-files.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { isHeard, NOW, RUNS } from '../postgres/fragments.ts';
@@ -14,7 +14,7 @@ import type { Sql, SqlValue } from '../store/ledger-store.ts';
 import { PostgresStore } from '../store/postgres-store.ts';
 import { ACCOUNT_COLUMNS, createReader, STORED_KEY_COLUMNS } from '../store/records.ts';
 import { Reserver } from '../writer/reserver.ts';
-import { beginAnew } from './copy.ts';
+import { beginAnew } from './account-copy.ts';
 
 export interface MoveReport {
   readonly accounts: number;

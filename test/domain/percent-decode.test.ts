@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeOnce, isEncodedTwice } from '../../src/domain/decode.ts';
+import { decodeOnce, isEncodedTwice } from '../../src/domain/percent-decode.ts';
 
 const percent = (...bytes: number[]): string => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 

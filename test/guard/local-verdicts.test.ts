@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { Guard } from '../../src/guard/guard.ts';
-import { LocalVerdicts, readLocalVerdicts } from '../../src/guard/local.ts';
+import { LocalVerdicts, readLocalVerdicts } from '../../src/guard/local-verdicts.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
 import { NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
 import { pagegate } from '../support/program.ts';

@@ -13,7 +13,7 @@ import {
   SUCCESSOR_VARIABLE,
   type Take,
   type Wellness,
-} from './hand-over-messages.ts';
+} from './restart-messages.ts';
 
 /** What the predecessor has given over. */
 export interface Taken extends Omit<Take, 'type'> {

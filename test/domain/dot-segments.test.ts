@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hidesTraversal } from '../../src/domain/traversal.ts';
+import { hidesTraversal } from '../../src/domain/dot-segments.ts';
 
 describe('hidden dot segments', () => {
   it.each([

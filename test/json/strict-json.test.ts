@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { parseDocument } from '../../src/json/document.ts';
-import { hasRepeatedName } from '../../src/json/repeated.ts';
+import { hasRepeatedName } from '../../src/json/repeated-names.ts';
+import { parseDocument } from '../../src/json/strict-json.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
 const TEXT = '{"a":{"b":[1,{"c":"x:y\\"{"}]},"d":true,"__proto__":{"e":1},"lone":"\\ud800","big":9007199254740993}';

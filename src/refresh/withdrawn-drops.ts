@@ -1,9 +1,9 @@
 /** Manifests whose generation an operator rolled back: a timer must not bring them again. */
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
-import { replaceDurable } from '../platform/durable.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
 import { GENERATION_MAX } from './store.ts';
 

@@ -6,12 +6,12 @@ import { statePaths } from '../../config/paths.ts';
 /** The places whose disks are looked at. */
 export type Place = 'state' | 'decision_log';
 
-export interface HostFacts {
+export interface DiskSpace {
   /** What an unprivileged process may still write; a place that cannot be looked at is left out. */
   readonly freeBytes: Readonly<Partial<Record<Place, number>>>;
 }
 
-export async function readHostFacts(config: Config): Promise<HostFacts> {
+export async function readDiskSpace(config: Config): Promise<DiskSpace> {
   const freeBytes: Partial<Record<Place, number>> = {};
   const look = async (place: Place, path: string): Promise<void> => {
     try {

@@ -1,27 +1,38 @@
 /** The cheap look at a page's text: whether it can be the page that a request is on. */
 import { isPlainPath } from '../../domain/canonical-url.ts';
-import { isPlainHost } from '../../domain/host-key.ts';
+import { DIGITS, isIn, LOWER, tableOf } from '../url/characters.ts';
 
 /** For pages that come as texts. */
 const scratch = new Uint8Array(4_096);
 
+/** What is known of a page's scheme and host, instead of how long they are. */
+const HOST = {
+  /** Another one than the request's. */
+  other: -1,
+  /** Not written as the URL standard writes it, so that it may be the request's all the same. */
+  unclear: -2,
+} as const;
+
 /** Where a request goes, as pages are compared with it. */
 export class Place {
-  readonly #host: string;
-  /** Folded, in every form. */
-  readonly #paths: readonly string[];
+  readonly #target: { readonly host: string; readonly paths: readonly string[] };
   readonly #hasWww: boolean;
-  /** How long scheme and host are of the page that was looked at last; -1 where it stands on another host. */
-  #originSize = -1;
+  /** How long scheme and host are of the page that was looked at last, or one of {@link HOST}. */
+  #origin: number = HOST.unclear;
+  /** Scheme, host and slash of the text that was looked at last; empty where it has none. */
+  #originText = '';
 
-  constructor(host: string, paths: readonly string[]) {
-    this.#host = host;
-    this.#paths = paths;
-    this.#hasWww = host.startsWith('www.');
+  /** @param target its host, and its paths in every form, folded; they are read where a page stands on the host */
+  constructor(target: { readonly host: string; readonly paths: readonly string[] }) {
+    this.#target = target;
+    this.#hasWww = target.host.startsWith('www.');
   }
 
   /** The same as {@link mayBeOn} for a text, which takes a closer look where it is long or not ASCII. */
   mayBeOnText(url: string): boolean {
+    // Pages of one record mostly stand on one host.
+    const isHostOfBefore = this.#originText !== '' && url.startsWith(this.#originText);
+    if (isHostOfBefore && this.#origin === HOST.other) return false;
     if (url.length > scratch.length) return true;
     // A loop over a short text takes less than one call that copies it.
     for (let at = 0; at < url.length; at++) {
@@ -29,7 +40,9 @@ export class Place {
       if (code > 0x7e) return true;
       scratch[at] = code;
     }
-    return this.mayBeOn(scratch, 0, url.length);
+    const mayBe = this.mayBeOn(scratch, 0, url.length, isHostOfBefore);
+    if (!isHostOfBefore) this.#originText = url.slice(0, url.indexOf('/', SECURE.length) + 1);
+    return mayBe;
   }
 
   /**
@@ -38,27 +51,36 @@ export class Place {
    * of the page that was looked at last.
    */
   mayBeOn(bytes: Uint8Array, start: number, end: number, isHostOfBefore = false): boolean {
-    if (!isHostOfBefore) this.#originSize = this.#originSizeOf(bytes, start, end);
-    if (this.#originSize < 0) return !isOtherPlainHost(bytes, start, end);
-    const hostEnd = start + this.#originSize;
-    for (let at = 0; at < this.#paths.length; at++) if (mayBePath(bytes, hostEnd, end, this.#paths[at]!)) return true;
+    if (!isHostOfBefore) {
+      this.#origin = this.#originOf(bytes, start, end);
+      this.#originText = '';
+    }
+    if (this.#origin < 0) return this.#origin === HOST.unclear;
+    const hostEnd = start + this.#origin;
+    const { paths } = this.#target;
+    for (let at = 0; at < paths.length; at++) if (mayBePath(bytes, hostEnd, end, paths[at]!)) return true;
     return false;
   }
 
-  /** How long scheme and host are where the host, perhaps behind `www.`, is the request's; -1 where it is another. */
-  #originSizeOf(bytes: Uint8Array, start: number, end: number): number {
-    const host = this.#host;
+  /** How long scheme and host are where the host, perhaps behind `www.`, is the request's; else one of {@link HOST}. */
+  #originOf(bytes: Uint8Array, start: number, end: number): number {
+    const { host } = this.#target;
     const schemeEnd = schemeEndOf(bytes, start, end);
-    if (schemeEnd < 0) return -1;
+    if (schemeEnd < 0) return HOST.unclear;
     const hostStart = !this.#hasWww && standsAt(WWW, bytes, schemeEnd) ? schemeEnd + WWW.length : schemeEnd;
     const hostEnd = hostStart + host.length;
     const isEnd = hostEnd === end || (hostEnd < end && bytes[hostEnd] === SLASH);
-    return isEnd && standsAt(host, bytes, hostStart) ? hostEnd - start : -1;
+    if (isEnd && standsAt(host, bytes, hostStart)) return hostEnd - start;
+    return isCanonicalHost(bytes, schemeEnd, end) ? HOST.other : HOST.unclear;
   }
 }
 
 const SLASH = 0x2f;
+const DOT = 0x2e;
 const WWW = 'www.';
+const WWW_TWICE = 'www.www.';
+const IN_HOST = tableOf(`${LOWER}${DIGITS}-_`);
+const LETTERS = tableOf(LOWER);
 const SECURE = 'https://';
 const PLAIN = 'http://';
 
@@ -102,12 +124,18 @@ function isFurtherSegment(bytes: Uint8Array, at: number, end: number): boolean {
   return !(first === 0x69 && second === 0x6e) && !(first === 0x64 && second === 0x65);
 }
 
-/** Whether a page's host is written canonically, so that it is another one than any it does not equal. */
-function isOtherPlainHost(bytes: Uint8Array, start: number, end: number): boolean {
-  const schemeEnd = schemeEndOf(bytes, start, end);
-  if (schemeEnd < 0) return false;
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset + schemeEnd, end - schemeEnd).toString('latin1');
-  if (text.startsWith('www.www.')) return false;
-  const slash = text.indexOf('/');
-  return isPlainHost(text, 0, slash < 0 ? text.length : slash);
+/**
+ * Whether the host that begins at `start` stands there as the URL standard writes it, so that it is another one than any that it does not
+ * equal: letters, digits and inner signs in a last label that begins as a name does. More than one `www.` is left out of the comparison.
+ */
+function isCanonicalHost(bytes: Uint8Array, start: number, end: number): boolean {
+  if (standsAt(WWW_TWICE, bytes, start)) return false;
+  let labelStart = start;
+  let at = start;
+  for (; at < end && bytes[at] !== SLASH; at++) {
+    const code = bytes[at]!;
+    if (code === DOT) labelStart = at + 1;
+    else if (!isIn(IN_HOST, code)) return false;
+  }
+  return at > labelStart && isIn(LETTERS, bytes[labelStart]!);
 }

@@ -11,7 +11,7 @@ import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSl
 import { nameEnd } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
-import { Place } from './page-place.ts';
+import { Place } from './page-filter.ts';
 
 /** A verified page that the request is on. */
 interface PageMatch {
@@ -66,7 +66,7 @@ export class PageLayer {
   match(subject: Subject): PageMatch | undefined {
     let place: Place | undefined;
     const mayMatter: PageFilter = (bytes, start, end, isHostOfBefore) => {
-      place ??= new Place(subject.host, subject.paths);
+      place ??= new Place(subject);
       return place.mayBeOn(bytes, start, end, isHostOfBefore);
     };
     const pages = subject.evidence.pages(mayMatter);
@@ -77,7 +77,7 @@ export class PageLayer {
     }
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
-      place ??= new Place(subject.host, subject.paths);
+      place ??= new Place(subject);
       if (place.mayBeOnText(page.url)) best = better(best, this.matchPage(subject, page));
     };
     if (Array.isArray(pages)) for (let at = 0; at < pages.length; at++) visit(pages[at] as PageEvidence);

@@ -1,11 +1,21 @@
 /** A worker that replaces one that died serves what its siblings serve, whatever became of the files. */
-import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCertificate, putPem } from '../../tools/certificate.ts';
-import { read, startTestServer, type TestServer } from '../support/server.ts';
+import { read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
 let dir: string;
 let server: TestServer;
@@ -68,47 +78,64 @@ const nameOnPort = () =>
   });
 
 describe('after the death of all workers', () => {
-  it.each<[string, () => void, string]>([
-    ['the license is gone', () => rmSync(server.paths.licenseFile), 'index'],
-    ['a generation that the license does not cover is current', () => server.publish(2, [], { dataset: 'x' }), 'index'],
-    ['the served generation was removed', () => rmSync(server.paths.indexDir, { recursive: true }), 'index'],
-    ['the link points to nothing', () => breakLink(), 'index'],
-    ['the policy file is broken', () => writeFileSync(file('policy.json'), '{'), 'policy'],
-    ['the policy file is gone', () => rmSync(file('policy.json')), 'policy'],
-  ])('where %s, what was served goes on', async (_, spoil, part) => {
+  it('what was served goes on, whatever became of license, index and policy', async () => {
     await start(false);
     const [before] = await answers(1);
     expect(before!.body).toMatchObject({ language: 'de', matched: { id: 'mine' } });
-    spoil();
-    await server.server.reload();
-    expect(await problems()).toEqual([[part], [part]]);
-    await replace(server.server.pids);
-    for (const { status, headers, body } of await answers(20)) {
-      expect([status, body.language, body.matched.note]).toEqual([200, 'de', 'Our first note.']);
-      expect(headers.get('x-pagegate-data')).toBe(before!.headers.get('x-pagegate-data'));
+    const license = readFileSync(server.paths.licenseFile);
+    const kept = `${server.paths.indexDir}.kept`;
+    const undo = {
+      license: () => writeFileSync(server.paths.licenseFile, license),
+      index: () => switchTo(server.paths, 1),
+      removed: () => renameSync(kept, server.paths.indexDir),
+      policy: () => writeFileSync(file('policy.json'), policy('Our first note.')),
+    };
+    const cases: readonly [string, () => void, 'index' | 'policy', () => void][] = [
+      ['the license is gone', () => rmSync(server.paths.licenseFile), 'index', undo.license],
+      ['the license does not cover it', () => server.publish(2, [], { dataset: 'x' }), 'index', undo.index],
+      ['the generation was removed', () => renameSync(server.paths.indexDir, kept), 'index', undo.removed],
+      ['the link points to nothing', () => breakLink(), 'index', undo.index],
+      ['the policy file is broken', () => writeFileSync(file('policy.json'), '{'), 'policy', undo.policy],
+      ['the policy file is gone', () => rmSync(file('policy.json')), 'policy', undo.policy],
+    ];
+    for (const [what, spoil, part, repair] of cases) {
+      spoil();
+      await server.server.reload();
+      expect(await problems(), what).toEqual([[part], [part]]);
+      await replace(server.server.pids);
+      for (const { status, headers, body } of await answers(20)) {
+        expect([what, status, body.language, body.matched.note]).toEqual([what, 200, 'de', 'Our first note.']);
+        expect(headers.get('x-pagegate-data'), what).toBe(before!.headers.get('x-pagegate-data'));
+      }
+      expect(await problems(), what).toEqual([[part], [part]]);
+      expect(await health(), what).toBe(200);
+      repair();
+      await server.server.reload();
+      expect(await problems(), what).toEqual([[], []]);
     }
-    expect(await problems()).toEqual([[part], [part]]);
-    expect(await health()).toBe(200);
   });
 
-  it.each<[string, () => void]>([
-    ['the key may be read by everybody', () => chmodSync(file('key.pem'), 0o644)],
-    ['the key does not fit', () => putPem(file('key.pem'), createCertificate('x').key)],
-    ['the certificate is gone', () => rmSync(file('cert.pem'))],
-  ])('where %s, the certificate that was taken into use last goes on', async (_, spoil) => {
+  it('the certificate that was taken into use last goes on, whatever became of its files', async () => {
     await start(true);
-    installCertificate('second.test');
-    await expect.poll(nameOnPort).toBe('second.test');
-    await server.server.reload();
-    spoil();
-    await expect.poll(problems).toEqual([['certificate'], ['certificate']]);
-    await replace(server.server.pids);
-    for (let i = 0; i < 10; i += 1) expect(await nameOnPort()).toBe('second.test');
-    expect(await problems()).toEqual([['certificate'], ['certificate']]);
-    expect(await health()).toBe(200);
-    installCertificate('third.test');
-    await expect.poll(problems).toEqual([[], []]);
-    expect(await nameOnPort()).toBe('third.test');
+    const cases: readonly [string, () => void][] = [
+      ['the key may be read by everybody', () => chmodSync(file('key.pem'), 0o644)],
+      ['the key does not fit', () => putPem(file('key.pem'), createCertificate('x').key)],
+      ['the certificate is gone', () => rmSync(file('cert.pem'))],
+    ];
+    for (const [i, [what, spoil]] of cases.entries()) {
+      installCertificate(`good-${i}.test`);
+      await expect.poll(nameOnPort, { message: what }).toBe(`good-${i}.test`);
+      await server.server.reload();
+      spoil();
+      await expect.poll(problems, { message: what }).toEqual([['certificate'], ['certificate']]);
+      await replace(server.server.pids);
+      for (let n = 0; n < 10; n += 1) expect(await nameOnPort(), what).toBe(`good-${i}.test`);
+      expect(await problems(), what).toEqual([['certificate'], ['certificate']]);
+      expect(await health(), what).toBe(200);
+      installCertificate(`new-${i}.test`);
+      await expect.poll(problems, { message: what }).toEqual([[], []]);
+      expect(await nameOnPort(), what).toBe(`new-${i}.test`);
+    }
     expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(
       /^pagegate_certificate_expiry_seconds 2\d{6}/m,
     );
