@@ -305,7 +305,7 @@ const checkPart = (tree: Tree, source: string): void => check(structuredClone(tr
 /** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
 const checkWhole = (tree: Tree): void => check(tree, 'the configuration');
 
-/** Compiled once, and not optimized: it is asked a few times, and every command waits for it. */
+/** Compiled once, neither optimized nor checked itself (a test does that): it is asked a few times, and every command waits for it. */
 let validator: ValidateFunction<Tree> | undefined;
 
 /** Fills in defaults, too. @throws PagegateError config_invalid */
@@ -315,6 +315,7 @@ function check(tree: Tree, source: string): void {
     allowUnionTypes: true,
     useDefaults: true,
     code: { optimize: false },
+    validateSchema: false,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
     ? [...nulProblems(tree), ...networkProblems(tree)]

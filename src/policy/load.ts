@@ -121,7 +121,15 @@ let validator: Validator | undefined;
 /** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   if (validator === undefined) {
-    validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
+    validator = new Validator({
+      allErrors: false,
+      strict: true,
+      allowUnionTypes: true,
+      strictRequired: false,
+      // It is asked once at a start. That the schemas are valid is tested.
+      validateSchema: false,
+      code: { optimize: false },
+    });
     validator.addSchema(readSchema('parts'));
   }
   const id = `urn:pagegate:schema:policy-${schema}`;

@@ -75,7 +75,7 @@ describe('a single bit of what a bucket has no slot for', () => {
 });
 
 describe('random damage', () => {
-  const bytes = tinyIndexBytes(sampleEntries(2000), { names: smallNames });
+  const bytes = tinyIndexBytes(sampleEntries(500), { names: smallNames });
   const expected = expectations(bytes);
   const keys = [...expected.keys()];
   const { directory, payload } = sectionsOf(bytes);
