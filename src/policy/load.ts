@@ -30,7 +30,7 @@ const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
 
 /** A document that comes with the program. */
-type ShippedDocument = 'hosts' | 'rules' | 'tokens' | 'path-contents' | 'defaults';
+type ShippedDocument = 'hosts' | 'rules' | 'words' | 'path-contents' | 'defaults';
 export type PolicySchema = ShippedDocument | 'licensee' | 'cases';
 
 export interface PolicyOptions {
@@ -75,7 +75,7 @@ function readShipped(): ShippedPolicy {
   return {
     hosts: read<{ groups: HostGroup[] }>('hosts').groups.flatMap(hostsOf),
     rules,
-    tokens: read<{ lists: Record<string, TokenList> }>('tokens').lists,
+    tokens: read<{ lists: Record<string, TokenList> }>('words').lists,
     places: read<{ places: PlaceEntry[] }>('path-contents').places,
     lookalikes: readLookalikes(),
     pageTypes: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),

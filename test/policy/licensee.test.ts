@@ -13,7 +13,7 @@ import { judge, licenseePolicy, shipped, withFile } from './support.ts';
 const NOTE = 'A note that a person can act on.';
 
 describe('a document that comes with the program', () => {
-  it.each(['hosts', 'rules', 'tokens', 'path-contents', 'defaults'] as const)('fits its schema: %s', (name) => {
+  it.each(['hosts', 'rules', 'words', 'path-contents', 'defaults'] as const)('fits its schema: %s', (name) => {
     const file = fileURLToPath(new URL(`../../data/policy/${name}.json`, import.meta.url));
     expect(readDocument(file, name)).toBeTruthy();
     const spoiled = readFileSync(file, 'utf8').replace('{', '{"none": 1,');
