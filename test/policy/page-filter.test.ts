@@ -1,7 +1,7 @@
 /** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import { Place } from '../../src/policy/layers/page-place.ts';
+import { Place } from '../../src/policy/layers/page-filter.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
 import { comparableHost } from '../../src/policy/url/host-map.ts';

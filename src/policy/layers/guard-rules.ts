@@ -8,7 +8,7 @@ import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import type { HostPolicy } from './hosts.ts';
+import type { HostPolicy } from './high-value-hosts.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 
 export interface GuardRule {

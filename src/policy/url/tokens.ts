@@ -4,7 +4,7 @@
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
 import { PagegateError } from '../../errors.ts';
-import type { TokenList } from '../documents.ts';
+import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
 import { staticDot } from './segments.ts';
@@ -27,15 +27,6 @@ function squeeze(text: string): string {
   return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** The tokens of a list. The parts of its compounds are squeezed once each, not once for every pair. */
-function* tokensOf({ phrases, compounds = [] }: TokenList): IterableIterator<string> {
-  for (const some of Object.values(phrases)) for (const phrase of some) yield squeeze(phrase);
-  for (const { first, then } of compounds) {
-    const ends = then.map((end) => squeeze(` ${end}`));
-    for (const start of first.map(squeeze)) for (const end of ends) yield start + end;
-  }
-}
-
 /** What stands in the table; other tokens have a sign in front, or letters beyond ASCII. */
 const PLAIN_TOKEN = /^[a-z0-9]+$/;
 
@@ -53,7 +44,7 @@ export class TokenIndex {
     const byToken = new Map<string, number[]>();
     for (const [ordinal, name] of this.names.entries()) {
       this.#ordinals.set(name, ordinal);
-      for (const token of tokensOf(lists[name]!)) add(byToken, token, ordinal);
+      for (const token of phrasesOf(lists[name]!, squeeze)) add(byToken, token, ordinal);
     }
     this.#byToken = withSharedLists(byToken);
     this.#plain = new TokenTable([...this.#byToken].filter(([token]) => PLAIN_TOKEN.test(token)));

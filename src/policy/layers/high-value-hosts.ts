@@ -5,7 +5,7 @@ import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
 import { countingContexts } from '../url/word-contexts.ts';
 import { type Ask, verdictOf } from './layer.ts';
-import type { PatternLayer } from './patterns.ts';
+import type { PatternLayer } from './pattern-rules.ts';
 
 /** A host entry, compiled. */
 export interface HostPolicy {

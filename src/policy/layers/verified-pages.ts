@@ -11,7 +11,7 @@ import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSl
 import { nameEnd } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
-import { Place } from './page-place.ts';
+import { Place } from './page-filter.ts';
 
 /** A verified page that the request is on. */
 interface PageMatch {
