@@ -2,7 +2,7 @@
  * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
  * servers do so: words that are written together are known by the words they begin and end with.
  */
-import { ExtensionSet } from './extension-set.ts';
+import { ExtensionSet } from './characters.ts';
 import { staticDot, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 

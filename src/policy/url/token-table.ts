@@ -1,15 +1,16 @@
 /**
- * Tokens of ASCII letters and digits, and the lists that each is in, as flat tables. Most words that are asked for are no tokens: a table of bits,
- * small enough to stay in the processor's cache, says so. What a token is made of lies together, and not in thousands of objects.
+ * Tokens of ASCII letters and digits, and the lists that each is in, as flat tables. Most words that are asked for are not tokens: a table of
+ * bits, small enough to stay in the processor's cache, says so. What a token is made of lies together, and not in thousands of objects.
  */
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 
-/** Bits of the filter for each token: of the words that are none, about one in ten passes. */
+/** Bits of the filter for each token: of other words about one in ten passes. */
 const FILTER_BITS_PER_TOKEN = 8;
 const SLOTS_PER_TOKEN = 2;
 const NO_ENTRY = -1;
 const NONE: readonly number[] = Object.freeze([]);
 
+/** A hash table behind a filter; filled once. */
 export class TokenTable {
   readonly #filter: Uint32Array;
   readonly #slots: Int32Array;
