@@ -24,6 +24,7 @@ import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
 import { feedPart } from './scan/feed.ts';
+import { planScan } from './scan/plan-scan.ts';
 import { RankSet } from './scan/rank-set.ts';
 import type { BuildWorker } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
@@ -146,23 +147,18 @@ async function run(build: Build): Promise<BuildReport> {
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
-/**
- * All parts, the largest first, so that the workers end at about the same time. One that is more than a worker's share is scanned by all of
- * them together.
- */
+/** All parts: first those that all workers scan together, then each of the others by one of them. */
 async function scan(
   build: Build,
   workers: readonly BuildWorker[],
   progress: Float64Array,
 ): Promise<{ files: SpillFile[]; maxAnswerSizeBytes: number }> {
   const { manifest, draft, meter, options } = build;
-  const order = manifest.files.map((_, i) => i);
-  order.sort((a, b) => manifest.files[b]!.bytes - manifest.files[a]!.bytes || a - b);
-  const totalBytes = manifest.files.reduce((sum, part) => sum + part.bytes, 0);
+  const sizes = manifest.files.map(({ bytes }) => bytes);
+  const totalBytes = sizes.reduce((sum, bytes) => sum + bytes, 0);
   meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
-  const isShared = (number: number): boolean =>
-    workers.length > 1 && manifest.files[number]!.bytes > totalBytes / workers.length;
-  for (const number of order.filter(isShared)) {
+  const { shared, whole } = planScan(sizes, workers.length);
+  for (const number of shared) {
     const onBytes = (sizeBytes: number): void => {
       progress[0] = progress[0]! + sizeBytes;
     };
@@ -171,7 +167,7 @@ async function scan(
   }
   await runInOrder(
     workers,
-    order.filter((number) => !isShared(number)),
+    whole,
     (worker, part) => worker.scan(part),
     (outcome) => draft.addPart(outcome),
     options.signal,
