@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { verifyIndex } from '../index/verify.ts';
+import { type BucketRange, type VerifySetup, verifyIndex } from '../index/verify.ts';
 import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
 import { renameDurable } from '../platform/durable.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
@@ -119,8 +119,8 @@ async function run(build: Build): Promise<BuildReport> {
     await draft.time('write', () => writeRuns(build, workers, files, bucketCount, writer!));
     draft.sizeBytes = writer.finish();
     draft.recordCount = writer.recordCount;
+    await draft.time('verify', () => verify(build, workers, workspace.unfinished));
     await Promise.all(workers.map((worker) => worker.close()));
-    await draft.time('verify', () => verify(build, workspace.unfinished));
     const { out, rejects } = build.targets;
     if (rejects !== undefined) {
       draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workers.length, workspace.unfinishedRejects);
@@ -224,7 +224,7 @@ function metadataOf({ manifest, options, draft }: Build, maxAnswerSizeBytes: num
 }
 
 /** Every checksum and bucket; every record of an index of usual size, of a large one a share: reading them all takes as long as writing them. */
-async function verify({ meter, options, draft }: Build, path: string): Promise<void> {
+async function verify({ meter, options, draft }: Build, workers: readonly BuildWorker[], path: string): Promise<void> {
   let done = 0;
   let started = false;
   const onProgress = (doneBytes: number, totalBytes: number): void => {
@@ -236,8 +236,11 @@ async function verify({ meter, options, draft }: Build, path: string): Promise<v
   const report = await verifyIndex(path, {
     onProgress,
     decodeEveryNthBucket,
-    // Of a share of the records, threads of its own would save one or two hundredths of a build, and cost memory.
+    // Without threads, or with one, the caller's does it alone.
     workers: 0,
+    ...(workers.length > 1 && {
+      walkers: (setup: VerifySetup) => workers.map((worker) => (buckets: BucketRange) => worker.walk(setup, buckets)),
+    }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   if (report.ok) return;
