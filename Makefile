@@ -83,7 +83,7 @@ dist: install ## a tarball that runs on an offline host, and the packages of the
 	$(NODE) tools/dist/make-dist.ts
 
 differential: install ## local verdicts of the guard beside the server's: all labelled pages, a million generated URLs
-	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local.test.ts --testTimeout 3600000 --hookTimeout 3600000
+	DIFFERENTIAL_QUESTIONS=1000000 $(VITEST) run test/guard/local-verdicts.test.ts --testTimeout 3600000 --hookTimeout 3600000
 
 test-integrations: install ## proxies and a browser from Debian's packages, for real (installs them when root)
 	@$(DEBIAN) /usr/lib/squid/security_file_certgen=squid-openssl /usr/sbin/nginx=nginx-light /usr/bin/mitmdump=mitmproxy \

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { Dataset } from '../tools/dataset/parts.ts';
-import { partsOf } from './lines.ts';
+import { partsOf } from './drop-lines.ts';
 import type { BenchOptions } from './workload.ts';
 
 const SEED = 1;

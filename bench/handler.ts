@@ -3,13 +3,13 @@ import { type ConfigOverrides, loadConfig } from '../src/config/config.ts';
 import { statePaths } from '../src/config/paths.ts';
 import type { Meter } from '../src/ledger/meter.ts';
 import { startLedgerWriter } from '../src/ledger/writer.ts';
-import { WorkerMetrics } from '../src/server/admin/metrics.ts';
-import { ActiveData } from '../src/server/data/active-data.ts';
+import { WorkerMetrics } from '../src/server/admin/metric-counters.ts';
 import { openCurrentIndex, openPolicy } from '../src/server/data-loader.ts';
 import type { ConnectionCount } from '../src/server/process/connections.ts';
-import { BurstGuard, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst.ts';
+import { BurstLimiter, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst-limit.ts';
 import { CheckHandler } from '../src/server/request/check-handler.ts';
 import { CONTENT_HEADERS } from '../src/server/request/refusal.ts';
+import { ActiveData } from '../src/server/swap/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../src/server/uws.ts';
 import { type Mode, openBenchMeter } from './metering/meters.ts';
 
@@ -39,7 +39,7 @@ export async function openBenchHandler(
     config,
     meter,
     // A clock that runs fast, so that the guard's window never fills.
-    burst: new BurstGuard(burstMemory, config.burst, () => performance.now() * 1_000),
+    burst: new BurstLimiter(burstMemory, config.burst, () => performance.now() * 1_000),
     metrics: new WorkerMetrics(),
     log: () => {},
     decisions: undefined,

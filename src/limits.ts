@@ -75,7 +75,7 @@ const REQUESTS = group({
   burstTableBytes: {
     value: 512 * MIB,
     unit: 'bytes',
-    what: 'Memory of the burst guard, whatever the settings',
+    what: 'Memory of the burst limit, whatever the settings',
     reason: 'One table for all workers, reserved at the start.',
     beyond: 'fewer clients are counted apart than `burst.max_clients` asks for',
   },

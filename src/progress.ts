@@ -14,5 +14,8 @@ export interface ProgressView {
   update(progress: Progress): void;
 }
 
+/** How much of a whole is done, from 0 to 1; of nothing, all. */
+export const shareOf = (done: number, total: number): number => (total === 0 ? 1 : done / total);
+
 /** A share as whole percents: 100 only when all is done. */
 export const percentOf = (share: number): number => Math.floor(Math.min(1, Math.max(0, share)) * 100);

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { signManifest } from '../src/drop/signature.ts';
 import { createLicenseKey, issueLicense } from '../src/license/license.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
-import { forgetCounters } from './forget-counters.ts';
+import { removeCountersOf } from './remove-counters.ts';
 
 export const PAGEGATE = new URL('../src/pagegate', import.meta.url).pathname;
 const run = promisify(execFile);
@@ -128,7 +128,7 @@ export function createInstallation({ config, dataset: licensed = 'test' }: Insta
       }
     },
     remove: () => {
-      forgetCounters(state);
+      removeCountersOf(state);
       rmSync(root, { recursive: true, force: true });
     },
   };

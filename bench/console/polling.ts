@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
-import { cpuUsOf, LoadGenerator } from '../forked.ts';
+import { cpuUsOf, LoadGenerator } from '../forked-servers.ts';
 import { median } from '../workload.ts';
-import { visit } from './visit.ts';
+import { visit } from './browser-visit.ts';
 
 /** Pages that renew themselves, and how often they do, in milliseconds. */
 const PAGES = [

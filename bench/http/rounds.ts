@@ -5,12 +5,12 @@ import { get as getTls } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { leaveNothing } from '../../tools/chaos/leftovers.ts';
-import type { LoadGenerator } from '../forked.ts';
+import type { LoadGenerator } from '../forked-servers.ts';
 import type { LoadLength, LoadReport, LoadTarget } from '../load-generator.ts';
 import { type Cell, median } from '../workload.ts';
+import type { Subject, TlsFiles } from './compared-servers.ts';
 import { cpuUsOf } from './cpu.ts';
 import type { FixedAnswer } from './fixed.ts';
-import type { Subject, TlsFiles } from './subjects.ts';
 
 /** One subject in one round. */
 export interface Sample {

@@ -1,5 +1,5 @@
 /** A trial: JSON.parse of every line of some files, on one core, and nothing else. Arguments: files. Prints one JSON document. */
-import { readLines } from '../lines.ts';
+import { readLines } from '../drop-lines.ts';
 
 const started = performance.now();
 const cpuStarted = process.cpuUsage();

@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildReport } from '../../src/builder/report.ts';
 import { CHECKOUT, ensureDrop, trial } from '../data.ts';
-import { partsOf } from '../lines.ts';
+import { partsOf } from '../drop-lines.ts';
 import { ensurePeers, loadSeconds, type PeerName } from '../peers.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 

@@ -11,6 +11,7 @@ import { gzipSync } from 'node:zlib';
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { domainOf } from '../../tools/installation.ts';
+import { visit } from '../console/browser-visit.ts';
 import {
   ACCOUNTS,
   DECISIONS,
@@ -19,10 +20,9 @@ import {
   writeAccounts,
   writeDecisions,
   writeSeries,
-} from '../console/furnish.ts';
+} from '../console/fill.ts';
 import { measurePolling, type PollingReport } from '../console/polling.ts';
-import { visit } from '../console/visit.ts';
-import { createBenchInstallation } from '../forked.ts';
+import { createBenchInstallation } from '../forked-servers.ts';
 import { type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
 const VISITS = 15;

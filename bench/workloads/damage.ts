@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { PagegateError } from '../../src/errors.ts';
 import { bytesOfBuffer, type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
-import { IndexScan } from '../../src/index/scan.ts';
+import { IndexScan } from '../../src/index/read-all.ts';
 import { Random } from '../../tools/random.ts';
 import { ensureDrop, ensureIndex, node } from '../data.ts';
 import type { BenchOptions, BenchReport, Workload } from '../workload.ts';

@@ -9,7 +9,7 @@ import { World } from '../../tools/chaos/fleet/world.ts';
 import { childrenOf } from '../../tools/chaos/leftovers.ts';
 import { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
-import { cpuUsOf, LoadGenerator } from '../forked.ts';
+import { cpuUsOf, LoadGenerator } from '../forked-servers.ts';
 import type { LoadTarget } from '../load-generator.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 

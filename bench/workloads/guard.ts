@@ -11,9 +11,9 @@ import { promisify } from 'node:util';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
 import { Guard, type GuardOptions } from '../../src/guard/guard.ts';
-import { type ExportedPolicy, LocalVerdicts } from '../../src/guard/local.ts';
+import { type ExportedPolicy, LocalVerdicts } from '../../src/guard/local-verdicts.ts';
 import { domainOf, PAGEGATE } from '../../tools/installation.ts';
-import { createBenchInstallation } from '../forked.ts';
+import { createBenchInstallation } from '../forked-servers.ts';
 import { type BenchReport, median, type Workload } from '../workload.ts';
 
 const ROUNDS = 15;

@@ -7,7 +7,19 @@
  */
 import { openIndex } from '../../src/index/read.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
-import { LoadGenerator } from '../forked.ts';
+import { LoadGenerator } from '../forked-servers.ts';
+import {
+  createTlsFiles,
+  type FixedSubject,
+  LOAD_CORE,
+  type ProgramOptions,
+  pinned,
+  type Subject,
+  startFixed,
+  startNaive,
+  startProgram,
+  type TlsFiles,
+} from '../http/compared-servers.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
 import {
@@ -21,18 +33,6 @@ import {
   targetOf,
   writeTargets,
 } from '../http/rounds.ts';
-import {
-  createTlsFiles,
-  type FixedSubject,
-  LOAD_CORE,
-  type ProgramOptions,
-  pinned,
-  type Subject,
-  startFixed,
-  startNaive,
-  startProgram,
-  type TlsFiles,
-} from '../http/subjects.ts';
 import { hasWrk, runWrk } from '../http/wrk.ts';
 import type { LoadLength } from '../load-generator.ts';
 import { dropFromPageCache } from '../page-cache.ts';
@@ -247,7 +247,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       `CPU µs: processor time a request of all processes of a server; medians of ${ROUNDS} interleaved rounds of ${ROUND.requests.toLocaleString('en-US')} requests. of transport: ratio to the fixed bytes in the same round, median, least, most. own µs: what is more than theirs.`,
       'p99/p50 ÷ transport: how much longer the slowest of a hundred take than the middle one, as a ratio to the same of the transport.',
       'The servers have one core and the load generator the other; the generator is a JavaScript program and is the slower side beside the transport, so rates say less than processor time.',
-      'The bench asks from one address, which is exempt from the burst guard.',
+      'The bench asks from one address, which is exempt from the burst limit.',
     ],
   };
 }

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cpuUsOf, ForkedServer, LoadGenerator } from '../forked.ts';
+import { cpuUsOf, ForkedServer, LoadGenerator } from '../forked-servers.ts';
 import { MODES, type Mode } from '../metering/meters.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 

@@ -10,11 +10,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { commandOf, leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
-import { LoadGenerator } from '../forked.ts';
+import { LoadGenerator } from '../forked-servers.ts';
+import {
+  type FixedSubject,
+  LOAD_CORE,
+  pinned,
+  type Subject,
+  startFixed,
+  startProgram,
+} from '../http/compared-servers.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, mixedTargets } from '../http/mix.ts';
 import { survey, targetOf, writeTargets } from '../http/rounds.ts';
-import { type FixedSubject, LOAD_CORE, pinned, type Subject, startFixed, startProgram } from '../http/subjects.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
 const REQUESTS = 40_000;
@@ -23,7 +30,7 @@ const ROUND = { requests: 40_000, durationMs: 4_000 };
 const WARM_UP = { requests: 150_000, durationMs: 60_000 };
 const PROFILED = { requests: 150_000, durationMs: 60_000 };
 const PROFILE_DEADLINE_MS = 30_000;
-const PROBE = new URL('../http/probe.ts', import.meta.url);
+const PROBE = new URL('../http/cpu-profiler.ts', import.meta.url);
 
 /** The steps in the order of a request. A function belongs to the first whose pattern `<file>#<function>` fits; calls of the transport follow. */
 const STEPS: readonly (readonly [string, RegExp])[] = [

@@ -10,7 +10,7 @@ import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence } from '../../src/policy/types.ts';
-import { RecordEvidence } from '../../src/server/evidence.ts';
+import { RecordEvidence } from '../../src/server/record-evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 import { CHECKOUT, datasetOf, ensureServedIndex } from '../data.ts';
 import { naivePolicy } from '../naive-policy.ts';

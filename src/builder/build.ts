@@ -9,7 +9,7 @@ import { assertFull, checkParts, type Manifest, readManifest } from '../drop/man
 import { fromSystem, PagegateError } from '../errors.ts';
 import { type BucketRange, type VerifySetup, verifyIndex } from '../index/verify.ts';
 import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
-import { renameDurable } from '../platform/durable.ts';
+import { renameDurable } from '../platform/durable-files.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
 import { recordNames } from '../record/names.ts';
 import { PROGRAM_VERSION } from '../version.ts';
@@ -23,9 +23,9 @@ import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
-import { feedPart } from './scan/feed.ts';
 import { planScan } from './scan/plan-scan.ts';
 import { RankSet } from './scan/rank-set.ts';
+import { feedPart } from './scan/shared-part.ts';
 import type { BuildWorker } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 

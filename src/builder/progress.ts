@@ -1,6 +1,6 @@
 /** Says now and then how far a build is. */
 import { readFileSync } from 'node:fs';
-import type { Progress } from '../progress.ts';
+import { type Progress, shareOf } from '../progress.ts';
 
 export type BuildStep = 'scan' | 'write' | 'verify';
 
@@ -25,7 +25,7 @@ const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verif
 export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): Progress {
   const rate = unit === 'bytes' && elapsedMs > 500 ? [`${megabytes((done / elapsedMs) * 1000)}/s`] : [];
   const left = leftMs === undefined || elapsedMs < 500 ? [] : [`${Math.ceil(leftMs / 1000)} s left`];
-  return { what: STEP_NAMES[step], share: total === 0 ? 1 : done / total, detail: [...rate, ...left].join('  ') };
+  return { what: STEP_NAMES[step], share: shareOf(done, total), detail: [...rate, ...left].join('  ') };
 }
 
 /** Bytes as megabytes, with their unit. */

@@ -164,7 +164,7 @@ async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
 }
 
 async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
-  const { applyCorrections } = await import('../ledger/correct.ts');
+  const { applyCorrections } = await import('../ledger/corrections.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
   await ledger.correct(name, wanted, note);

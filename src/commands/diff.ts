@@ -25,7 +25,7 @@ async function diff(
   afterPath: string,
   options: { readonly summary?: true; readonly json?: true },
 ): Promise<void> {
-  const { openScan } = await import('../index/scan.ts');
+  const { openScan } = await import('../index/read-all.ts');
   const { compareIndexes } = await import('../index/compare.ts');
   const before = openScan(beforePath);
   const after = openScan(afterPath);

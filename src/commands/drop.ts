@@ -100,7 +100,7 @@ function readNotice(path: string): string {
 async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const config = await configFrom(options);
   const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
-  const { readDropKeys } = await import('../activation/drop-keys.ts');
+  const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
   const trustedKeys = readDropKeys(config);
   const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
   const progress = createProgress();

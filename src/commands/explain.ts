@@ -119,7 +119,7 @@ async function evidenceFor(
   subdomains: 'exact' | 'parent',
 ): Promise<Evidence> {
   if (index === undefined) return (await import('../policy/types.ts')).NO_EVIDENCE;
-  const { RecordEvidence } = await import('../server/evidence.ts');
+  const { RecordEvidence } = await import('../server/record-evidence.ts');
   return new RecordEvidence(index, target, subdomains);
 }
 

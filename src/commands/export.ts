@@ -1,6 +1,7 @@
 /** `pagegate export`: an index as the lines of a drop again. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, withInterrupt } from './shared/output.ts';
 import { writeOutBytes } from './shared/streams.ts';
@@ -16,7 +17,7 @@ export function registerExport(program: Command): void {
 }
 
 async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
-  const { openScan } = await import('../index/scan.ts');
+  const { openScan } = await import('../index/read-all.ts');
   const scan = openScan(file ?? (await indexPathFrom(options)));
   const progress = createProgress();
   try {
@@ -36,7 +37,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         size = 0;
         progress.update({
           what: 'exporting',
-          share: done / Math.max(1, total),
+          share: shareOf(done, total),
           detail: `${done.toLocaleString('en-US')} records`,
         });
       };

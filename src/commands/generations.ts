@@ -13,7 +13,7 @@ export function registerGenerations(program: Command): void {
 
 async function list(options: ConfigFlags & { readonly json?: true }): Promise<void> {
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
-  const { readWithdrawn } = await import('../refresh/withdrawn.ts');
+  const { readWithdrawn } = await import('../refresh/withdrawn-drops.ts');
   const { indexDir: store } = await pathsFrom(options);
   const withdrawn = new Set(readWithdrawn(store).map((mark) => mark.manifestSha256));
   const litter = listLitter(store);

@@ -1,7 +1,8 @@
 /** `pagegate inspect`: what an index is and what it looks like inside. */
 import type { Command } from 'commander';
-import type { IndexScan } from '../index/scan.ts';
+import type { IndexScan } from '../index/read-all.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
+import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
@@ -18,13 +19,13 @@ export function registerInspect(program: Command): void {
 }
 
 async function inspect(file: string | undefined, options: IndexFlags & { readonly json?: true }): Promise<void> {
-  const { openScan } = await import('../index/scan.ts');
+  const { openScan } = await import('../index/read-all.ts');
   const { readStatistics, STATISTICS_CHUNK_BYTES } = await import('../index/statistics.ts');
   const scan = openScan(file ?? (await indexPathFrom(options)), { payloadChunkBytes: STATISTICS_CHUNK_BYTES });
   const progress = createProgress();
   try {
     const onProgress = (done: number, total: number): void =>
-      progress.update({ what: 'reading the index', share: done / Math.max(1, total) });
+      progress.update({ what: 'reading the index', share: shareOf(done, total) });
     const statistics = await withInterrupt((signal) => readStatistics(scan, onProgress, signal)).finally(() =>
       progress.done(),
     );

@@ -66,7 +66,7 @@ async function readCases(file: string): Promise<readonly PolicyCase[]> {
 }
 
 async function check(file: string | undefined, flags: PolicyFlags): Promise<void> {
-  const { checkPolicy } = await import('../policy/check.ts');
+  const { checkPolicy } = await import('../policy/ineffective-entries.ts');
   const policy = await load(file, flags.profile);
   const findings = checkPolicy(policy);
   const { document } = policy;

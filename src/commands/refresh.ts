@@ -41,8 +41,8 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
   const from = drop ?? config.refresh.drop;
   if (from === null)
     throw new PagegateError('usage', 'Name the drop: a folder with manifest.json, here or as refresh.drop.');
-  const { describeNotice } = await import('../activation/steps.ts');
-  const { describeRefresh, refreshFrom } = await import('../activation/refresh.ts');
+  const { describeNotice } = await import('../refresh-steps/steps.ts');
+  const { describeRefresh, refreshFrom } = await import('../refresh-steps/run.ts');
   const progress = createProgress();
   const { report, problem } = await withInterrupt((signal) =>
     refreshFrom(

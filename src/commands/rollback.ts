@@ -23,14 +23,14 @@ async function run(options: RollbackFlags): Promise<void> {
   const config = await configFrom(options);
   const { statePaths } = await import('../config/paths.ts');
   const { rollback } = await import('../refresh/rollback.ts');
-  const { createActivationSteps, describeNotice } = await import('../activation/steps.ts');
+  const { createRefreshSteps, describeNotice } = await import('../refresh-steps/steps.ts');
   const progress = createProgress();
-  const steps = await createActivationSteps(config, progress);
+  const steps = await createRefreshSteps(config, progress);
   const report = await withInterrupt((signal) =>
     rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps),
   ).finally(() => progress.done());
-  const { noteActivation } = await import('../activation/note.ts');
-  const missing = await noteActivation(config, userInfo().username, 'generation.rollback', report);
+  const { noteInAudit } = await import('../refresh-steps/audit-note.ts');
+  const missing = await noteInAudit(config, userInfo().username, 'generation.rollback', report);
   if (missing !== undefined) process.stderr.write(`pagegate: ${printable(missing)}\n`);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) {

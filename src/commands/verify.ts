@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
+import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { parseThreads } from './shared/numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
@@ -29,7 +30,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
   const path = file ?? (await indexPathFrom(options));
   const progress = createProgress();
   const onProgress = (done: number, total: number): void => {
-    progress.update({ what: 'verifying', share: done / Math.max(1, total), detail: path });
+    progress.update({ what: 'verifying', share: shareOf(done, total), detail: path });
   };
   const workers = options.workers === undefined ? {} : { workers: options.workers };
   const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal, ...workers })).finally(() =>

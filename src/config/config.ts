@@ -5,7 +5,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -300,14 +300,26 @@ function resolveKeys(keys: Readonly<Record<string, string>>, base: string): Reco
 }
 
 /** Checks what one source sets. @throws PagegateError config_invalid */
-const checkPart = (tree: Tree, source: string): void => check(tree, source, partValidator());
+const checkPart = (tree: Tree, source: string): void => check(structuredClone(tree), source);
 
 /** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
-const checkWhole = (tree: Tree): void => check(tree, 'the configuration', completeValidator());
+const checkWhole = (tree: Tree): void => check(tree, 'the configuration');
 
-function check(tree: Tree, source: string, validate: ValidateFunction): void {
-  const isValid = validate(tree);
-  const lines = isValid ? [...nulProblems(tree), ...networkProblems(tree)] : (validate.errors ?? []).map(describe);
+/** Compiled once, neither optimized nor checked itself (a test does that): it is asked a few times, and every command waits for it. */
+let validator: ValidateFunction<Tree> | undefined;
+
+/** Fills in defaults, too. @throws PagegateError config_invalid */
+function check(tree: Tree, source: string): void {
+  validator ??= new Validator({
+    allErrors: true,
+    allowUnionTypes: true,
+    useDefaults: true,
+    code: { optimize: false },
+    validateSchema: false,
+  }).compile<Tree>(configSchema);
+  const lines = validator(tree)
+    ? [...nulProblems(tree), ...networkProblems(tree)]
+    : (validator.errors ?? []).map(describe);
   if (lines.length === 0) return;
   const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
   throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
@@ -344,19 +356,6 @@ function describe(error: { instancePath: string; message?: string; params: Recor
   return Array.isArray(allowed)
     ? `${where} must be one of ${allowed.filter((value) => value !== null).join(', ')}`
     : `${where} ${error.message ?? 'is not valid'}`;
-}
-
-const compile = (useDefaults: boolean) =>
-  new Validator({ allErrors: true, allowUnionTypes: true, useDefaults }).compile<Tree>(configSchema);
-const partValidator = once(() => compile(false));
-const completeValidator = once(() => compile(true));
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }
 
 function deepFreeze<T>(value: T): T {

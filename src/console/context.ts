@@ -4,11 +4,11 @@ import type { StatePaths } from '../config/paths.ts';
 import type { Accounts } from './accounts.ts';
 import type { DecisionLogs } from './decisions/logs.ts';
 import type { JobRunner } from './jobs/runner.ts';
-import type { Judge } from './judge.ts';
 import type { DoctorReport } from './pages/doctor-report.ts';
 import type { Answers, Question } from './process/messages.ts';
 import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
+import type { Judge } from './try-verdict.ts';
 import type { Limiter } from './web/limiter.ts';
 
 export interface ConsoleContext {

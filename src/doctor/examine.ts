@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/config.ts';
 import { type CheckResult, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
-import { STATE_CHECKS } from './state-checks.ts';
+import { STATE_CHECKS } from './installation-checks.ts';
 
 /** Runs all checks for a configuration that could be read. */
 export async function examine(config: Config): Promise<CheckResult[]> {

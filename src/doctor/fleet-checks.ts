@@ -1,28 +1,28 @@
 /** Checks of the database that a fleet shares, and of this node in it. */
 import type { Config } from '../config/config.ts';
 import { ledgerPlace } from '../config/paths.ts';
-import type { FleetGlance, LedgerTables } from '../ledger/fleet.ts';
+import type { FleetStatus, LedgerTables } from '../ledger/fleet.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 async function checkFleet(config: Config): Promise<readonly Outcome[]> {
   const { file, fleet } = ledgerPlace(config);
   if (fleet === undefined) return [skipped('a host of its own')];
-  const { connectFleet, glanceAtFleet, nodeIdOf } = await import('../ledger/fleet.ts');
+  const { connectFleet, readFleetStatus, nodeIdOf } = await import('../ledger/fleet.ts');
   const engine = await connectFleet(fleet.engine);
   try {
-    const found = await glanceAtFleet(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
+    const found = await readFleetStatus(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
     return [...examineTables(found), ...examineReplication(found)];
   } finally {
     await engine.close();
   }
 }
 
-function examineReplication({ replication }: FleetGlance): Outcome[] {
+function examineReplication({ replication }: FleetStatus): Outcome[] {
   if (replication === undefined) return [ok('commits wait for a standby')];
   return [warning(replication, 'Set up a standby and synchronous_standby_names: see docs/fleet.md.')];
 }
 
-function examineTables({ name, server, ledger }: FleetGlance): Outcome[] {
+function examineTables({ name, server, ledger }: FleetStatus): Outcome[] {
   const where = `${name}, ${server}`;
   if (ledger === undefined)
     return [warning(`${where}: no tables`, 'The first account makes them: pagegate account create NAME')];

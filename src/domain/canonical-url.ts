@@ -2,11 +2,12 @@
  * One reading of a URL for everybody: the URL standard's, so that what is judged is what an agent's HTTP client connects to.
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
-import { decodeOnce, isEncodedTwice } from './decode.ts';
-import { isPlainHost } from './host-key.ts';
-import { hidesTraversal } from './traversal.ts';
 
-export { decodeOnce } from './decode.ts';
+import { hidesTraversal } from './dot-segments.ts';
+import { isPlainHost } from './host-key.ts';
+import { decodeOnce, isEncodedTwice } from './percent-decode.ts';
+
+export { decodeOnce } from './percent-decode.ts';
 
 export type HostKind = 'domain' | 'ipv4' | 'ipv6';
 

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE } from './drop-files.ts';
 import { LineSplitter } from './line-splitter.ts';

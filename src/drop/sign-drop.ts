@@ -2,7 +2,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { readSignatureFile } from './check-drop.ts';
 import { SIGNATURE_FILE } from './drop-files.ts';
 import { signManifest } from './signature.ts';

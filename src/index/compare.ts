@@ -1,5 +1,5 @@
 /** Two indexes side by side, record by record: both are sorted by hash, so that one pass over each is enough. */
-import type { IndexScan } from './scan.ts';
+import type { IndexScan } from './read-all.ts';
 
 /** What became of a domain. */
 export type Change = { readonly kind: 'added' | 'removed'; readonly domain: string } | ChangedRecord;

@@ -1,7 +1,7 @@
 /** What an index looks like inside: how full its buckets are, and where the bytes of its records go. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BUCKET_SIZE_BYTES, SLOTS_PER_BUCKET } from './format/layout.ts';
-import type { IndexScan } from './scan.ts';
+import type { IndexScan } from './read-all.ts';
 
 /** Bytes for each record, by part; averages. */
 export interface BytesPerRecord {

@@ -1,7 +1,7 @@
 /** Backup while serving. */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { renameDurable, syncPath } from '../platform/durable.ts';
+import { renameDurable, syncPath } from '../platform/durable-files.ts';
 import { openDatabase } from './store/database.ts';
 import { requireLedger } from './store/identity.ts';
 import { asLedgerError } from './store/sqlite.ts';

@@ -1,4 +1,4 @@
-/** Whether a ledger is what it should be: every byte of it, or at a glance. */
+/** Whether a ledger is what it should be: all of its bytes, or what is quickly seen. */
 import { dirname } from 'node:path';
 import { countersFound } from './counters/location.ts';
 import { clockProblem } from './store/clock.ts';
@@ -35,8 +35,8 @@ export function checkLedger(file: string): LedgerCheck {
   }
 }
 
-/** What a glance at a ledger tells. */
-export interface LedgerGlance {
+/** What is known of a ledger without reading all of it. */
+export interface LedgerFacts {
   readonly accounts: number;
   /** Where it is served from now; null where that is here. */
   readonly movedTo: string | null;
@@ -49,7 +49,7 @@ export interface LedgerGlance {
 }
 
 /** Looks at a ledger without reading all of it; undefined where there never was one. @throws PagegateError ledger_unavailable */
-export function glanceAtLedger(file: string, nowSeconds: number): LedgerGlance | undefined {
+export function readLedgerFacts(file: string, nowSeconds: number): LedgerFacts | undefined {
   refuseLostLedger(file);
   if (isMissingOrEmpty(file)) return undefined;
   refuseNetworkFileSystem(dirname(file));

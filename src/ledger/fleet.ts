@@ -4,8 +4,8 @@ import type { Ledger } from './ledger.ts';
 import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
-export { type FleetGlance, glanceAtFleet, type LedgerTables } from './fleet/glance.ts';
-export { moveToFile, moveToPostgres } from './fleet/move.ts';
+export { type FleetStatus, type LedgerTables, readFleetStatus } from './fleet/fleet-status.ts';
+export { moveToFile, moveToPostgres } from './fleet/move-ledger.ts';
 export { connectFleet } from './postgres/connect.ts';
 
 /** What the fleet knows the node by whose copy this is; undefined where it has never joined. @throws PagegateError ledger_unavailable */

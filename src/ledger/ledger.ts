@@ -1,16 +1,17 @@
 /** Administration of accounts: every change in one transaction together with its line in the audit table. */
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { applyPayment, checkReference, withdrawDowngrade } from './accounts/subscription.ts';
 import { cycleAt } from './cycle.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
 import {
   type Account,
   type AccountState,
-  type CycleUsage,
   currentUsage,
   planIn,
   type QuotaView,
   quotaView,
+  UNUSED,
   withEffectivePlan,
 } from './quota.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from './store/api-key.ts';
@@ -80,7 +81,6 @@ const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 /** Accounts whose keys one statement reads. */
 const KEYS_BATCH = 500;
-const REFERENCE = /^[\x21-\x7e][\x20-\x7e]{0,127}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
 const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
 
@@ -152,26 +152,15 @@ export class Ledger {
     reference: string,
     limit?: number,
   ): Promise<{ account: Account; issued: IssuedKey | undefined }> {
-    if (!REFERENCE.test(reference)) throw new PagegateError('bad_payment_reference', '');
+    checkReference(reference);
     const wanted = resolvePlan(this.#plans ?? loadPlans(), planId, limit);
     return this.#change(
       'account.subscribe',
       name,
       async (sql, moment) => {
         const account = await open(sql, name);
-        await recordPayment(sql, account.id, wanted, reference, moment);
-        if (account.anchor === null) {
-          await sql.run(
-            "UPDATE accounts SET state = 'active', plan = ?, quota_limit = ?, cycle_anchor = ? WHERE id = ?",
-            wanted.plan,
-            wanted.limit,
-            moment.seconds,
-            account.id,
-          );
-        } else {
-          await this.#changePlan(sql, account, wanted, moment);
-          await setState(sql, account.id, 'active');
-        }
+        await applyPayment(sql, account, wanted, reference, moment);
+        await setState(sql, account.id, 'active');
         const hasKey = (await currentKeys(sql, account.id, moment)).length > 0;
         const issued = hasKey ? undefined : await this.#insertKey(sql, account.id, moment);
         return { account: await existing(sql, name), issued };
@@ -183,9 +172,7 @@ export class Ledger {
   /** Withdraws a downgrade that still waits for its boundary. @throws PagegateError account_not_found, account_state, ledger_unavailable */
   keepPlan(name: string): Promise<Account> {
     return this.#change('account.keep_plan', name, async (sql, moment) => {
-      const { effective } = await this.#standing(sql, await open(sql, name), moment);
-      if (effective.next === null) throw new PagegateError('account_state', `"${name}" has no waiting downgrade.`);
-      await writePlan(sql, { ...effective, next: null });
+      await withdrawDowngrade(sql, await open(sql, name), moment);
       return existing(sql, name);
     });
   }
@@ -416,29 +403,6 @@ export class Ledger {
     return { key, record: (await keysOf(sql, accountId)).find((record) => record.id === id)! };
   }
 
-  /** The cycle that counts now, and the account as it stands in it. */
-  async #standing(
-    sql: Transaction,
-    account: Account,
-    { seconds }: Moment,
-  ): Promise<{ cycle: number; effective: Account }> {
-    const seen = (await sql.usage([account])).get(account.id) ?? UNUSED;
-    const { cycle } = currentUsage(account, seen, seconds);
-    return { cycle, effective: withEffectivePlan(account, cycle) };
-  }
-
-  async #changePlan(
-    sql: Transaction,
-    account: Account,
-    wanted: { plan: string; limit: number },
-    moment: Moment,
-  ): Promise<void> {
-    const { cycle, effective } = await this.#standing(sql, account, moment);
-    const isUpgrade = wanted.limit >= effective.limit!;
-    const next = isUpgrade ? null : { ...wanted, fromCycle: cycle + 1 };
-    await writePlan(sql, { ...effective, ...(isUpgrade ? wanted : {}), next });
-  }
-
   #writeAudit(
     sql: Sql,
     action: string,
@@ -472,8 +436,6 @@ export class Ledger {
     return done;
   }
 }
-
-const UNUSED: CycleUsage = { cycle: 0, used: 0 };
 
 async function accountByName(sql: Sql, name: string): Promise<Account | undefined> {
   const row = await sql.row<AccountRow>('SELECT * FROM accounts WHERE name = ?', name);
@@ -521,28 +483,8 @@ async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyR
   return key;
 }
 
-async function recordPayment(
-  sql: Sql,
-  accountId: number,
-  wanted: { plan: string; limit: number },
-  reference: string,
-  { seconds }: Moment,
-): Promise<void> {
-  const known = await sql.row('SELECT 1 AS one FROM payments WHERE reference = ?', reference);
-  if (known !== undefined) throw new PagegateError('payment_known', `Got "${reference}".`);
-  const insert = 'INSERT INTO payments (account_id, at, plan, quota_limit, reference) VALUES (?, ?, ?, ?, ?)';
-  await sql.run(insert, accountId, seconds, wanted.plan, wanted.limit, reference);
-}
-
 const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>
   sql.run('UPDATE accounts SET state = ? WHERE id = ?', state, accountId);
-
-/** Writes an account's plan, and the one that waits. */
-function writePlan(sql: Sql, { id, plan, limit, next }: Account): Promise<number> {
-  const text =
-    'UPDATE accounts SET plan = ?, quota_limit = ?, next_plan = ?, next_limit = ?, next_from_cycle = ? WHERE id = ?';
-  return sql.run(text, plan, limit, next?.plan ?? null, next?.limit ?? null, next?.fromCycle ?? null, id);
-}
 
 /** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. */
 async function snapshot(sql: Sql, name: string): Promise<string | null> {

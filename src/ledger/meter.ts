@@ -2,9 +2,10 @@
  * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one step in the shared
  * counters. Only where a burst has used up what the ledger writer reserved, a request waits for the next reservation.
  */
+
+import { BoundedCache } from '../bounded-cache.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { Memo } from '../memo.ts';
 import { type Counters, REFUSED, STATE } from './counters/counters.ts';
 import { type OpenCounters, openCounters } from './counters/location.ts';
 import { type Account, type CycleUsage, planIn, type QuotaView, quotaView } from './quota.ts';
@@ -13,7 +14,7 @@ import { type Database, openDatabase } from './store/database.ts';
 import { readIdentity, refuseForeignLedger } from './store/identity.ts';
 import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './store/records.ts';
 import { asLedgerError } from './store/sqlite.ts';
-import { connectToWriter, type WriterLink } from './writer/link.ts';
+import { connectToWriter, type WriterLink } from './writer/writer-socket.ts';
 
 export type AuthResult =
   | { readonly kind: 'unknown' }
@@ -102,7 +103,7 @@ export class Meter {
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
   /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded anew in each process. */
-  readonly #known = new Memo<string, KnownAccount>(KEYS_MAX);
+  readonly #known = new BoundedCache<string, KnownAccount>(KEYS_MAX);
   /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
   readonly #asked = new Set<number>();
   /** Undefined before the ledger writer has made them. */

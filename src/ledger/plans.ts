@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 

@@ -24,6 +24,9 @@ export interface CycleUsage {
   readonly used: number;
 }
 
+/** Of an account that has no meter yet. */
+export const UNUSED: CycleUsage = { cycle: 0, used: 0 };
+
 /** What a client may know: exactly the quota fields of a 403. */
 export interface QuotaView {
   readonly plan: string | null;

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { renameDurable, syncPath } from '../platform/durable.ts';
+import { renameDurable, syncPath } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { type Counters, SLOT_COUNT } from './counters/counters.ts';
 import { readCounters, removeCounters } from './counters/location.ts';

@@ -1,7 +1,7 @@
 /** The license in the state directory: installed whole or not at all. */
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
 import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from './license.ts';

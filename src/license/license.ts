@@ -9,7 +9,7 @@ import {
   verify,
 } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 
 const FORMAT = 'pagegate-license/1';

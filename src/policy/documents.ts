@@ -2,7 +2,7 @@
 import { PagegateError } from '../errors.ts';
 import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from './types.ts';
-import type { ContextName } from './url/contexts.ts';
+import type { ContextName } from './url/word-contexts.ts';
 
 export interface HostEntry {
   readonly id: string;
@@ -117,11 +117,18 @@ export interface TokenList {
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
 }
 
-/** Every phrase of a list: those that are written out, and the compounds. */
-export function* phrasesOf(list: TokenList): IterableIterator<string> {
-  for (const phrases of Object.values(list.phrases)) yield* phrases;
-  for (const { first, then } of list.compounds ?? []) {
-    for (const start of first) for (const end of then) yield `${start} ${end}`;
+/**
+ * Every phrase of a list: those that are written out, and the compounds. `form` is applied to each part of a compound once, not once for
+ * every pair.
+ */
+export function* phrasesOf(
+  { phrases, compounds = [] }: TokenList,
+  form: (text: string) => string = (text) => text,
+): IterableIterator<string> {
+  for (const some of Object.values(phrases)) for (const phrase of some) yield form(phrase);
+  for (const { first, then } of compounds) {
+    const ends = then.map((end) => form(` ${end}`));
+    for (const start of first.map((text) => form(text))) for (const end of ends) yield start + end;
   }
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
@@ -30,7 +30,7 @@ const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
 
 /** A document that comes with the program. */
-type ShippedDocument = 'hosts' | 'rules' | 'tokens' | 'places' | 'defaults';
+type ShippedDocument = 'hosts' | 'rules' | 'words' | 'path-contents' | 'defaults';
 export type PolicySchema = ShippedDocument | 'licensee' | 'cases';
 
 export interface PolicyOptions {
@@ -75,8 +75,8 @@ function readShipped(): ShippedPolicy {
   return {
     hosts: read<{ groups: HostGroup[] }>('hosts').groups.flatMap(hostsOf),
     rules,
-    tokens: read<{ lists: Record<string, TokenList> }>('tokens').lists,
-    places: read<{ places: PlaceEntry[] }>('places').places,
+    tokens: read<{ lists: Record<string, TokenList> }>('words').lists,
+    places: read<{ places: PlaceEntry[] }>('path-contents').places,
     lookalikes: readLookalikes(),
     pageTypes: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),
     categories: filteringTaxonomy.map(({ id, name, threat }) => ({ id, name, threat })),
@@ -121,7 +121,15 @@ let validator: Validator | undefined;
 /** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   if (validator === undefined) {
-    validator = new Validator({ allErrors: false, strict: true, allowUnionTypes: true, strictRequired: false });
+    validator = new Validator({
+      allErrors: false,
+      strict: true,
+      allowUnionTypes: true,
+      strictRequired: false,
+      // It is asked once at a start. That the schemas are valid is tested.
+      validateSchema: false,
+      code: { optimize: false },
+    });
     validator.addSchema(readSchema('parts'));
   }
   const id = `urn:pagegate:schema:policy-${schema}`;

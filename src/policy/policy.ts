@@ -4,10 +4,10 @@ import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { invalid, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
-import { compileGuards, GuardPlan, type GuardRule } from './layers/guards.ts';
-import { compileHosts, type HostPolicy } from './layers/hosts.ts';
-import { PageLayer } from './layers/pages.ts';
-import { PatternLayer } from './layers/patterns.ts';
+import { compileGuards, GuardPlan, type GuardRule } from './layers/guard-rules.ts';
+import { compileHosts, type HostPolicy } from './layers/high-value-hosts.ts';
+import { PatternLayer } from './layers/pattern-rules.ts';
+import { PageLayer } from './layers/verified-pages.ts';
 import { HostFilter, type HostMap } from './url/host-map.ts';
 import { TokenIndex } from './url/tokens.ts';
 

@@ -1,8 +1,8 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
-import { type HostAddress, readAddress } from './addresses.ts';
+import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
-import { encodedTargets, mayHoldTarget, NO_TARGETS } from './url/encoded.ts';
+import { encodedTargets, mayHoldTarget, NO_TARGETS } from './url/encoded-targets.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';

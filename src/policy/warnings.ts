@@ -1,7 +1,7 @@
 /** What is legal in a licensee's own file, takes something away, and should be known to a person. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
-import { READ, WRITE } from './host-cover.ts';
+import { READ, WRITE } from './host-overlap.ts';
 import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses'>;

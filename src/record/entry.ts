@@ -3,9 +3,9 @@
  * (src/record/reject-reasons.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
  */
 import { readFileSync } from 'node:fs';
-import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/host-key.ts';
-import { hasRepeatedName } from '../json/repeated.ts';
+import { hasRepeatedName } from '../json/repeated-names.ts';
 import { LIMITS } from '../limits.ts';
 import { isLanguage } from './languages.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
@@ -43,9 +43,8 @@ export interface ParsedLine {
 }
 
 const SCHEMA_URL = new URL('../../data/schema/entry.schema.json', import.meta.url);
-const validate = new Validator({ allErrors: true, strict: true, allowUnionTypes: true }).compile<RawEntry>(
-  JSON.parse(readFileSync(SCHEMA_URL, 'utf8')),
-);
+/** Compiled with the first line that is read this way: a drop without odd lines needs it for its sample alone. */
+let validate: ValidateFunction<RawEntry> | undefined;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The fields of a line once what the schema refuses has been taken out. */
@@ -168,6 +167,12 @@ function dropNulls(raw: Record<string, unknown>, diagnostics: Diagnostics): void
 
 /** Takes out what the schema does not allow and names it; false where the whole line goes. */
 function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): boolean {
+  validate ??= new Validator({
+    allErrors: true,
+    strict: true,
+    allowUnionTypes: true,
+    validateSchema: false,
+  }).compile<RawEntry>(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
   if (validate(raw)) return true;
   const errors = validate.errors ?? [];
   const gone = new Set<string>();

@@ -10,10 +10,10 @@ import { MANIFEST_FILE, SIGNATURE_FILE } from '../drop/drop-files.ts';
 import { assertFull } from '../drop/manifest.ts';
 import type { TrustedKey } from '../drop/signature.ts';
 import { PagegateError } from '../errors.ts';
-import { writeDurable } from '../platform/durable.ts';
+import { writeDurable } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
+import { nextNumber, noteNumber } from './generation-numbers.ts';
 import { withStoreLock } from './lock.ts';
-import { nextNumber, noteNumber } from './numbering.ts';
 import { pruneGenerations } from './prune.ts';
 import {
   buildingDirectory,
@@ -28,7 +28,7 @@ import {
   removeLitter,
   switchCurrent,
 } from './store.ts';
-import { readWithdrawn, reinstate, type WithdrawnManifest } from './withdrawn.ts';
+import { readWithdrawn, reinstate, type WithdrawnManifest } from './withdrawn-drops.ts';
 
 /** What lies in a generation never changes. */
 const KEPT_MODE = 0o444;

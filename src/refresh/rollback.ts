@@ -3,7 +3,7 @@ import { PagegateError } from '../errors.ts';
 import { withStoreLock } from './lock.ts';
 import type { RefreshSteps, ServerNotice } from './refresh.ts';
 import { findGeneration, type Generation, listGenerations, removeLitter, switchCurrent } from './store.ts';
-import { reinstate, withdraw } from './withdrawn.ts';
+import { reinstate, withdraw } from './withdrawn-drops.ts';
 
 export interface RollbackOptions {
   readonly store: string;

@@ -14,9 +14,9 @@ import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, INDEX_FILE } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { parseDocument } from '../json/document.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
-import { renameDurable, syncPath } from '../platform/durable.ts';
+import { renameDurable, syncPath } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 

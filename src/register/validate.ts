@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/document.ts';
+import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 

@@ -10,6 +10,7 @@ import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
 import { loadPolicy } from '../policy/load.ts';
 import type { Policy } from '../policy/policy.ts';
+import { shareOf } from '../progress.ts';
 import { isOwnVocabulary, VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import type { Log } from './log.ts';
 
@@ -90,7 +91,7 @@ export async function warm(index: Index, log: Log): Promise<void> {
   let tenths = 0;
   try {
     await index.warm((done, total) => {
-      const now = Math.floor((done / total) * 10);
+      const now = Math.floor(shareOf(done, total) * 10);
       if (now > tenths) log('index_warming', { generation: index.info.generation, percent: now * 10 });
       tenths = now;
     });

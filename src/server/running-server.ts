@@ -4,11 +4,11 @@ import type { Server } from 'node:http';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
-import type { MetricsSnapshot } from './admin/metrics.ts';
 import { type ControlHandlers, type ControlSocket, listenControl } from './control.ts';
 import { failureFields, type Log } from './log.ts';
-import { type Program, Successor } from './process/successor.ts';
-import { burstTableSizeBytes } from './request/burst.ts';
+import type { MetricsSnapshot } from './metric-definitions.ts';
+import { type Program, Successor } from './process/restart-old-server.ts';
+import { burstTableSizeBytes } from './request/burst-limit.ts';
 import type { ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';
 

@@ -14,23 +14,23 @@ import { addressOf, currentWarnings, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
 import { type Certificate, configuredCertificate } from './certificate-files.ts';
 import { refuseSecondServer } from './control.ts';
-import { type KnownGoodPart, LastKnownGood } from './data/last-known-good.ts';
 import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
-import type { Begin, Wellness } from './process/hand-over-messages.ts';
 import { findPort, type HeldPort } from './process/port.ts';
-import type { Predecessor, Taken } from './process/predecessor.ts';
-import type { Program } from './process/successor.ts';
+import type { Begin, Wellness } from './process/restart-messages.ts';
+import type { Predecessor, Taken } from './process/restart-new-server.ts';
+import type { Program } from './process/restart-old-server.ts';
 import { Supervisor } from './process/supervisor.ts';
 import { drainMs, Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
-import { burstTableSizeBytes, initializeBurstTable } from './request/burst.ts';
+import { burstTableSizeBytes, initializeBurstTable } from './request/burst-limit.ts';
 import { type Parts, RunningServer } from './running-server.ts';
+import { type KnownGoodPart, LastKnownGood } from './swap/last-known-good.ts';
 import { notifySystemd } from './systemd.ts';
 import { loadUws } from './uws.ts';
 
-export { findPredecessor } from './process/predecessor.ts';
-export type { Program } from './process/successor.ts';
+export { findPredecessor } from './process/restart-new-server.ts';
+export type { Program } from './process/restart-old-server.ts';
 export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {

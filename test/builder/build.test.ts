@@ -20,7 +20,7 @@ import type { BuildReport } from '../../src/builder/report.ts';
 import type { Manifest } from '../../src/drop/manifest.ts';
 import { openIndex } from '../../src/index/read.ts';
 import type { DomainRecord } from '../../src/record/types.ts';
-import { makeDrop, type PartContent, rewriteManifest } from './drop.ts';
+import { makeDrop, type PartContent, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
 let drop = '';

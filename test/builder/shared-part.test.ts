@@ -9,7 +9,7 @@ import type { BuildReport } from '../../src/builder/report.ts';
 import { lineBlocks } from '../../src/drop/line-blocks.ts';
 import { type LineSink, LineSplitter } from '../../src/drop/line-splitter.ts';
 import { Random } from '../../tools/random.ts';
-import { makeDrop, rewriteManifest } from './drop.ts';
+import { makeDrop, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
 beforeEach(() => {

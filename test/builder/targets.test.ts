@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
 import { removeLeftovers } from '../../src/builder/files/workspace.ts';
 import { makeFolder } from '../../src/platform/folders.ts';
-import { makeDrop } from './drop.ts';
+import { makeDrop } from './small-drops.ts';
 
 const CLEAN = '{"domain":"a.example"}\n';
 const DIRTY = `${CLEAN}{"domain":"localhost"}\n`;

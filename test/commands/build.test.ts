@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { describeProgress } from '../../src/builder/progress.ts';
 import { progressLine } from '../../src/commands/shared/output.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
-import { makeDrop } from '../builder/drop.ts';
+import { makeDrop } from '../builder/small-drops.ts';
 
 let folder = '';
 let out = '';

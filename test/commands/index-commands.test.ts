@@ -3,10 +3,10 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createActivationSteps } from '../../src/activation/steps.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { decodeHeader } from '../../src/index/format/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
+import { createRefreshSteps } from '../../src/refresh-steps/steps.ts';
 import { pagegate } from '../support/program.ts';
 import { entryOf, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
@@ -51,12 +51,12 @@ describe('the check before an index is served', () => {
       started += 1;
     };
     process.on('worker', count);
-    const directory = mkdtempSync(join(tmpdir(), 'pagegate-activation-'));
+    const directory = mkdtempSync(join(tmpdir(), 'pagegate-index-commands-'));
     try {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
       const progress = { update: () => {}, done: () => {} };
-      const steps = await createActivationSteps(loadConfig({ env: {}, cwd: directory }), progress, workers);
+      const steps = await createRefreshSteps(loadConfig({ env: {}, cwd: directory }), progress, workers);
       expect(await steps.verify(path, undefined)).toMatchObject({ recordCount: entries.length });
       expect(started > 0).toBe(expected);
     } finally {

@@ -40,7 +40,7 @@ async function latest(visitor = operator): Promise<readonly string[]> {
 }
 
 const ended = async (): Promise<readonly string[]> => {
-  await expect.poll(async () => (await latest())[0], { timeout: 60_000 }).toMatch(/done|failed/);
+  await expect.poll(async () => (await latest())[0]).toMatch(/done|failed/);
   return latest();
 };
 
@@ -95,7 +95,7 @@ describe('a refresh in the console', () => {
     deliver(4);
     await operator.submit('generations/refresh', formFields(text));
     await expect
-      .poll(async () => (await operator.get('generations')).text, { timeout: 20_000 })
+      .poll(async () => (await operator.get('generations')).text)
       .toContain('Another drop was delivered since');
     expect(await served()).toBe('2');
   });

@@ -11,7 +11,7 @@ import { IDLE_SECONDS, SESSION_SECONDS } from '../../src/console/store/sessions.
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { LINK_SECONDS } from '../../src/console/store/users.ts';
 import { Limiter } from '../../src/console/web/limiter.ts';
-import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metrics-snapshot.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 
 const START = 1_767_225_600;
 let dir: string;

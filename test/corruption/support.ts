@@ -18,7 +18,7 @@ import {
 import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
 import type { IndexBytes } from '../../src/index/read/index-source.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
-import { IndexScan } from '../../src/index/scan.ts';
+import { IndexScan } from '../../src/index/read-all.ts';
 import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
 import { entryOf, smallNames, withTempDirectory } from '../support/tiny-index.ts';

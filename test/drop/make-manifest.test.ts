@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
 import { makeManifest } from '../../src/drop/make-manifest.ts';
 import { readManifest } from '../../src/drop/manifest.ts';
-import { makeDrop } from '../builder/drop.ts';
+import { makeDrop } from '../builder/small-drops.ts';
 import { pagegate } from '../support/program.ts';
 import { withTempDirectory } from '../support/tiny-index.ts';
 

@@ -1,4 +1,4 @@
-/** What the contract makes an operator's choice: parents for subdomains, proxies, exemptions from the burst guard, profiles. */
+/** What the contract makes an operator's choice: parents for subdomains, proxies, exemptions from the burst limit, profiles. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { converse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
@@ -52,7 +52,7 @@ describe('options', () => {
     );
   });
 
-  describe('contract burst guard', () => {
+  describe('contract burst limit', () => {
     const from = (forwarded: readonly string[]): string =>
       requestText(
         '/api/check',

@@ -1,4 +1,4 @@
-/** Accounts, plans, quota and the burst guard: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables about them. */
+/** Accounts, plans, quota and the burst limit: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables about them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { converse, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
@@ -234,7 +234,7 @@ describe('accounts and quota', () => {
     });
   });
 
-  describe('spec 8.3, contract burst guard: per client IP', () => {
+  describe('spec 8.3, contract burst limit: per client IP', () => {
     /** Sends requests over one connection, each after the answer to the one before. */
     const burst = (from: string, texts: readonly string[]): Promise<RawResponse[]> => converse(port, texts, from);
 
@@ -260,7 +260,7 @@ describe('accounts and quota', () => {
       expect(remainingIn(await look(key)), 'another address is served').toBe(90_000 - 241);
     });
 
-    it('contract burst guard: whatever their status: every request counts, and it comes before the key', async () => {
+    it('contract burst limit: whatever their status: every request counts, and it comes before the key', async () => {
       const from = nextClient();
       const texts = Array.from({ length: 240 }, (_, i) =>
         i % 3 === 0
@@ -276,7 +276,7 @@ describe('accounts and quota', () => {
       expectError(elsewhere!, 429, 'rate_limited');
     });
 
-    it('contract burst guard: X-Forwarded-For: is not believed from an address that is no configured proxy', async () => {
+    it('contract burst limit: X-Forwarded-For: is not believed from an address that is no configured proxy', async () => {
       const from = nextClient();
       const texts = Array.from({ length: 241 }, (_, i) =>
         requestText('/api/check', [['X-Forwarded-For', `203.0.113.${i % 250}`]]),

@@ -71,7 +71,7 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
     'what consumes',
     'plan volumes above Enterprise',
   ],
-  'contract burst guard': ['per client IP', 'whatever their status', 'X-Forwarded-For'],
+  'contract burst limit': ['per client IP', 'whatever their status', 'X-Forwarded-For'],
   'contract transport': ['the public port has the one endpoint'],
 };
 

@@ -45,7 +45,7 @@ function verdictText(verdict: string): string {
   return `"verdict":"${word}","matched":{"layer":"${layer}","id":"${id}","note":"*"}`;
 }
 
-/** A request as the tests ask it; each comes from a client address of its own, so that the burst guard stays out of the way. */
+/** A request as the tests ask it; each comes from a client address of its own, so that the burst limit stays out of the way. */
 export interface Ask {
   readonly query: string;
   readonly key?: string;

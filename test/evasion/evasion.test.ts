@@ -1,7 +1,7 @@
 /** No hostile form gets an allow: not under the most open profile, and not on a domain that is classified. */
 import { describe, expect, it } from 'vitest';
 import { judge, licenseePolicy } from '../policy/support.ts';
-import { hostileForms } from './forms.ts';
+import { hostileForms } from './hostile-urls.ts';
 
 const open = licenseePolicy({}, 'open');
 const { classes, addresses, unknown, all } = hostileForms(open.document);

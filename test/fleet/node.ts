@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/copy.ts';
-import { GrantBook } from '../../src/ledger/fleet/grant-book.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/account-copy.ts';
+import { HeldGrants } from '../../src/ledger/fleet/held-grants.ts';
 import { NodeSession } from '../../src/ledger/fleet/node-session.ts';
 import { type Meter, openMeter } from '../../src/ledger/meter.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
@@ -26,7 +26,7 @@ export class TestNode {
   readonly name: string;
   readonly folder: string;
   readonly file: string;
-  book!: GrantBook;
+  grants!: HeldGrants;
   reserver!: Reserver;
   session!: NodeSession;
   meter!: Meter;
@@ -49,13 +49,18 @@ export class TestNode {
     const { connect, maxStalenessSeconds = 60, timeoutMs = 5_000 } = this.#options;
     this.fenced = undefined;
     refuseCopiedFolder(this.file, Date.now());
-    const book = new GrantBook(this.file, maxStalenessSeconds);
-    this.book = book;
-    this.reserver = new Reserver({ file: this.file, now: book.now, allowance: book.allowance, fleet: book.status });
+    const grants = new HeldGrants(this.file, maxStalenessSeconds);
+    this.grants = grants;
+    this.reserver = new Reserver({
+      file: this.file,
+      now: grants.now,
+      allowance: grants.allowance,
+      fleet: grants.status,
+    });
     if (!this.reserver.open()) throw new Error(this.reserver.state.reason);
     const counters = countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0];
     if (counters !== undefined) this.#counters.add(counters);
-    this.session = new NodeSession(book, {
+    this.session = new NodeSession(grants, {
       copy: new FleetCopy(this.file),
       reserver: this.reserver,
       connect,

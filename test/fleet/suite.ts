@@ -160,8 +160,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expect
         .poll(
           () => {
-            problems.add(node.book.problem);
-            return node.book.problem;
+            problems.add(node.grants.problem);
+            return node.grants.problem;
           },
           { interval: 5, timeout: 20_000 },
         )

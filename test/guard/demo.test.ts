@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { fetchesOf, showGuardedFetches, startSite } from '../../tools/demo/guarded.ts';
+import { fetchesOf, showGuardedFetches, startSite } from '../../tools/demo/guard-demo.ts';
 import { startTestServer } from '../support/server.ts';
 import { closeLater } from './support.ts';
 

@@ -1,7 +1,7 @@
 /** The pages about the guard and its points, against the code and the tests. */
 import { describe, expect, test } from 'vitest';
 import { GUARD_IDS } from '../../src/guard/refusal.ts';
-import { CELLS, type Cells, type Column, TOURS } from '../integrations/cells.ts';
+import { CELLS, type Cells, type Column, TOURS } from '../integrations/coverage.ts';
 import { textOf } from '../tidy/tree.ts';
 
 /** The rows of a table between its markers, heading included; links are their texts. */

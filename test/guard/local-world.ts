@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { parseTarget } from '../../src/domain/target.ts';
-import type { ExportedPolicy } from '../../src/guard/local.ts';
+import type { ExportedPolicy } from '../../src/guard/local-verdicts.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';

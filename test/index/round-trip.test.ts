@@ -12,7 +12,7 @@ import {
 } from '../../src/index/format/layout.ts';
 import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
-import { IndexScan } from '../../src/index/scan.ts';
+import { IndexScan } from '../../src/index/read-all.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { BucketRunBuilder, hashKeyA, hashKeyB } from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { METRICS } from '../../src/server/metric-table.ts';
+import { METRICS } from '../../src/server/metric-definitions.ts';
 import { createCertificate, putPem } from '../../tools/certificate.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';

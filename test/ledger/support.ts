@@ -10,8 +10,8 @@ import type { Database } from '../../src/ledger/store/database.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import type { Reader } from '../../src/ledger/store/records.ts';
 import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
-import type { WriterEvents, WriterLink } from '../../src/ledger/writer/link.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
+import type { WriterEvents, WriterLink } from '../../src/ledger/writer/writer-socket.ts';
 
 /** 2026-01-01T00:00:00Z, in milliseconds. */
 const START_MS = Date.UTC(2026, 0, 1);

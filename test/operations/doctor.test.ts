@@ -17,7 +17,7 @@ import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/
 import { statePaths } from '../../src/config/paths.ts';
 import { type Check, type CheckResult, failed, runChecks } from '../../src/doctor/check.ts';
 import { HOST_CHECKS } from '../../src/doctor/host-checks.ts';
-import { STATE_CHECKS } from '../../src/doctor/state-checks.ts';
+import { STATE_CHECKS } from '../../src/doctor/installation-checks.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { askerOf, isAmbiguous } from '../../tools/integrations/ask.ts';
+import { askerOf, isAmbiguous } from '../../tools/integrations/ask-guard.ts';
 import { answerLine, parseLine, urlsToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
 
 const allowOf = (url: string, note = 'n'): string =>

@@ -1,6 +1,6 @@
 /** The shipped dashboard and alert rules against the table of metrics; Prometheus itself reads them in test/integrations. */
 import { describe, expect, test } from 'vitest';
-import { METRICS } from '../../src/server/metric-table.ts';
+import { METRICS } from '../../src/server/metric-definitions.ts';
 import { textOf } from '../tidy/tree.ts';
 
 const ALERTS = textOf('tools/packaging/monitoring/alerts.yml');

@@ -1,7 +1,7 @@
 /** The page about the verdict and the shipped policy say the same. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { hostileForms } from '../evasion/forms.ts';
+import { hostileForms } from '../evasion/hostile-urls.ts';
 import { licenseePolicy, shipped } from './support.ts';
 
 const page = readFileSync(new URL('../../docs/verdict.md', import.meta.url), 'utf8');

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
-import { readRows, SETS, type SetName } from '../../tools/eval/rows.ts';
+import { readRows, SETS, type SetName } from '../../tools/eval/labelled-urls.ts';
 import { GOALS, judge as judgeRows, nameOf, outcomes } from '../../tools/eval/score.ts';
 import { evidence, judge, shipped } from './support.ts';
 

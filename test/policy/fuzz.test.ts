@@ -1,10 +1,10 @@
 /** A short run of the fuzzer; `make fuzz` is the long one, and measures. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { fuzzAdditions } from '../../tools/fuzz/softer.ts';
+import { fuzzAdditions } from '../../tools/fuzz/additions.ts';
 import { longValues } from '../../tools/fuzz/urls.ts';
 import { fuzzVerdicts, verdictOf } from '../../tools/fuzz/verdict.ts';
-import { hostileForms } from '../evasion/forms.ts';
+import { hostileForms } from '../evasion/hostile-urls.ts';
 import { shipped } from './support.ts';
 
 describe('the fuzzer', () => {

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { checkPolicy } from '../../src/policy/check.ts';
 import { diffPolicies } from '../../src/policy/diff.ts';
+import { checkPolicy } from '../../src/policy/ineffective-entries.ts';
 import { loadPolicy, readDocument } from '../../src/policy/load.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
@@ -13,7 +13,7 @@ import { judge, licenseePolicy, shipped, withFile } from './support.ts';
 const NOTE = 'A note that a person can act on.';
 
 describe('a document that comes with the program', () => {
-  it.each(['hosts', 'rules', 'tokens', 'places', 'defaults'] as const)('fits its schema: %s', (name) => {
+  it.each(['hosts', 'rules', 'words', 'path-contents', 'defaults'] as const)('fits its schema: %s', (name) => {
     const file = fileURLToPath(new URL(`../../data/policy/${name}.json`, import.meta.url));
     expect(readDocument(file, name)).toBeTruthy();
     const spoiled = readFileSync(file, 'utf8').replace('{', '{"none": 1,');

@@ -4,11 +4,11 @@ import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
 import { traitsOf } from '../../src/policy/guard-checks/traits.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { findRun, runEnd, tableOf } from '../../src/policy/url/characters.ts';
-import { encodedTargets, mayHoldTarget } from '../../src/policy/url/encoded.ts';
+import { encodedTargets, mayHoldTarget } from '../../src/policy/url/encoded-targets.ts';
 import { HostMap } from '../../src/policy/url/host-map.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
 import { Random } from '../../tools/random.ts';
-import { hostileForms } from '../evasion/forms.ts';
+import { hostileForms } from '../evasion/hostile-urls.ts';
 import { evidence, licenseePolicy, shipped } from './support.ts';
 
 const METHODS = ['GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'TRACE', 'FOO'];

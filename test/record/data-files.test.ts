@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
 import { isLanguage, languages } from '../../src/record/languages.ts';
 import {
@@ -21,6 +22,20 @@ function problems(schemaPath: string, value: unknown): unknown {
   return validate(value) ? [] : validate.errors;
 }
 
+describe('a shipped schema', () => {
+  const folder = new URL('../../data/schema/', import.meta.url);
+  const schemas = readdirSync(folder).map((name) => data(`schema/${name}`) as { $id: string });
+
+  it('is a valid one: the program compiles them without looking', () => {
+    const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false });
+    addFormats.default(ajv);
+    expect(schemas.length).toBeGreaterThan(10);
+    for (const schema of schemas) ajv.addSchema(schema);
+    for (const { $id } of schemas) expect(ajv.getSchema($id), $id).toBeTypeOf('function');
+    expect(() => ajv.addSchema({ $id: 'broken', type: 'text' })).toThrow();
+  });
+});
+
 describe('vocabulary', () => {
   const DENY = 'login signup password_reset account checkout cart upload post comment subscribe'.split(' ');
   const ALLOW = 'pricing docs contact about careers blog legal product help status'.split(' ');
@@ -31,7 +46,7 @@ describe('vocabulary', () => {
     expect(pageTypes('core').map((type) => type.name)).toEqual([...DENY, ...ALLOW]);
   });
 
-  it('gives each type its verdict class', () => {
+  it('gives each type its verdict', () => {
     const of = (verdict: string): string[] =>
       pageTypes('full')
         .filter((type) => type.verdict === verdict)

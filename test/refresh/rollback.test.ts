@@ -6,7 +6,7 @@ import { pruneGenerations } from '../../src/refresh/prune.ts';
 import { refresh } from '../../src/refresh/refresh.ts';
 import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listLitter } from '../../src/refresh/store.ts';
-import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn.ts';
+import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
 

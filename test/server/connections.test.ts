@@ -89,7 +89,7 @@ it.each(['127.0.0.8', '127.8.0.2'])('a connection is answered as often as its cl
   expect(await converse(server.port, Array(20).fill(REQUEST), from)).toHaveLength(20);
 });
 
-describe('a connection on which no whole request comes is closed after a time', () => {
+describe.concurrent('a connection on which no whole request comes is closed after a time', () => {
   it.each([
     ['nothing at all', ''],
     ['half a request', 'GET /api/check HT'],

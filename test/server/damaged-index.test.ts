@@ -2,7 +2,7 @@
 import { chmodSync, closeSync, openSync, readFileSync, statSync, truncateSync, utimesSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type IndexScan, openScan } from '../../src/index/scan.ts';
+import { type IndexScan, openScan } from '../../src/index/read-all.ts';
 import { type EntryInput, writeIndex } from '../support/index-file.ts';
 import { type Answer, read, startTestServer, type TestServer } from '../support/server.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control.ts';
-import { forgetCounters } from '../../tools/forget-counters.ts';
+import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { type Installed, install, read } from '../support/server.ts';
@@ -37,7 +37,7 @@ afterEach(async () => {
   }
 });
 afterAll(() => {
-  forgetCounters(installation.config.state_dir);
+  removeCountersOf(installation.config.state_dir);
   rmSync(dir, { recursive: true, force: true });
 });
 

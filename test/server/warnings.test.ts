@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-import { withdraw } from '../../src/refresh/withdrawn.ts';
+import { withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { certificateWarnings, hostWarnings } from '../../src/server/admin/warnings.ts';
 import { askServer } from '../../src/server/control.ts';
 import { createCertificate, putPem } from '../../tools/certificate.ts';

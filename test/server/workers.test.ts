@@ -53,7 +53,7 @@ describe('two worker processes', () => {
     }
   });
 
-  it('the burst guard is exact over both, whatever the status', async () => {
+  it('the burst limit is exact over both, whatever the status', async () => {
     const paths = ['?domain=example.com', '?domain=%zz', ''];
     const answers = await Promise.all(
       Array.from({ length: 300 }, (_, i) =>

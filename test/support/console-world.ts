@@ -7,7 +7,7 @@ import { ConsoleStore } from '../../src/console/store/store.ts';
 import { openIndex } from '../../src/index/read.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
-import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metrics-snapshot.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 import { createBench } from '../refresh/support.ts';
 import { startTestConsole, type TestConsole } from './console.ts';
 import type { EntryInput } from './index-file.ts';

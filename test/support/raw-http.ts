@@ -19,7 +19,7 @@ export interface Exchange {
 }
 
 export interface ExchangeOptions {
-  /** The client's address, one of 127.0.0.0/8: to the burst guard each is another client. */
+  /** The client's address, one of 127.0.0.0/8: to the burst limit each is another client. */
   readonly from?: string;
   /** How many responses to wait for; 1 unless told. */
   readonly count?: number;

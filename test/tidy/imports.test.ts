@@ -5,13 +5,13 @@ import { describe, expect, it } from 'vitest';
 import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder } from './tree.ts';
 
 /** Every module may import these. */
-const BASE = new Set(['errors', 'limits', 'memo', 'progress']);
+const BASE = new Set(['errors', 'limits', 'bounded-cache', 'progress']);
 
 /** Module → the modules that it may import, beside itself and `BASE`. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   limits: [],
-  memo: [],
+  'bounded-cache': [],
   progress: [],
   version: [],
   bytes: [],
@@ -44,9 +44,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
   guard: ['policy', 'domain', 'network'],
-  activation: ['builder', 'config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
+  'refresh-steps': ['builder', 'config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
   doctor: [
-    'activation',
+    'refresh-steps',
     'config',
     'domain',
     'index',
@@ -59,7 +59,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'server',
   ],
   console: [
-    'activation',
+    'refresh-steps',
     'config',
     'doctor',
     'domain',
@@ -252,7 +252,7 @@ describe('imports', () => {
 describe('files nobody imports', () => {
   it('are not in src', () => {
     const imported = new Set(imports.map((i) => i.to));
-    const entries = ['src/cli.ts', 'src/guard/exports.ts', 'src/guard/local.ts'];
+    const entries = ['src/cli.ts', 'src/guard/exports.ts', 'src/guard/local-verdicts.ts'];
     expect(sources.filter((path) => !entries.includes(path) && !imported.has(path))).toEqual([]);
   });
 });

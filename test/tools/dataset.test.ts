@@ -13,7 +13,7 @@ import { readManifest } from '../../src/drop/manifest.ts';
 import { LINE_MAX_BYTES, parseEntry } from '../../src/record/entry.ts';
 import { DIRT } from '../../tools/dataset/dirt.ts';
 import { Dataset, partCount, partRange } from '../../tools/dataset/parts.ts';
-import { makeWheel } from '../../tools/dataset/wheel.ts';
+import { makeWheel } from '../../tools/dataset/weighted-choice.ts';
 
 const tool = fileURLToPath(new URL('../../tools/dataset/generate.ts', import.meta.url));
 const out = mkdtempSync(join(tmpdir(), 'pagegate-dataset-'));

@@ -3,25 +3,25 @@
  * their clocks are up to an hour wrong. Each round loads all nodes, does one thing to the fleet, and counts: every 200 that a client has
  * read is charged; what is charged beyond that is at most what was in flight; no more than the limit is served.
  *
- * Only two deeds excuse anything, and by an exact count: a node that is gone for good takes with it what it had not told, and a database
+ * Only two faults excuse anything, and by an exact count: a node that is gone for good takes with it what it had not told, and a database
  * that forgets commits (asynchronous replication) may sell again what was granted meanwhile and no returning node knows.
  */
 import { writeFileSync } from 'node:fs';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { DEEDS, wrongClock } from './fleet/deeds.ts';
+import { FAULTS, wrongClock } from './fleet/faults.ts';
 import { type RoundReport, runRound } from './fleet/round.ts';
 import { World } from './fleet/world.ts';
 
-const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--deed NAME] [--json FILE]
-Deeds: ${Object.keys(DEEDS).join(' · ')}`;
+const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--fault NAME] [--json FILE]
+Faults: ${Object.keys(FAULTS).join(' · ')}`;
 
 export interface FleetChaosOptions {
   readonly rounds: number;
   readonly seed: number;
   /** Only this one, in each round. */
-  readonly deed?: string;
-  readonly onStart?: (round: number, deed: string) => void;
+  readonly fault?: string;
+  readonly onStart?: (round: number, fault: string) => void;
   readonly onRound?: (round: number, report: RoundReport, seconds: number) => void;
 }
 
@@ -29,7 +29,7 @@ export interface FleetChaosReport {
   readonly seed: number;
   readonly rounds: number;
   readonly seconds: number;
-  readonly deeds: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
   /** Rounds in which the quota was used to its end. */
   readonly drained: number;
   /** Answers 200 that clients have read. */
@@ -45,10 +45,10 @@ export interface FleetChaosReport {
   readonly failures: readonly string[];
 }
 
-/** Each deed once before any comes again, in an order of the seed. */
-function* deedsIn(random: Random): Generator<string> {
+/** Each fault once before any comes again, in an order of the seed. */
+function* faultsIn(random: Random): Generator<string> {
   for (;;) {
-    const left = Object.keys(DEEDS);
+    const left = Object.keys(FAULTS);
     while (left.length > 0) yield left.splice(random.below(left.length), 1)[0]!;
   }
 }
@@ -58,34 +58,34 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
   const startedMs = performance.now();
   const reports: RoundReport[] = [];
   const failures: string[] = [];
-  const order = deedsIn(random);
+  const order = faultsIn(random);
   const world = await World.create();
   try {
     for (const node of world.nodes) node.clockOffsetMs = wrongClock(random);
     for (let round = 0; round < options.rounds; round += 1) {
-      const deed = options.deed ?? order.next().value!;
-      options.onStart?.(round, deed);
+      const fault = options.fault ?? order.next().value!;
+      options.onStart?.(round, fault);
       const roundMs = performance.now();
-      const report = await runRound(world, random, `round-${round}`, deed).catch((error: Error) => {
-        failures.push(`round ${round}, ${deed}: ${error.stack}`);
+      const report = await runRound(world, random, `round-${round}`, fault).catch((error: Error) => {
+        failures.push(`round ${round}, ${fault}: ${error.stack}`);
       });
       // What the next round would begin with is not known.
       if (report === undefined) break;
       reports.push(report);
-      failures.push(...report.failures.map((failure) => `round ${round}, ${deed}: ${failure}`));
+      failures.push(...report.failures.map((failure) => `round ${round}, ${fault}: ${failure}`));
       options.onRound?.(round, report, (performance.now() - roundMs) / 1_000);
     }
   } finally {
     await world.remove();
   }
   const sum = (pick: (report: RoundReport) => number): number => reports.reduce((total, each) => total + pick(each), 0);
-  const deeds: Record<string, number> = {};
-  for (const { deed } of reports) deeds[deed] = (deeds[deed] ?? 0) + 1;
+  const faults: Record<string, number> = {};
+  for (const { fault } of reports) faults[fault] = (faults[fault] ?? 0) + 1;
   return {
     seed: options.seed,
     rounds: reports.length,
     seconds: Math.round((performance.now() - startedMs) / 1_000),
-    deeds,
+    faults,
     drained: sum(({ isDrained }) => (isDrained ? 1 : 0)),
     read: sum(({ read }) => read),
     charged: sum(({ charged }) => charged),
@@ -97,23 +97,23 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
 }
 
 async function main(): Promise<void> {
-  const defaults = { rounds: '100', seed: String(Date.now() % 1_000_000), deed: '', json: '' };
+  const defaults = { rounds: '100', seed: String(Date.now() % 1_000_000), fault: '', json: '' };
   const { values } = await readOptions(USAGE, defaults);
   const rounds = wholeNumber(values, 'rounds', 1);
   const seed = wholeNumber(values, 'seed', 0);
-  if (values.deed !== '' && DEEDS[values.deed] === undefined) refuse(`--deed: there is no '${values.deed}'.`);
+  if (values.fault !== '' && FAULTS[values.fault] === undefined) refuse(`--fault: there is no '${values.fault}'.`);
   const isTerminal = process.stdout.isTTY;
   const report = await runFleetChaos({
     rounds,
     seed,
-    ...(values.deed === '' ? {} : { deed: values.deed }),
-    onStart: (round, deed) => {
-      if (isTerminal) process.stdout.write(`\r\x1b[Kround ${round + 1} of ${rounds}: ${deed} …`);
+    ...(values.fault === '' ? {} : { fault: values.fault }),
+    onStart: (round, fault) => {
+      if (isTerminal) process.stdout.write(`\r\x1b[Kround ${round + 1} of ${rounds}: ${fault} …`);
     },
-    onRound: (round, { deed, read, charged, unanswered, unavailable, isDrained, failures }, seconds) => {
+    onRound: (round, { fault, read, charged, unanswered, unavailable, isDrained, failures }, seconds) => {
       const counts = `${read} read, ${charged} charged, ${unanswered} cut, ${unavailable} refused with 503`;
       const end = `${isDrained ? ', to the quota’s end' : ''} (${seconds.toFixed(1)} s)`;
-      const line = `round ${round + 1}: ${deed}, ${counts}${end}${failures.map((failure) => `\n  FAILED: ${failure}`).join('')}`;
+      const line = `round ${round + 1}: ${fault}, ${counts}${end}${failures.map((failure) => `\n  FAILED: ${failure}`).join('')}`;
       process.stdout.write(`${isTerminal ? '\r\x1b[K' : ''}${line}\n`);
     },
   });

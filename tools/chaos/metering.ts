@@ -18,7 +18,7 @@ import { ServedInstallation } from './served-installation.ts';
 const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N] [--json FILE]';
 
 /** What is done to the server in a round. */
-export const DEEDS = [
+export const FAULTS = [
   'kill worker',
   'kill ledger writer',
   'kill primary',
@@ -29,9 +29,9 @@ export const DEEDS = [
   'slow disk',
   'lose power',
 ] as const;
-type Deed = (typeof DEEDS)[number];
+type Fault = (typeof FAULTS)[number];
 /** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
-const CUTS: ReadonlySet<Deed> = new Set(['kill worker', 'kill primary', 'kill all']);
+const CUTS: ReadonlySet<Fault> = new Set(['kill worker', 'kill primary', 'kill all']);
 
 /** A full disk is noticed when what is reserved is spent. */
 const NOTICED_DEADLINE_MS = 30_000;
@@ -52,7 +52,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly seed: number;
   readonly rounds: number;
-  readonly deeds: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
   /** Answers 200 that clients have read. */
   readonly read: number;
   readonly charged: number;
@@ -95,26 +95,26 @@ interface Scene {
 }
 
 /** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
-async function act(deed: Deed, scene: Scene): Promise<void> {
+async function act(fault: Fault, scene: Scene): Promise<void> {
   const { installation, random, key, isRefused } = scene;
   const { workers, ledgerWriter, primary } = installation;
-  const pid = deed.endsWith('worker')
+  const pid = fault.endsWith('worker')
     ? workers[random.below(workers.length)]
-    : deed.endsWith('primary')
+    : fault.endsWith('primary')
       ? primary
       : ledgerWriter;
   // Signals to process 0 would go to ourselves and our parents.
-  if (!pid) throw new Error(`There is no process to ${deed}.`);
-  if (deed === 'kill worker' || deed === 'kill ledger writer') await kill(pid);
-  else if (deed === 'kill primary' || deed === 'kill all') {
+  if (!pid) throw new Error(`There is no process to ${fault}.`);
+  if (fault === 'kill worker' || fault === 'kill ledger writer') await kill(pid);
+  else if (fault === 'kill primary' || fault === 'kill all') {
     const all = [primary, ledgerWriter, ...workers].sort(() => random.below(3) - 1);
-    for (const one of deed === 'kill all' ? all : [primary]) process.kill(one, 'SIGKILL');
+    for (const one of fault === 'kill all' ? all : [primary]) process.kill(one, 'SIGKILL');
     await installation.ended();
     await installation.start();
-  } else if (deed === 'stop worker') await pause(pid, 100 + random.below(400));
-  else if (deed === 'stop ledger writer') await pause(pid, 100 + random.below(3_000));
-  else if (deed === 'slow disk') await slowDown(installation.ledgerFile, random);
-  else if (deed === 'lose power') await losePower(pid, scene);
+  } else if (fault === 'stop worker') await pause(pid, 100 + random.below(400));
+  else if (fault === 'stop ledger writer') await pause(pid, 100 + random.below(3_000));
+  else if (fault === 'slow disk') await slowDown(installation.ledgerFile, random);
+  else if (fault === 'lose power') await losePower(pid, scene);
   else {
     // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);
@@ -167,12 +167,12 @@ async function losePower(pid: number, { installation, random, account, read, onP
   }
 }
 
-/** Rounds of load with one deed each. Every round is counted on its own account. */
+/** Rounds of load with one fault each. Every round is counted on its own account. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(options.seed);
   const connections = options.connections ?? 8;
   const installation = await ServedInstallation.create({ workers: 2 });
-  const deeds: Record<string, number> = {};
+  const faults: Record<string, number> = {};
   const failures: string[] = [];
   const sum = { read: 0, charged: 0, unavailable: 0, worst: 0, powerLosses: 0, worstPower: 0 };
   const onPowerLoss = (surplus: number): void => {
@@ -184,8 +184,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await installation.start();
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
-      // The first rounds do each deed once, so that a short run has seen them all.
-      const deed = DEEDS[round < DEEDS.length ? round : random.below(DEEDS.length)]!;
+      // The first rounds do each fault once, so that a short run has seen them all.
+      const fault = FAULTS[round < FAULTS.length ? round : random.below(FAULTS.length)]!;
       const name = `round-${round}`;
       const key = await installation.createAccount(name, LIMIT);
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
@@ -198,10 +198,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         for (const deadline = Date.now() + SERVED_DEADLINE_MS; readSoFar() === 0 && Date.now() < deadline; )
           await sleep(5);
         const scene = { installation, random, key: probe, account: name, isRefused, read: readSoFar, onPowerLoss };
-        await act(deed, scene);
+        await act(fault, scene);
         await sleep(20 + random.below(100));
       } catch (error) {
-        failures.push(`round ${round}, ${deed}: ${(error as Error).message}`);
+        failures.push(`round ${round}, ${fault}: ${(error as Error).message}`);
         break;
       } finally {
         for (const client of clients) client.stop();
@@ -214,22 +214,22 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       const unanswered = count((client) => client.unanswered);
       const charged = await installation.used(name);
       const left = clients.flatMap((client) => client.remaining);
-      if (charged < read) failures.push(`round ${round}, ${deed}: ${read} read, only ${charged} charged`);
+      if (charged < read) failures.push(`round ${round}, ${fault}: ${read} read, only ${charged} charged`);
       if (charged > read + Math.min(connections, unanswered))
-        failures.push(`round ${round}, ${deed}: ${read} read, ${unanswered} unanswered, but ${charged} charged`);
-      if (unanswered > 0 && !CUTS.has(deed)) failures.push(`round ${round}, ${deed}: ${unanswered} unanswered`);
-      if (unavailable === 0 && deed === 'fill disk') failures.push(`round ${round}, ${deed}: it was not noticed`);
-      if (new Set(left).size !== left.length) failures.push(`round ${round}, ${deed}: a unit was given twice`);
-      if (read === 0) failures.push(`round ${round}, ${deed}: nothing was served`);
+        failures.push(`round ${round}, ${fault}: ${read} read, ${unanswered} unanswered, but ${charged} charged`);
+      if (unanswered > 0 && !CUTS.has(fault)) failures.push(`round ${round}, ${fault}: ${unanswered} unanswered`);
+      if (unavailable === 0 && fault === 'fill disk') failures.push(`round ${round}, ${fault}: it was not noticed`);
+      if (new Set(left).size !== left.length) failures.push(`round ${round}, ${fault}: a unit was given twice`);
+      if (read === 0) failures.push(`round ${round}, ${fault}: nothing was served`);
       for (const status of clients.flatMap((client) => [...client.statuses.keys()])) {
-        if (status !== 200 && status !== 503) failures.push(`round ${round}, ${deed}: answered ${status}`);
+        if (status !== 200 && status !== 503) failures.push(`round ${round}, ${fault}: answered ${status}`);
       }
-      deeds[deed] = (deeds[deed] ?? 0) + 1;
+      faults[fault] = (faults[fault] ?? 0) + 1;
       sum.read += read;
       sum.charged += charged;
       sum.unavailable += unavailable;
       sum.worst = Math.max(sum.worst, charged - read);
-      options.onRound?.(`round ${round}: ${deed}, ${read} read, ${charged} charged, ${unavailable} refused with 503`);
+      options.onRound?.(`round ${round}: ${fault}, ${read} read, ${charged} charged, ${unavailable} refused with 503`);
     }
     const end = await installation.stop();
     if (end !== '') failures.push(end);
@@ -239,7 +239,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   return {
     seed: options.seed,
     rounds: options.rounds,
-    deeds,
+    faults,
     read: sum.read,
     charged: sum.charged,
     unavailable: sum.unavailable,

@@ -12,7 +12,7 @@ import { listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { createInstallation, domainOf, type Installation, PAGEGATE, pageOf } from '../installation.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { type Served, withCrowd } from './crowd.ts';
+import { type Served, withClients } from './refresh-clients.ts';
 
 const USAGE =
   'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000] [--json FILE]';
@@ -72,12 +72,12 @@ async function killOne(place: Installation, drop: string, afterMs: number): Prom
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { domains, workers } = options;
   const place = createInstallation();
-  const crowd = { account: 'chaos', workers, domains, isTls: false };
-  return await withCrowd(place, crowd, (served) => runRounds(place, served, options));
+  const clients = { account: 'chaos', workers, domains, isTls: false };
+  return await withClients(place, clients, (served) => runRounds(place, served, options));
 }
 
 async function runRounds(place: Installation, served: Served, options: ChaosOptions): Promise<ChaosReport> {
-  const { server, crowd } = served;
+  const { server, clients } = served;
   const { domains, kills, seed, onRound } = options;
   const random = new Random(seed);
   const failures: string[] = [];
@@ -85,7 +85,7 @@ async function runRounds(place: Installation, served: Served, options: ChaosOpti
   let rounds = 0;
   let killed = 0;
   let killedAfterSwitch = 0;
-  const running = crowd.run(4);
+  const running = clients.run(4);
   const roundsMax = 10 * kills;
   while (killed < kills && rounds < roundsMax) {
     rounds += 1;
@@ -93,7 +93,7 @@ async function runRounds(place: Installation, served: Served, options: ChaosOpti
     onRound?.(killed);
     const revision = round + 1;
     const drop = place.drop(`r${revision}`, { revision, domains });
-    crowd.allowed = [revision - 1, revision];
+    clients.allowed = [revision - 1, revision];
     const end = await killOne(place, drop, random.below(Math.ceil(refreshMs)));
     if (end === 'killed') {
       killed += 1;
@@ -103,7 +103,7 @@ async function runRounds(place: Installation, served: Served, options: ChaosOpti
     const next = await place.pagegate('refresh', drop, '--keep', '2');
     if (next.json.outcome === 'activated' && next.json.reused === false) refreshMs = performance.now() - roundStarted;
     if (next.code !== 0) failures.push(`round ${round}: the next refresh: ${next.stderr}`);
-    crowd.allowed = [revision];
+    clients.allowed = [revision];
     const prune = await place.pagegate('prune', '--keep', '2');
     if (prune.code !== 0) failures.push(`round ${round}: prune: ${prune.stderr}`);
     const litter = listLitter(place.store);
@@ -111,13 +111,13 @@ async function runRounds(place: Installation, served: Served, options: ChaosOpti
     if (litter.length > 0 || kept > 2) failures.push(`round ${round}: ${kept} generations, litter ${litter}`);
     if (servedRevision(place) !== revision) failures.push(`round ${round}: revision ${revision} is not served`);
   }
-  crowd.stop();
+  clients.stop();
   await running;
   const end = await server.stop();
   if (end !== '') failures.push(end);
-  const { requests, wrong, examples } = crowd;
+  const { requests, wrong, examples } = clients;
   if (killed < kills) failures.push(`only ${killed} of ${rounds} refreshes were still running when they were ended`);
-  if (crowd.answered === 0) failures.push('nothing was served');
+  if (clients.answered === 0) failures.push('nothing was served');
   return { rounds, killed, killedAfterSwitch, refreshMs, requests, wrong, wrongExamples: examples, failures };
 }
 

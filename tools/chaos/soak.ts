@@ -10,8 +10,8 @@ import { connect } from 'node:tls';
 import { createCertificate } from '../certificate.ts';
 import { createInstallation, type Installation } from '../installation.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
-import { readKey, type Served, withCrowd } from './crowd.ts';
 import { childrenOf, memoryMb } from './leftovers.ts';
+import { readKey, type Served, withClients } from './refresh-clients.ts';
 
 const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]';
 const ACCOUNT = 'soak';
@@ -87,14 +87,14 @@ class Soak {
   readonly failures: string[] = [];
   readonly samples: Sample[] = [];
   readonly #place: Installation;
-  readonly #crowd: Served['crowd'];
+  readonly #clients: Served['clients'];
   readonly #server: Served['server'];
   readonly #workers: number;
   #revision = 1;
 
-  constructor(place: Installation, { crowd, server }: Served, workers: number) {
+  constructor(place: Installation, { clients, server }: Served, workers: number) {
     this.#place = place;
-    this.#crowd = crowd;
+    this.#clients = clients;
     this.#server = server;
     this.#workers = workers;
   }
@@ -102,11 +102,11 @@ class Soak {
   async refresh(): Promise<void> {
     const next = this.#revision + 1;
     const drop = this.#place.drop(`r${next}`, { revision: next, domains: DOMAINS });
-    this.#crowd.allowed = [this.#revision, next];
+    this.#clients.allowed = [this.#revision, next];
     await this.#mustSucceed('refresh', drop, '--keep', '2');
     await this.#untilWorkersServe(next);
     this.#revision = next;
-    this.#crowd.allowed = [next];
+    this.#clients.allowed = [next];
   }
 
   async certificate(): Promise<void> {
@@ -114,15 +114,15 @@ class Soak {
     writeCertificate(this.#place, name);
     await this.#mustSucceed('reload');
     // Connections fall to the workers by chance; so many of them meet each.
-    const shown = await Promise.all(Array.from({ length: 16 }, () => certificateName(this.#crowd.port)));
+    const shown = await Promise.all(Array.from({ length: 16 }, () => certificateName(this.#clients.port)));
     if (shown.some((each) => each !== name)) this.failures.push(`after the reload to ${name}, it shows ${shown}`);
   }
 
   async key(): Promise<void> {
     await this.#mustSucceed('key', 'rotate', ACCOUNT, '--overlap', '60s');
     const key = await readKey(this.#place, ACCOUNT);
-    if (key === this.#crowd.key) this.failures.push('the key after a rotation is the one before');
-    this.#crowd.key = key;
+    if (key === this.#clients.key) this.failures.push('the key after a rotation is the one before');
+    this.#clients.key = key;
   }
 
   async kill(random: () => number): Promise<void> {
@@ -131,16 +131,16 @@ class Soak {
     const victim = workers[Math.floor(random() * workers.length)];
     if (victim === undefined) this.failures.push(`no worker to kill: ${status.stderr}`);
     else {
-      this.#crowd.cutsExpected = true;
+      this.#clients.cutsExpected = true;
       process.kill(victim.pid, 'SIGKILL');
       await sleep(2_000);
-      this.#crowd.cutsExpected = false;
+      this.#clients.cutsExpected = false;
       await this.#untilWorkersServe(this.#revision);
     }
   }
 
   sample(seconds: number, intervalSeconds: number): void {
-    const latencies = this.#crowd.takeLatencies().sort((a, b) => a - b);
+    const latencies = this.#clients.takeLatencies().sort((a, b) => a - b);
     this.samples.push({
       seconds: Math.round(seconds),
       memoryMb: memoryMb(processTree(this.#server.pid)),
@@ -187,30 +187,30 @@ async function disturb(soak: Soak, until: number, onSample: (sample: Sample) => 
 async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const place = createInstallation({ config: { tls: { certificate_file: 'tls.crt', key_file: 'tls.key' } } });
   writeCertificate(place, 'soak-0');
-  const crowd = { account: ACCOUNT, workers: options.workers, domains: DOMAINS, isTls: true };
-  return await withCrowd(place, crowd, (served) => runEvents(place, served, options));
+  const clients = { account: ACCOUNT, workers: options.workers, domains: DOMAINS, isTls: true };
+  return await withClients(place, clients, (served) => runEvents(place, served, options));
 }
 
 async function runEvents(place: Installation, served: Served, options: SoakOptions): Promise<SoakReport> {
-  const { server, crowd } = served;
-  const { minutes, workers, clients, onSample } = options;
+  const { server, clients } = served;
+  const { minutes, workers, clients: count, onSample } = options;
   const soak = new Soak(place, served, workers);
   const { events, failures, samples } = soak;
-  const running = crowd.run(clients);
+  const running = clients.run(count);
   await disturb(soak, Date.now() + minutes * 60_000, onSample);
-  crowd.stop();
+  clients.stop();
   await running;
   const end = await server.stop();
   if (end !== '') failures.push(end);
   const shown = await place.pagegate('account', 'show', ACCOUNT);
-  const { requests, answered, cut, wrong, examples } = crowd;
+  const { requests, answered, cut, wrong, examples } = clients;
   const surplusCharges = Number(shown.json.quota_used) - answered;
   if (!(surplusCharges >= 0 && surplusCharges <= cut))
     failures.push(`${shown.json.quota_used} charged for ${answered} answers and ${cut} cut connections`);
   if (answered === 0) failures.push('nothing was served');
   // A worker takes the request under way along, and perhaps the next, which came to its socket before that closed. The others go on.
-  if (workers > 1 && cut > 2 * clients * events['kill']!)
-    failures.push(`${cut} connections of ${clients} clients were cut by ${events['kill']} kills`);
+  if (workers > 1 && cut > 2 * count * events['kill']!)
+    failures.push(`${cut} connections of ${count} clients were cut by ${events['kill']} kills`);
   return { minutes, requests, answered, cut, wrong, examples, events, failures, surplusCharges, samples };
 }
 

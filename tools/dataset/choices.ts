@@ -3,7 +3,7 @@ import { filteringCategories, filteringOrdinal, iabCategories } from '../../src/
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { assumed, model, namesOf, wheelOf } from './model.ts';
 import { mix } from './random.ts';
-import { makeWheel, Pool, type Wheel } from './wheel.ts';
+import { makeWheel, Pool, type Wheel } from './weighted-choice.ts';
 
 /** A type's paths are learned where the sample has this many URLs of it; help and legal pages of the sample are of one kind each. */
 const LEARN_FROM = 400;

@@ -1,6 +1,6 @@
-/** The learned model (model.json) and what was assumed beside it (assumed.json), read and unpacked. */
+/** The learned model (model.json) and what was assumed beside it (assumptions.json), read and unpacked. */
 import { readFileSync } from 'node:fs';
-import { makeWheel, type Wheel } from './wheel.ts';
+import { makeWheel, type Wheel } from './weighted-choice.ts';
 
 /** The shares behind a piece of a label add up to this. */
 const SCALE = 512;
@@ -61,7 +61,7 @@ interface AssumedFile {
 const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
 export const model = read('./model.json') as ModelFile;
-export const assumed = read('./assumed.json') as AssumedFile;
+export const assumed = read('./assumptions.json') as AssumedFile;
 
 /** Shares of the pieces that follow each piece; context number `pieces.length` is the beginning of a label. */
 export interface Follow {

@@ -6,7 +6,7 @@
 import { domainToASCII } from 'node:url';
 import { model, namesOf, unpackFollow, wheelOf } from './model.ts';
 import { mix, Stream } from './random.ts';
-import { makeWheel, Pool, type Wheel } from './wheel.ts';
+import { makeWheel, Pool, type Wheel } from './weighted-choice.ts';
 
 const LABEL_MAX = 40;
 const DOT = 0x2e;

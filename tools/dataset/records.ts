@@ -4,7 +4,7 @@ import * as choices from './choices.ts';
 import { assumed } from './model.ts';
 import { NameSource, writeNumber } from './names.ts';
 import { Stream } from './random.ts';
-import { Pool } from './wheel.ts';
+import { Pool } from './weighted-choice.ts';
 
 /** No record is longer. */
 export const RECORD_MAX_BYTES = 16_384;

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { freePort } from '../free-port.ts';
-import { fetchesOf, showGuardedFetches, startSite } from './guarded.ts';
+import { fetchesOf, showGuardedFetches, startSite } from './guard-demo.ts';
 import { QUESTIONS, type Question } from './questions.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

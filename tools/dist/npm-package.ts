@@ -38,7 +38,7 @@ export const NPM_PACKAGES: readonly NpmPackage[] = [
     description: 'Asks pagegate before an agent fetches, browses or connects, and fails closed',
     entries: [
       'src/guard/exports.ts',
-      'src/guard/local.ts',
+      'src/guard/local-verdicts.ts',
       `${POINTS}/playwright/exports.ts`,
       `${POINTS}/hook/main.ts`,
     ],
@@ -55,7 +55,7 @@ export const NPM_PACKAGES: readonly NpmPackage[] = [
     page: 'docs/guard.md',
     exports: {
       '.': 'src/guard/exports.ts',
-      './local': 'src/guard/local.ts',
+      './local': 'src/guard/local-verdicts.ts',
       './playwright': `${POINTS}/playwright/exports.ts`,
     },
     bin: { 'pagegate-hook': `${POINTS}/hook/pagegate-hook` },

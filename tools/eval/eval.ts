@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
-import { type Rows, readRows, SETS, type SetName } from './rows.ts';
+import { type Rows, readRows, SETS, type SetName } from './labelled-urls.ts';
 import { type Count, countBy, GROUPS, type Judged, judge, misses, nameOf, type Outcome, outcomes } from './score.ts';
 
 const HALVES = ['report', 'develop', 'both'];

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { LABELLED_TYPES } from './rows.ts';
+import { LABELLED_TYPES } from './labelled-urls.ts';
 
 /** Sources under MIT, ISC, Apache-2.0, CC0, the Unlicense or CC BY; `test/data/NOTICE.md` names each. */
 const REDISTRIBUTABLE = new Set(

@@ -3,7 +3,7 @@ import type { PolicyDocument } from '../../src/policy/documents.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { compilePolicy, type Policy } from '../../src/policy/policy.ts';
 import type { Evidence, Verdict } from '../../src/policy/types.ts';
-import type { Row, SetName } from './rows.ts';
+import type { Row, SetName } from './labelled-urls.ts';
 
 /** What a set is to show, in each of its halves. */
 export interface Goal {

@@ -10,7 +10,7 @@ import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
 import { requireDebian } from '../install-debian.ts';
 import { activate, createInstallation, domainOf, type Installation, PAGEGATE } from '../installation.ts';
-import { until } from '../until.ts';
+import { waitUntil } from '../wait-until.ts';
 import { PostgresCluster, type PostgresServer } from './postgres.ts';
 
 const HAPROXY = '/usr/sbin/haproxy';
@@ -145,7 +145,7 @@ async function main(): Promise<void> {
     }
     const { key = '' } = (await nodes[0]!.place.pagegate('key', 'show', 'acme')).json;
     balancer = await startBalancer(cluster.folder, nodes);
-    await until('the balancer serves', async () => (await ask(balancer!.port, key, 1)).has('200'));
+    await waitUntil('the balancer serves', async () => (await ask(balancer!.port, key, 1)).has('200'));
     heading('3. 900 requests through the balancer');
     const before = await ask(balancer.port, key, 900);
     say(`   answered: ${told(before)}`);
@@ -164,7 +164,7 @@ async function main(): Promise<void> {
     const cut = count('cut') + count('502');
     const usage = async (): Promise<number> =>
       (await nodes[0]!.place.pagegate('account', 'show', 'acme')).json.quota_used ?? 0;
-    await until('all is reported', async () => (await usage()) >= LIMIT - cut);
+    await waitUntil('all is reported', async () => (await usage()) >= LIMIT - cut);
     const used = await usage();
     say(`   ${served} answers were read, ${used} lookups are charged, the limit is ${LIMIT}.`);
     const status = (...flags: string[]): string =>

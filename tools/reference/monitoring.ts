@@ -1,6 +1,6 @@
 /** What docs/metrics.md and docs/log-events.md list, read from the tables that the server counts and logs with. */
 import { LOG_EVENTS, type LogEventEntry } from '../../src/server/log-events.ts';
-import { METRICS, type MetricEntry } from '../../src/server/metric-table.ts';
+import { METRICS, type MetricEntry } from '../../src/server/metric-definitions.ts';
 import { cell, code, table } from './markdown.ts';
 
 /** `name`: meaning, for each. */

@@ -3,7 +3,7 @@ import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { table } from './markdown.ts';
 
-/** Every page type in vocabulary order, with its class and its aliases. */
+/** Every page type in vocabulary order, with its verdict and its aliases. */
 function pageTypeTable(): string {
   const rows = pageTypes('full').map(({ name, verdict, core, aliases, meaning }) => [
     `\`${name}\``,
@@ -12,7 +12,7 @@ function pageTypeTable(): string {
     meaning,
     aliases.map((alias) => `\`${alias}\``).join(', '),
   ]);
-  return table([['page type', 'in', 'class', 'what it is', 'aliases on import'], ...rows]);
+  return table([['page type', 'in', 'verdict', 'what it is', 'aliases on import'], ...rows]);
 }
 
 /** Every filtering category in the order of the taxonomy. */

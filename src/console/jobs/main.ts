@@ -1,16 +1,16 @@
 /** The program of a job: it does one piece of work and ends. It ends early with the console. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { noteActivation } from '../../activation/note.ts';
-import { describeRefresh, refreshFrom } from '../../activation/refresh.ts';
-import { createActivationSteps, describeNotice } from '../../activation/steps.ts';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { examine } from '../../doctor/examine.ts';
 import { compareIndexes } from '../../index/compare.ts';
-import { openScan } from '../../index/scan.ts';
+import { openScan } from '../../index/read-all.ts';
 import type { ProgressView } from '../../progress.ts';
 import { rollback } from '../../refresh/rollback.ts';
 import { findGeneration } from '../../refresh/store.ts';
+import { noteInAudit } from '../../refresh-steps/audit-note.ts';
+import { describeRefresh, refreshFrom } from '../../refresh-steps/run.ts';
+import { createRefreshSteps, describeNotice } from '../../refresh-steps/steps.ts';
 import type { Difference, FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 const tell = (message: FromJob): void => void process.send?.(message);
@@ -21,14 +21,14 @@ const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input'])
   doctor: (config) => examine(config),
   verify: async (config, { generation }) => {
     const { indexFile } = findGeneration(statePaths(config).indexDir, generation);
-    const steps = await createActivationSteps(config, view);
+    const steps = await createRefreshSteps(config, view);
     const { recordCount } = await steps.verify(indexFile, abort.signal);
     return { records: recordCount };
   },
   rollback: async (config, { generation, actor }) => {
-    const steps = await createActivationSteps(config, view);
+    const steps = await createRefreshSteps(config, view);
     const report = await rollback({ store: statePaths(config).indexDir, to: generation, signal: abort.signal }, steps);
-    const problem = await noteActivation(config, actor, 'generation.rollback', report);
+    const problem = await noteInAudit(config, actor, 'generation.rollback', report);
     const said = `Served is generation ${report.generation}, revision ${report.revision}.`;
     return { text: sentences(said, describeNotice(report.notice), problem) };
   },

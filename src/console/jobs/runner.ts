@@ -9,8 +9,8 @@ import { lowerPriority } from '../../platform/priority.ts';
 import type { Progress } from '../../progress.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
-/** Lookups and pages come first. */
-const LOWER_BY = 10;
+/** Below the console, whose pages come first, as it is below the workers: lower still, a refresh on a busy host would hardly go on. */
+const LOWER_BY = 5;
 const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {

@@ -1,5 +1,5 @@
 /** What can be done with an account: each asks once, says what will happen, and is done by the code of the command line. */
-import { applyCorrections } from '../../ledger/correct.ts';
+import { applyCorrections } from '../../ledger/corrections.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Plan } from '../../ledger/plans.ts';

@@ -3,7 +3,7 @@ import { PagegateError } from '../../errors.ts';
 import { type Progress, percentOf } from '../../progress.ts';
 import { readProgress } from '../../refresh/progress.ts';
 import { type Generation, listGenerations, listLitter } from '../../refresh/store.ts';
-import { readWithdrawn } from '../../refresh/withdrawn.ts';
+import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
 import type { Difference } from '../jobs/messages.ts';
 import type { Job } from '../jobs/runner.ts';
 import { type Html, html, type Value } from '../web/html.ts';

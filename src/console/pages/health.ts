@@ -1,6 +1,6 @@
 /** Health: what doctor says, what is not as it should be, what is counted. */
 import { LOG_EVENTS } from '../../server/log-events.ts';
-import { METRICS } from '../../server/metric-table.ts';
+import { METRICS } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
 import { type Html, html } from '../web/html.ts';

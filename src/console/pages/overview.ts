@@ -3,7 +3,7 @@ import { readTrustedKeys } from '../../config/trusted-keys.ts';
 import { PagegateError } from '../../errors.ts';
 import { loadLicense } from '../../license/installed.ts';
 import { endOfDayMs } from '../../license/license.ts';
-import { LATENCY_BOUNDS_SECONDS } from '../../server/metrics-snapshot.ts';
+import { LATENCY_BOUNDS_SECONDS } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
 import { addUp, HOUR, MINUTE, type Sample } from '../store/series.ts';

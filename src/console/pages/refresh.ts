@@ -1,8 +1,9 @@
 /** A refresh from the folder that drops are delivered to: what lies there, what would be served, and the start. No browser names a folder. */
-import { lookAtDrop } from '../../activation/refresh.ts';
+
 import { PagegateError } from '../../errors.ts';
 import { type Generation, listGenerations } from '../../refresh/store.ts';
-import { readWithdrawn } from '../../refresh/withdrawn.ts';
+import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
+import { lookAtDrop } from '../../refresh-steps/run.ts';
 import type { ConsoleContext } from '../context.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';

@@ -1,6 +1,6 @@
 /** Try a URL: the verdict, every layer, the record. Nothing is charged, nothing is sent anywhere. */
 import { PagegateError } from '../../errors.ts';
-import type { Judgment } from '../judge.ts';
+import type { Judgment } from '../try-verdict.ts';
 import { type Html, html } from '../web/html.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
 import { count, empty, facts, table, verdictMark } from '../web/widgets.ts';

@@ -1,7 +1,7 @@
 /** What the primary and the console's process tell each other. */
 import type { Config } from '../../config/config.ts';
 import type { LogEvent, LogValue } from '../../server/log-events.ts';
-import type { MetricsSnapshot } from '../../server/metrics-snapshot.ts';
+import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { Sample } from '../store/series.ts';
 

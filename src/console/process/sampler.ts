@@ -1,5 +1,5 @@
 /** Turns the metrics that the primary has anyway into minutes. No lookup pays for it, and nothing is written here. */
-import type { MetricsSnapshot } from '../../server/metrics-snapshot.ts';
+import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import { MINUTE, type Sample } from '../store/series.ts';
 
 /** Minutes that are kept for a console that is being started again. */

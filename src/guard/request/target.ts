@@ -1,6 +1,6 @@
 /** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
 import type { Dispatcher } from 'undici';
-import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../headers.ts';
+import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
 export interface Target {
   readonly url: URL;

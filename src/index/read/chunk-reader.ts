@@ -20,12 +20,15 @@ export class ChunkReader {
   #from = 0;
   #to = 0;
 
-  /** For the section that begins at byte `offset` of the source. A piece is at least as large as what is asked for. */
+  /**
+   * For the section that begins at byte `offset` of the source. A piece is at least as large as what is asked for, and no larger than the
+   * section.
+   */
   constructor(source: IndexSource, section: Range, chunkSizeBytes: number = CHUNK_SIZE_BYTES) {
     this.#source = source;
     this.#offset = section.offset;
     this.#sizeBytes = section.size;
-    this.#chunk = new Uint8Array(chunkSizeBytes);
+    this.#chunk = new Uint8Array(Math.min(chunkSizeBytes, Math.ceil(section.size / 4) * 4));
     this.#words = new Uint32Array(this.#chunk.buffer);
   }
 

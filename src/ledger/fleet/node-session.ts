@@ -15,8 +15,8 @@ import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
 import type { Reserver, Standing } from '../writer/reserver.ts';
-import type { FleetCopy } from './copy.ts';
-import type { GrantBook, Held } from './grant-book.ts';
+import type { FleetCopy } from './account-copy.ts';
+import type { Held, HeldGrants } from './held-grants.ts';
 
 /** How often a node reports when nothing happens; well before PostgreSQL takes its session for gone. */
 const SYNC_MS = 1_000;
@@ -65,7 +65,7 @@ const REFUSED: Readonly<Record<SyncRefusal, string>> = {
 /** Talks to PostgreSQL until it is closed. */
 export class NodeSession {
   readonly #options: NodeSessionOptions;
-  readonly #book: GrantBook;
+  readonly #grants: HeldGrants;
   readonly #session = randomBytes(SESSION_BYTES).readUIntBE(0, SESSION_BYTES);
   #engine: Engine | undefined;
   #seq = 0;
@@ -84,8 +84,8 @@ export class NodeSession {
   #asked: (() => void)[] = [];
   #loop: Promise<void> | undefined;
 
-  constructor(book: GrantBook, options: NodeSessionOptions) {
-    this.#book = book;
+  constructor(grants: HeldGrants, options: NodeSessionOptions) {
+    this.#grants = grants;
     this.#options = options;
   }
 
@@ -174,7 +174,7 @@ export class NodeSession {
         this.#retryMs = RETRY_FIRST_MS;
         if (this.#wanted.size > 0) pauseMs = URGENT_MS;
       } catch (error) {
-        this.#book.problem = error instanceof Error ? error.message : String(error);
+        this.#grants.problem = error instanceof Error ? error.message : String(error);
         this.#isFull = true;
         pauseMs = this.#retryMs;
         this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MAX_MS);
@@ -282,18 +282,18 @@ export class NodeSession {
   #giveBack(accountIds: ReadonlySet<number>): Standing[] {
     if (accountIds.size === 0) return [];
     const { reserver } = this.#options;
-    const before = new Map([...accountIds].map((id) => [id, this.#book.held.get(id)!.granted]));
-    for (const id of accountIds) this.#book.held.get(id)!.granted = 0;
+    const before = new Map([...accountIds].map((id) => [id, this.#grants.held.get(id)!.granted]));
+    for (const id of accountIds) this.#grants.held.get(id)!.granted = 0;
     const isDurable = reserver.giveBack(accountIds);
     const standings = reserver.standing(accountIds);
-    for (const [id, granted] of before) this.#book.held.get(id)!.granted = granted;
-    if (isDurable) for (const { account, used } of standings) this.#book.held.get(account.id)!.granted = used;
+    for (const [id, granted] of before) this.#grants.held.get(id)!.granted = granted;
+    if (isDurable) for (const { account, used } of standings) this.#grants.held.get(account.id)!.granted = used;
     return standings;
   }
 
   /** What is held of a cycle; of one that this process has not seen yet, what is reserved. */
   #heldOf(accountId: number, cycle: number, reserved: number): Held {
-    const known = this.#book.held.get(accountId);
+    const known = this.#grants.held.get(accountId);
     if (known?.cycle === cycle) return known;
     const held = {
       cycle,
@@ -305,7 +305,7 @@ export class NodeSession {
       toldUsed: -1,
       isEndedTold: false,
     };
-    this.#book.held.set(accountId, held);
+    this.#grants.held.set(accountId, held);
     return held;
   }
 
@@ -314,7 +314,7 @@ export class NodeSession {
   }
 
   #isLow(standing: Standing): boolean {
-    const held = this.#book.held.get(standing.account.id);
+    const held = this.#grants.held.get(standing.account.id);
     const granted = held?.cycle === standing.cycle ? held.granted : standing.reserved;
     return 2 * (granted - standing.used) <= this.#blockOf(standing);
   }
@@ -322,7 +322,7 @@ export class NodeSession {
   /** An account as the engine is told of it; with it what was used of the cycle before, of which nothing is held any more. */
   #itemsOf({ account: { id }, cycle, used, total, ended }: Standing, granted: number, target: number): SyncItem[] {
     const item = { id, cycle, granted: Math.max(granted, used), spent: used, target, total };
-    if (ended === undefined || this.#book.held.get(id)?.isEndedTold === true) return [item];
+    if (ended === undefined || this.#grants.held.get(id)?.isEndedTold === true) return [item];
     const over = { id, cycle: ended.cycle, granted: ended.used, spent: ended.used, target: ended.used, total };
     return [over, item];
   }
@@ -334,13 +334,13 @@ export class NodeSession {
   ): Promise<SyncReply> {
     const { copy, nodeName, maxStalenessSeconds } = this.#options;
     this.#seq += 1;
-    const today = dayOf(Math.floor(this.#book.now() / 1000));
+    const today = dayOf(Math.floor(this.#grants.now() / 1000));
     const request = {
       node: copy.nodeId,
       name: nodeName,
       incarnation: copy.incarnation,
       session: String(this.#session),
-      previous: String(this.#book.session),
+      previous: String(this.#grants.session),
       seq: this.#seq,
       full: isFull,
       leaves,
@@ -362,25 +362,25 @@ export class NodeSession {
     const reply = row!.reply;
     if (reply.refused !== undefined) return reply;
     for (const { id, cycle, granted, spent } of accounts) {
-      const held = this.#book.held.get(id);
+      const held = this.#grants.held.get(id);
       if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent, isEndedTold: true });
     }
-    this.#book.setClock(reply.now * 1_000, sentMs, Date.now());
+    this.#grants.setClock(reply.now * 1_000, sentMs, Date.now());
     return reply;
   }
 
   /** What the engine said was true when it was asked. */
   #hear({ learning }: SyncReply, sent: { readonly ms: number; readonly atMs: number }): void {
-    this.#book.heardMs = sent.ms;
-    this.#book.heardAtMs = sent.atMs;
-    this.#book.isLearning = learning;
-    this.#book.session = this.#session;
-    this.#book.problem = '';
+    this.#grants.heardMs = sent.ms;
+    this.#grants.heardAtMs = sent.atMs;
+    this.#grants.isLearning = learning;
+    this.#grants.session = this.#session;
+    this.#grants.problem = '';
   }
 
   #take({ accounts, recalled }: SyncReply): void {
     for (const { id, cycle, granted, others } of accounts) {
-      const held = this.#book.held.get(id);
+      const held = this.#grants.held.get(id);
       if (held?.cycle === cycle) Object.assign(held, { granted, others, toldGranted: granted });
     }
     this.#recalled = new Set(recalled);

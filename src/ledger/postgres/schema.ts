@@ -1,6 +1,7 @@
 /** The fleet's tables in PostgreSQL, version by version. A released step never changes; a new version is a new step at the end. */
 import { randomBytes } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
+import { CYCLE_SECONDS } from '../cycle.ts';
 import type { Engine } from './engine.ts';
 import { SYNC } from './sync.ts';
 
@@ -154,8 +155,9 @@ BEGIN
 END $$;
 CREATE TRIGGER corrections_apply BEFORE INSERT ON corrections FOR EACH ROW EXECUTE FUNCTION apply_correction();
 
+-- A database keeps the length that it was made with: another one needs a step of its own.
 CREATE FUNCTION cycle_at(anchor int8, moment numeric) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
-  SELECT greatest(0, floor((moment - coalesce(anchor, 0)) / 2592000))::int8 $$;
+  SELECT greatest(0, floor((moment - coalesce(anchor, 0)) / ${CYCLE_SECONDS}))::int8 $$;
 CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
   SELECT coalesce(CASE WHEN cycle >= account.next_from_cycle THEN account.next_limit ELSE account.quota_limit END, 0) $$;
 `;

@@ -5,7 +5,7 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
-import { replaceDurable } from '../../platform/durable.ts';
+import { replaceDurable } from '../../platform/durable-files.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
 

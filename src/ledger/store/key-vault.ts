@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { linkSync, rmSync, type Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fromSystem, PagegateError } from '../../errors.ts';
-import { syncPath, writeDurable } from '../../platform/durable.ts';
+import { syncPath, writeDurable } from '../../platform/durable-files.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
 

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
-import { syncPath } from '../../platform/durable.ts';
+import { syncPath } from '../../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
 import { tryWriterLock } from './identity.ts';
 import type { Database } from './sqlite.ts';

@@ -1,7 +1,7 @@
 /** Accounts in the SQLite file of this host. */
 
 import { readCounters } from '../counters/location.ts';
-import { awaitPublished } from '../counters/published.ts';
+import { awaitPublished } from '../counters/wait-for-writer.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';

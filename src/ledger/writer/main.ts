@@ -5,16 +5,16 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/copy.ts';
-import { GrantBook } from '../fleet/grant-book.ts';
+import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/account-copy.ts';
+import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
 import { connectFleet } from '../postgres/connect.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
-import { listenForWorkers, type WorkersLink } from './link.ts';
 import { nearLimits } from './near-limits.ts';
 import { Reserver } from './reserver.ts';
+import { listenForWorkers, type WorkersLink } from './writer-socket.ts';
 
 const TICK_MS = 100;
 /** How soon a change of an account reaches the workers. */
@@ -66,12 +66,13 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   process.off('message', endNow);
   if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
   const onNewCounters = (): void => workers?.reconnectAll();
-  const book = options.fleet === undefined ? undefined : new GrantBook(options.file, options.fleet.maxStalenessSeconds);
-  const granting = book === undefined ? {} : { now: book.now, allowance: book.allowance, fleet: book.status };
+  const grants =
+    options.fleet === undefined ? undefined : new HeldGrants(options.file, options.fleet.maxStalenessSeconds);
+  const granting = grants === undefined ? {} : { now: grants.now, allowance: grants.allowance, fleet: grants.status };
   const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;
   reserver.open();
-  const session = book === undefined ? undefined : startSession(options, book, reserver);
+  const session = grants === undefined ? undefined : startSession(options, grants, reserver);
   workers = await listenForWorkers(options.file, (ids) => session?.reserve(ids) ?? reserver.reserve(ids));
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
@@ -107,9 +108,9 @@ async function main(options: LedgerWriterOptions): Promise<void> {
 }
 
 /** Begins to talk to the fleet's ledger. */
-function startSession({ file, fleet }: LedgerWriterOptions, book: GrantBook, reserver: Reserver): NodeSession {
+function startSession({ file, fleet }: LedgerWriterOptions, grants: HeldGrants, reserver: Reserver): NodeSession {
   const { engine, ...member } = fleet!;
-  const session = new NodeSession(book, {
+  const session = new NodeSession(grants, {
     ...member,
     reserver,
     copy: new FleetCopy(file),

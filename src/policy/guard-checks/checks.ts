@@ -1,17 +1,18 @@
 /** The checks that a guard rule can name, each made into one function of a request. */
+
+import { BoundedCache } from '../../bounded-cache.ts';
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
-import { Memo } from '../../memo.ts';
-import { contains, isIsatap, type Range, readRange } from '../addresses.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
+import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
 import { SecretScanner } from '../secrets.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
 import type { TokenIndex } from '../url/tokens.ts';
+import { isInvalidIdn, isTunnelName, spelledAddresses } from './host-names.ts';
 import { LookalikeNames } from './lookalikes.ts';
-import { isInvalidIdn, isTunnelName, spelledAddresses } from './names.ts';
-import { hasNestedInternal } from './targets.ts';
+import { hasNestedInternal } from './nested-urls.ts';
 import { LENGTH_MAX } from './traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;
@@ -168,7 +169,7 @@ const LABEL = { suffix: 1, listed: 2 } as const;
 
 /** What is said of all hosts below a last label, asked once for each label; undefined for a single label. */
 function memoByLastLabel(asked: (label: string) => number): (host: string) => number | undefined {
-  const known = new Memo<number | string, number>(LAST_LABELS_MAX);
+  const known = new BoundedCache<number | string, number>(LAST_LABELS_MAX);
   return (host) => {
     let dot = host.length - 1;
     while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;

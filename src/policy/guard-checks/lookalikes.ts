@@ -1,7 +1,7 @@
 /** International names that look like other ones, by Unicode's own data. */
 import { domainToUnicode } from 'node:url';
+import { BoundedCache } from '../../bounded-cache.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
-import { Memo } from '../../memo.ts';
 import type { HostEntry, LookalikeData } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
 
@@ -107,7 +107,7 @@ function scriptsOf(text: string): string[] {
 
 const CHARACTERS_MAX = 8_192;
 /** Character → its script; there are few in use. */
-const scripts = new Memo<string, string>(CHARACTERS_MAX);
+const scripts = new BoundedCache<string, string>(CHARACTERS_MAX);
 
 /** The script of a character; empty for those that no script has for itself. */
 function scriptOf(character: string): string {

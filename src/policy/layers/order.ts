@@ -3,11 +3,11 @@ import type { Policy } from '../policy.ts';
 import type { Layer, Verdict } from '../types.ts';
 import { allowVerdict } from './allow-entries.ts';
 import { defaultVerdict } from './defaults.ts';
-import { guardVerdict } from './guards.ts';
-import { hostVerdict } from './hosts.ts';
+import { guardVerdict } from './guard-rules.ts';
+import { hostVerdict } from './high-value-hosts.ts';
 import type { Ask } from './layer.ts';
-import { pageVerdict } from './pages.ts';
-import { patternVerdict } from './patterns.ts';
+import { patternVerdict } from './pattern-rules.ts';
+import { pageVerdict } from './verified-pages.ts';
 
 export interface LayerStep {
   readonly step: 'high_value_hosts' | 'guard_rules' | 'allow_entries' | 'page_type_db' | 'pattern_rules' | 'default';

@@ -1,8 +1,9 @@
 /** The structural checks that a pattern rule can name. */
 import type { RuleEntry } from '../documents.ts';
-import { hasOpenRedirect } from '../guard-checks/targets.ts';
+import { hasOpenRedirect } from '../guard-checks/nested-urls.ts';
 import type { Subject } from '../subject.ts';
 import { ALPHANUMERIC, findRun, hasRun, isDigit, isIn, runEnd, tableOf } from '../url/characters.ts';
+import { withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;
@@ -22,8 +23,9 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
       text.length > maxRun && (hasDataRun(text, maxRun) || sumOfKeys(text, inKey, separators) > maxSum);
     return ({ url }) =>
       url.query.length > maxLength ||
-      isBulk(url.query, IN_QUERY_KEY, QUERY_SEPARATORS) ||
-      isBulk(url.path, IN_PATH_KEY, SLASH);
+      // Signs behind the last key do not make less of it.
+      isBulk(withoutSigns(url.query), IN_QUERY_KEY, QUERY_SEPARATORS) ||
+      isBulk(withoutSigns(url.path), IN_PATH_KEY, SLASH);
   },
   graphql_mutation: () => (subject) => {
     if (subject.parameters.length === 0 || !GRAPHQL_PATH.test(subject.url.decodedPath)) return false;

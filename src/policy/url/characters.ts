@@ -21,7 +21,7 @@ export function tableOf(characters: string, beyondAscii = false): Uint8Array {
   return table;
 }
 
-const LOWER = 'abcdefghijklmnopqrstuvwxyz';
+export const LOWER = 'abcdefghijklmnopqrstuvwxyz';
 export const DIGITS = '0123456789';
 export const ALPHANUMERIC = LOWER + LOWER.toUpperCase() + DIGITS;
 

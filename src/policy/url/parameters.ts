@@ -33,6 +33,11 @@ export class Parameter {
     this.hasPlaceSign = hasPlaceSign;
   }
 
+  /** Name, equals sign and value. */
+  get text(): string {
+    return this.#text.slice(this.#start, this.#end);
+  }
+
   get name(): string {
     return this.#text.slice(this.#start, this.#nameEnd);
   }
@@ -116,9 +121,10 @@ function addParameters(
 function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
   const equals = encoded.indexOf('=');
   const name = decodeForm(equals < 0 ? encoded : encoded.slice(0, equals));
-  const text = equals < 0 ? name : name + decodeForm(encoded.slice(equals + 1));
+  const text = equals < 0 ? name : `${name}=${decodeForm(encoded.slice(equals + 1))}`;
   const lists = listsOfName(name, 0, name.length, tokens);
-  return new Parameter(text, 0, name.length, name.length, text.length, lists, hasPlaceSign(text));
+  const valueStart = equals < 0 ? name.length : name.length + 1;
+  return new Parameter(text, 0, name.length, valueStart, text.length, lists, hasPlaceSign(text));
 }
 
 /** Token lists of a name. A second question mark is the first one's to some servers. */
@@ -137,6 +143,6 @@ function hasPlaceSign(text: string): boolean {
 }
 
 /** Decodes a form field: `+` is a space, percent escapes are UTF-8. */
-export function decodeForm(text: string): string {
+function decodeForm(text: string): string {
   return decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text);
 }

@@ -1,6 +1,6 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
-import { nameEnd, withoutEmptyEnd, withoutExtension } from './segments.ts';
+import { nameEnd, withoutExtension, withoutSigns } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */
 export const SIGN = {
@@ -38,13 +38,15 @@ const ENCODED_MIN_LENGTH = 8;
 /** What tells the token lists of a name. */
 export interface NameFinder {
   find(text: string, start: number, end: number): readonly number[];
-  /** The same, where nothing but ASCII stands there, and its hash is known. */
+  /** The same of a name, as {@link nameEnd} cuts it out. */
+  findName(text: string, start: number, end: number): readonly number[];
+  /** The same as `find`, where nothing but ASCII stands there, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[];
 }
 
 /** The segments of one path at a time. What is behind `count` is old. */
 export class PathSegments {
-  /** Without the slash at its end, and without segments there that are nothing but signs. */
+  /** Up to its last letter or digit: what anyone can put behind that makes no difference to who reads the segments. */
   path = '';
   count = 0;
   /** Bits of {@link SIGN} of the whole path. */
@@ -96,7 +98,7 @@ export class PathSegments {
   }
 
   #read(whole: string): void {
-    const path = withoutEmptyEnd(whole);
+    const path = withoutSigns(whole);
     this.#whole = whole;
     this.path = path;
     this.count = 0;
@@ -145,12 +147,14 @@ export class PathSegments {
     if ((bits & SIGN.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
       const stop = nameEnd(path, start, end);
       this.stops[at] = stop;
-      this.lists[at] = this.#names.find(path, start, stop);
+      this.lists[at] = this.#names.findName(path, start, stop);
       return;
     }
     const stop = dot > start ? withoutExtension(path, dot, end) : end;
     this.stops[at] = stop;
-    this.lists[at] = this.#names.findHashed(stop === end ? hash : dotHash, path, start, stop);
+    if (stop < end) this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
+    else if (dot > start) this.lists[at] = this.#names.findName(path, start, end);
+    else this.lists[at] = this.#names.findHashed(hash, path, start, end);
   }
 }
 

@@ -3,7 +3,7 @@
  * servers do so: words that are written together are known by the words they begin and end with.
  */
 import { ExtensionSet } from './extension-set.ts';
-import { withoutSigns } from './segments.ts';
+import { staticDot, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
@@ -66,7 +66,7 @@ export class ProgramNames {
 
   /** What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one. */
   read(path: string, start: number, stop: number, end: number): ProgramName | undefined {
-    if (stop - start > NAME_MAX_LENGTH) return undefined;
+    if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
     let isCalled = false;
     if (path.charCodeAt(stop) === 0x2e) {
       const extension = stop + 1 + withoutSigns(path.slice(stop + 1, end)).length;

@@ -40,10 +40,11 @@ function isStatic(text: string, dot: number, end: number): boolean {
   return STATIC_EXTENSIONS.has(text, dot + 1, end);
 }
 
-/** Where the dot stands before an extension at the end of a text that makes it a file of another kind than a page; -1 where there is none. */
-export function staticDot(text: string): number {
-  const dot = text.lastIndexOf('.');
-  return dot >= 0 && text.length - dot <= EXTENSION_MAX_LENGTH && isStatic(text, dot, text.length) ? dot : -1;
+/** Where the dot stands before an extension that makes what ends at `end` a file of another kind than a page; -1 where there is none. */
+export function staticDot(text: string, start = 0, end = text.length): number {
+  const first = Math.max(start, end - EXTENSION_MAX_LENGTH);
+  for (let at = end - 1; at >= first; at--) if (text.charCodeAt(at) === 0x2e) return isStatic(text, at, end) ? at : -1;
+  return -1;
 }
 
 /**
@@ -185,13 +186,4 @@ function isLetterOrDigit(code: number): boolean {
   const lower = code | 0x20;
   if (code <= 0x7f) return (code >= 0x30 && code <= 0x39) || (lower >= 0x61 && lower <= 0x7a);
   return LETTER_OR_DIGIT.test(String.fromCharCode(code));
-}
-
-/** A path without the slash at its end, and without segments there that are nothing but signs: links in running text collect those. */
-export function withoutEmptyEnd(path: string): string {
-  let cut = path.length;
-  for (let at = path.length; at > 0 && !isLetterOrDigit(path.charCodeAt(at - 1)); at--) {
-    if (path.charCodeAt(at - 1) === 0x2f) cut = at - 1;
-  }
-  return cut === path.length ? path : path.slice(0, cut);
 }

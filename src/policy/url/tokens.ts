@@ -4,9 +4,10 @@
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
 import { PagegateError } from '../../errors.ts';
-import type { TokenList } from '../documents.ts';
+import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
+import { staticDot } from './segments.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
@@ -25,15 +26,6 @@ function squeeze(text: string): string {
   return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** The tokens of a list. The parts of its compounds are squeezed once each, not once for every pair. */
-function* tokensOf({ phrases, compounds = [] }: TokenList): IterableIterator<string> {
-  for (const some of Object.values(phrases)) for (const phrase of some) yield squeeze(phrase);
-  for (const { first, then } of compounds) {
-    const ends = then.map((end) => squeeze(` ${end}`));
-    for (const start of first.map(squeeze)) for (const end of ends) yield start + end;
-  }
-}
-
 /** All token lists of a policy, in one hash table. */
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
@@ -49,7 +41,7 @@ export class TokenIndex {
     this.names = Object.keys(lists);
     for (const [ordinal, name] of this.names.entries()) {
       this.#ordinals.set(name, ordinal);
-      for (const token of tokensOf(lists[name]!)) add(this.#byToken, token, ordinal);
+      for (const token of phrasesOf(lists[name]!, squeeze)) add(this.#byToken, token, ordinal);
     }
     let size = 1024;
     while (size < this.#byToken.size * 4) size *= 2;
@@ -89,7 +81,19 @@ export class TokenIndex {
     return this.#probe(hash, text, start, end);
   }
 
-  /** The same, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
+  /**
+   * The same of a name, as `nameEnd` cuts it out of a segment. That of a file of another kind than a page says nothing, unless a sign leads it
+   * (`.env.example`): then all of it does, or what stands before the next dot.
+   */
+  findName(text: string, start: number, end: number): readonly number[] {
+    if (staticDot(text, start + 1, end) < 0) return this.find(text, start, end);
+    const first = text.charCodeAt(start);
+    if (first !== 0x2e && first !== 0x5f) return NONE;
+    const name = text.slice(start, end);
+    return this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NONE;
+  }
+
+  /** The same as {@link find}, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[] {
     return end - start > TOKEN_MAX_LENGTH ? NONE : this.#probe(hash, text, start, end);
   }

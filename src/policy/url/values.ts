@@ -2,16 +2,20 @@
 import { beginsQuery, nameEnd, staticDot, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
-/** Token lists that a value, or one of its parts between slashes, colons and dots, is in. `mayBeId`: it may be the id of a program. */
-export function listsOfValue(value: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
-  const whole = tokens.find(value, 0, nameEnd(value, 0, value.length));
+/**
+ * Token lists that a value, or one of its parts between slashes, colons and dots, is in; signs at its end make no difference. `mayBeId`: it
+ * may be the id of a program.
+ */
+export function listsOfValue(signed: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
+  const value = withoutSigns(signed);
+  const whole = tokens.findName(value, 0, nameEnd(value, 0, value.length));
   if (mayBeId && isProgramId(value)) return whole;
   const fileDot = staticDot(value);
   let all: Set<number> | undefined;
   for (let start = 0, at = 0; at <= value.length; at++) {
     if (at < value.length && (at === fileDot || !isSeparator(value, at))) continue;
     if (at > start && at - start < value.length) {
-      const part = tokens.find(value, start, at);
+      const part = tokens.findName(value, start, at);
       if (part.length > 0) {
         all ??= new Set(whole);
         for (const list of part) all.add(list);

@@ -2,15 +2,16 @@
  * What path and host say in the policy's own words: which token lists they touch, where, and in which context. One scratch table is
  * filled and cleared for every evaluation, so that nothing is allocated for a URL that touches no list.
  */
+
+import { BoundedCache } from '../../bounded-cache.ts';
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
-import { Memo } from '../../memo.ts';
 import { hasDigit, isDigit } from './characters.ts';
-import { CONTEXT, POSITION } from './contexts.ts';
+import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
-import { contextsAt, type HostPlaces } from './places.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
+import { CONTEXT, POSITION } from './word-contexts.ts';
 
 /** Token lists whose words say what stands around them, by their names in the policy. */
 const PLACE_LISTS = {
@@ -89,7 +90,7 @@ export class Words {
   /** For each token list what its words say of what stands around them: a bit for each of {@link PLACE_LISTS}. */
   readonly #says: Uint16Array;
   /** Whether what follows a host's first label is a public suffix. */
-  readonly #suffixes = new Memo<string, boolean>(SUFFIXES_MAX);
+  readonly #suffixes = new BoundedCache<string, boolean>(SUFFIXES_MAX);
   readonly #programs: ProgramNames;
   // Of the last and the last but one segment: which is the last one is known only at the end.
   #lastLists: readonly number[] = NO_LISTS;
@@ -294,7 +295,7 @@ export class Words {
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
     const isHandle = isNameSign(path.charCodeAt(start));
-    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.find(path, start, wholeEnd) : segments.lists[at]!;
+    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
     const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
@@ -356,8 +357,8 @@ export class Words {
 
   /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
   #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
-    const part = this.#tokens.find(path, start, stop);
-    const whole = this.#tokens.find(path, start, wholeEnd);
+    const part = this.#tokens.findName(path, start, stop);
+    const whole = this.#tokens.findName(path, start, wholeEnd);
     const isMethod =
       path.charCodeAt(stop) === EXCLAMATION_MARK && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
     const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];

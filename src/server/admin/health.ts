@@ -4,12 +4,12 @@ import type { LedgerWriter } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { expectedNames } from '../certificate-files.ts';
-import type { LastKnownGood } from '../data/last-known-good.ts';
-import { type CounterName, type GaugeName, seriesOf } from '../metric-table.ts';
+import { type CounterName, type GaugeName, seriesOf } from '../metric-definitions.ts';
 import type { Replies, Supervisor } from '../process/supervisor.ts';
 import type { Readiness, ReloadReply, ServerStatus } from '../status.ts';
+import type { LastKnownGood } from '../swap/last-known-good.ts';
 import type { HealthWatch } from './health-watch.ts';
-import { addSnapshots, prometheusText } from './metrics.ts';
+import { addSnapshots, prometheusText } from './metric-counters.ts';
 import {
   certificateProblems,
   dataWarnings,

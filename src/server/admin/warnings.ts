@@ -6,7 +6,7 @@ import { endOfDayMs } from '../../license/license.ts';
 import type { Certificate } from '../certificate-files.ts';
 import { certificatesOf } from '../certificate-files.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
-import type { HostFacts } from './host-facts.ts';
+import type { DiskSpace } from './disk-space.ts';
 
 export const WARNING_KINDS = [
   'worker',
@@ -101,7 +101,7 @@ export function certificateProblems(
   return certificateWarnings(certificate, names, nowMs).map((text) => ({ kind: 'certificate', text }));
 }
 
-export function hostWarnings({ freeBytes }: HostFacts): Warning[] {
+export function hostWarnings({ freeBytes }: DiskSpace): Warning[] {
   return Object.entries(freeBytes)
     .filter(([, bytes]) => bytes < FREE_LOW_BYTES)
     .map(([place, bytes]) => ({

@@ -1,10 +1,10 @@
-/** The file with the table of the burst guard, which all workers map. */
+/** The file with the table of the burst limit, which all workers map. */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromSystem } from '../../errors.ts';
 import { mapShared } from '../../platform/libc.ts';
-import { type BurstLimits, burstTableSizeBytes, initializeBurstTable, isBurstTable } from '../request/burst.ts';
-import type { Begin } from './hand-over-messages.ts';
+import { type BurstLimits, burstTableSizeBytes, initializeBurstTable, isBurstTable } from '../request/burst-limit.ts';
+import type { Begin } from './restart-messages.ts';
 
 /**
  * A fresh table. Counts of an earlier server are not taken over, and what a killed one left behind goes.

@@ -85,7 +85,7 @@ export class ConnectionCount {
   }
 }
 
-/** An address as the burst guard counts it. */
+/** An address as the burst limit counts it. */
 function clientOf(peer: Address): string {
   return Buffer.from(peer.buffer, peer.byteOffset, isIpv4Address(peer) ? 16 : 8).toString('latin1');
 }

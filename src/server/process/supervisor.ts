@@ -3,8 +3,9 @@ import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
-import { addSnapshots, type MetricsSnapshot } from '../admin/metrics.ts';
+import { addSnapshots } from '../admin/metric-counters.ts';
 import { failureFields, type Log } from '../log.ts';
+import type { MetricsSnapshot } from '../metric-definitions.ts';
 import type { Answers, Question, WorkerLink } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;

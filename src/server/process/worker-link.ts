@@ -5,9 +5,9 @@ import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
 import { killOnExit } from '../../platform/child-cleanup.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
-import type { MetricsSnapshot } from '../admin/metrics.ts';
-import type { KnownGoodPart, KnownGoodParts } from '../data/last-known-good.ts';
+import type { MetricsSnapshot } from '../metric-definitions.ts';
 import { relayedError } from '../relayed-error.ts';
+import type { KnownGoodPart, KnownGoodParts } from '../swap/last-known-good.ts';
 import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 

@@ -3,10 +3,10 @@
 import { closeSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import { mapShared } from '../../platform/libc.ts';
-import type { KnownGoodPart } from '../data/last-known-good.ts';
 import { GIVEN_INDEX_FD } from '../data-loader.ts';
 import { createLog, failureFields, requestFailureFields } from '../log.ts';
-import { burstTableSizeBytes } from '../request/burst.ts';
+import { burstTableSizeBytes } from '../request/burst-limit.ts';
+import type { KnownGoodPart } from '../swap/last-known-good.ts';
 import { Worker } from './worker.ts';
 import { answer, type FromWorker, isLast, type StartMessage, type ToWorker } from './worker-link.ts';
 

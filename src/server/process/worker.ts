@@ -1,21 +1,22 @@
 /**
  * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
- * table of the burst guard; each lives in a process of its own, or the only one in the primary's.
+ * table of the burst limit; each lives in a process of its own, or the only one in the primary's.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
 import { parseNetworks } from '../../network/address.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
-import { type MetricsSnapshot, WorkerMetrics } from '../admin/metrics.ts';
-import { DataWatch } from '../data/data-watch.ts';
-import type { KnownGoodPart, KnownGoodParts } from '../data/last-known-good.ts';
+import { WorkerMetrics } from '../admin/metric-counters.ts';
 import { hasSameUnicode } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
-import { BurstGuard } from '../request/burst.ts';
+import type { MetricsSnapshot } from '../metric-definitions.ts';
+import { BurstLimiter } from '../request/burst-limit.ts';
 import { CheckHandler } from '../request/check-handler.ts';
 import { DecisionLog } from '../request/decision-log.ts';
 import { RefusalLog } from '../request/refusal-log.ts';
+import { DataWatch } from '../swap/data-watch.ts';
+import type { KnownGoodPart, KnownGoodParts } from '../swap/last-known-good.ts';
 import { ConnectionCount } from './connections.ts';
 import { Listener } from './listener.ts';
 import type { DecisionLogStatus, ReloadReport, WorkerStatus } from './worker-status.ts';
@@ -75,7 +76,7 @@ export class Worker {
     this.#handler = new CheckHandler({
       config,
       meter,
-      burst: new BurstGuard(burstMemory, config.burst),
+      burst: new BurstLimiter(burstMemory, config.burst),
       metrics: this.#metrics,
       log,
       decisions: this.#decisions,

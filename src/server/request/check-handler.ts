@@ -1,7 +1,7 @@
 /**
  * The one endpoint. A request goes down a staircase; each step has its failure, and only the last one costs a lookup:
  *
- *     burst guard 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
+ *     burst limit 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
@@ -13,14 +13,14 @@ import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } 
 import { clientAddress } from '../../network/client-address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
 import type { Verdict } from '../../policy/types.ts';
-import type { Counter, WorkerMetrics } from '../admin/metrics.ts';
-import type { ActiveData } from '../data/active-data.ts';
-import { RecordEvidence } from '../evidence.ts';
+import type { Counter, WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Log, requestFailureFields } from '../log.ts';
+import { RecordEvidence } from '../record-evidence.ts';
+import type { ActiveData } from '../swap/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer-body.ts';
-import type { BurstGuard } from './burst.ts';
-import { ClosingGuard } from './closing.ts';
+import type { BurstLimiter } from './burst-limit.ts';
+import { ClosingGuard } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
@@ -35,7 +35,7 @@ const LOGGED: ReadonlySet<number> = new Set([401, 403, 429]);
 export interface CheckParts {
   readonly config: Config;
   readonly meter: Meter;
-  readonly burst: BurstGuard;
+  readonly burst: BurstLimiter;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
   readonly decisions: DecisionLog | undefined;
@@ -173,7 +173,7 @@ export class CheckHandler {
     headers.client = clientAddress(this.#peer, headers.forwarded, this.#proxies);
   }
 
-  /** Asks the burst guard; returns the seconds to wait, 0 to go on. */
+  /** Asks the burst limit; returns the seconds to wait, 0 to go on. */
   #admit(): number {
     const { client } = this.#headers;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;

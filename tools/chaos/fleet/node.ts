@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Account } from '../../../src/ledger/quota.ts';
 import { SqliteStore } from '../../../src/ledger/store/sqlite-store.ts';
-import { forgetCounters } from '../../forget-counters.ts';
 import { freePort } from '../../free-port.ts';
 import { activate, createInstallation, type Installation } from '../../installation.ts';
+import { removeCountersOf } from '../../remove-counters.ts';
 import { childrenOf, commandOf, leaveNothing } from '../leftovers.ts';
 import { ServerProcess, START_DEADLINE_MS } from '../server-process.ts';
 import { Relay } from './relay.ts';
@@ -65,7 +65,7 @@ export class ChaosNode {
         admin: { enabled: true },
       },
     });
-    leaveNothing(place.root, () => forgetCounters(place.state));
+    leaveNothing(place.root, () => removeCountersOf(place.state));
     writeFileSync(join(place.root, 'ledger.password'), password, { mode: 0o600 });
     if (keyFile !== undefined) {
       mkdirSync(join(place.state, 'keys'), { recursive: true, mode: 0o700 });
@@ -78,7 +78,7 @@ export class ChaosNode {
   /** A server of a copy of its state directory, as it lies there at this moment. It shares the lines. */
   async copy(name: string): Promise<ChaosNode> {
     const root = mkdtempSync(join(tmpdir(), 'pagegate-copy-'));
-    leaveNothing(root, () => forgetCounters(join(root, 'state')));
+    leaveNothing(root, () => removeCountersOf(join(root, 'state')));
     // What vanishes meanwhile is missing in the copy, as in any copy of a server that runs.
     await run('cp', ['-a', `${this.place.root}/.`, root]).catch(() => {});
     const [state, configFile] = [join(root, 'state'), join(root, 'config.json')];
@@ -88,7 +88,7 @@ export class ChaosNode {
       JSON.stringify({ ...config, state_dir: state, fleet: { ...config.fleet, node_name: name } }),
     );
     const remove = (): void => {
-      forgetCounters(state);
+      removeCountersOf(state);
       rmSync(root, { recursive: true, force: true });
     };
     const place = { ...this.place, root, state, configFile, store: join(state, 'index'), remove };
@@ -189,7 +189,7 @@ export class ChaosNode {
 
   /** Forgets all that it knows of the fleet, as a new host does; it must not run. */
   forget(): void {
-    forgetCounters(this.place.state);
+    removeCountersOf(this.place.state);
     rmSync(join(this.place.state, 'fleet'), { recursive: true, force: true });
   }
 

@@ -1,10 +1,10 @@
-/** One round: load on all nodes, one deed, and a count of its own afterwards. */
+/** One round: load on all nodes, one fault, and a count of its own afterwards. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
-import { until } from '../../until.ts';
-import { Crowd } from './crowd.ts';
-import { DEEDS, type Excuse, type Grant, grantsOf } from './deeds.ts';
+import { waitUntil } from '../../wait-until.ts';
+import { type Excuse, FAULTS, type Grant, grantsOf } from './faults.ts';
+import { FleetClients } from './fleet-clients.ts';
 import type { World } from './world.ts';
 
 /** An account that no round uses up. */
@@ -14,7 +14,7 @@ const DRAIN_MS = 60_000;
 const SETTLE_MS = 20_000;
 
 export interface RoundReport {
-  readonly deed: string;
+  readonly fault: string;
   readonly read: number;
   readonly charged: number;
   readonly unanswered: number;
@@ -25,16 +25,16 @@ export interface RoundReport {
   readonly failures: readonly string[];
 }
 
-export async function runRound(world: World, random: Random, name: string, deed: string): Promise<RoundReport> {
-  const plan = DEEDS[deed]!;
+export async function runRound(world: World, random: Random, name: string, fault: string): Promise<RoundReport> {
+  const plan = FAULTS[fault]!;
   const isDrained = plan.isDrained === true || random.chance(40);
   const limit = isDrained ? 1_000 + random.below(3_000) : LARGE_LIMIT;
   const { id, key } = await world.createAccount(name, limit);
   const boundaryMs = plan.hasBoundary ? await world.endCycleSoon(id, BOUNDARY_SECONDS) : undefined;
   const { account } = await world.ledger.view(name);
   const lostBefore = (await world.history()).lost;
-  const crowd = new Crowd(key);
-  for (const node of world.nodes) crowd.join(node);
+  const clients = new FleetClients(key);
+  for (const node of world.nodes) clients.join(node);
   const failures: string[] = [];
   let excuse: Excuse = {};
   try {
@@ -44,26 +44,27 @@ export async function runRound(world: World, random: Random, name: string, deed:
       const spare = await world.createAccount(`${name}-spare`, LARGE_LIMIT);
       return { key: spare.key, revoke: () => world.ledger.revokeKey(`${name}-spare`, spare.keyId) };
     };
-    excuse = await plan.run({ world, random, account, crowd, node, spareKey, boundaryMs });
+    excuse = await plan.run({ world, random, account, clients, node, spareKey, boundaryMs });
     await sleep(random.below(300));
   } finally {
     world.heal();
-    await crowd.stop();
+    await clients.stop();
   }
   // With a small quota some requests wait for its end.
-  if (plan.isSeamless && !isDrained && crowd.count(503) > 0) failures.push(`${crowd.count(503)} answers 503`);
+  if (plan.isSeamless && !isDrained && clients.count(503) > 0) failures.push(`${clients.count(503)} answers 503`);
   await world.recovered();
-  await until('the database has learned', async () => !(await world.history()).isLearning);
-  if (isDrained && !(await crowd.drain(world.nodes, DRAIN_MS))) failures.push(`the quota of ${limit} was not used up`);
+  await waitUntil('the database has learned', async () => !(await world.history()).isLearning);
+  if (isDrained && !(await clients.drain(world.nodes, DRAIN_MS)))
+    failures.push(`the quota of ${limit} was not used up`);
   return {
-    ...(await count(world, { account, crowd, limit, boundaryMs, excuse, isDrained, lostBefore, failures })),
-    deed,
+    ...(await count(world, { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures })),
+    fault,
   };
 }
 
 interface Played {
   readonly account: Account;
-  readonly crowd: Crowd;
+  readonly clients: FleetClients;
   readonly limit: number;
   readonly boundaryMs: number | undefined;
   readonly excuse: Excuse;
@@ -88,27 +89,27 @@ async function settle(world: World, account: Account): Promise<string[]> {
     }
     return differences.length === 0;
   };
-  await until('settled', look, SETTLE_MS).catch(() => {});
+  await waitUntil('settled', look, SETTLE_MS).catch(() => {});
   return differences;
 }
 
 /** Counts what was read against what is charged, granted and allowed. */
-async function count(world: World, played: Played): Promise<Omit<RoundReport, 'deed'>> {
-  const { account, crowd, limit, boundaryMs, excuse, isDrained, lostBefore, failures } = played;
+async function count(world: World, played: Played): Promise<Omit<RoundReport, 'fault'>> {
+  const { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures } = played;
   const { forfeited = 0, oversold: mayOversell = 0, uncounted = 0, mustNotice = false, problems = [] } = excuse;
   failures.push(...problems, ...(await settle(world, account)));
   const grants = await grantsOf(world, account.id);
   const sum = (pick: (grant: (typeof grants)[number]) => number, of = grants): number =>
     of.reduce((total, grant) => total + pick(grant), 0);
-  const read = crowd.count(200);
-  const { unanswered } = crowd;
+  const read = clients.count(200);
+  const { unanswered } = clients;
   // What a cycle's last moment had used may die with a ledger writer; what was charged ever does not.
   const charged = boundaryMs === undefined ? sum(({ spent }) => spent) : await totalOf(world, account);
   let oversold = 0;
   for (const cycle of new Set(grants.map((grant) => grant.cycle))) {
     const own = grants.filter((grant) => grant.cycle === cycle);
     const granted = sum((grant) => grant.granted, own);
-    const inCycle = crowd.readIn(cycle, boundaryMs);
+    const inCycle = clients.readIn(cycle, boundaryMs);
     if (granted > limit + mayOversell) failures.push(`cycle ${cycle}: ${granted} granted of ${limit}`);
     if (inCycle > granted + uncounted) failures.push(`cycle ${cycle}: ${inCycle} read, only ${granted} granted`);
     if (inCycle > limit + mayOversell) failures.push(`cycle ${cycle}: ${inCycle} read of ${limit}`);
@@ -126,10 +127,11 @@ async function count(world: World, played: Played): Promise<Omit<RoundReport, 'd
     grants.filter(({ cycle }) => cycle === latest),
   );
   if (isDrained && inLatest < limit) failures.push(`403, but ${inLatest} of ${limit} are used`);
-  if (!isDrained && crowd.count(403) > 0) failures.push(`${crowd.count(403)} answers 403 of a quota that is not used`);
-  for (const status of new Set(crowd.answers.map((answer) => answer.status)))
-    if (![200, 403, 503].includes(status)) failures.push(`answered ${status}, ${crowd.count(status)} times`);
-  if (failures.length > 0) failures.push(...grants.map((grant) => describe(grant, crowd)));
+  if (!isDrained && clients.count(403) > 0)
+    failures.push(`${clients.count(403)} answers 403 of a quota that is not used`);
+  for (const status of new Set(clients.answers.map((answer) => answer.status)))
+    if (![200, 403, 503].includes(status)) failures.push(`answered ${status}, ${clients.count(status)} times`);
+  if (failures.length > 0) failures.push(...grants.map((grant) => describe(grant, clients)));
   const { lost } = await world.history();
   if (mustNotice && lost === lostBefore) failures.push('that commits were lost was not noticed');
   if (!mustNotice && lost !== lostBefore) failures.push('commits were taken for lost');
@@ -137,7 +139,7 @@ async function count(world: World, played: Played): Promise<Omit<RoundReport, 'd
     read,
     charged,
     unanswered,
-    unavailable: crowd.count(503),
+    unavailable: clients.count(503),
     oversold: Math.max(0, oversold),
     isDrained,
     failures,
@@ -145,8 +147,8 @@ async function count(world: World, played: Played): Promise<Omit<RoundReport, 'd
 }
 
 /** What there is to know of a node, for whoever looks for the cause. */
-function describe({ name, cycle, granted, spent, isRetired }: Grant, crowd: Crowd): string {
-  const read = crowd.answers.filter(({ node, status }) => node === name && status === 200).length;
+function describe({ name, cycle, granted, spent, isRetired }: Grant, clients: FleetClients): string {
+  const read = clients.answers.filter(({ node, status }) => node === name && status === 200).length;
   return `${name}${isRetired ? ' (retired)' : ''}, cycle ${cycle}: ${spent} spent of ${granted}; ${read} read from it in all cycles`;
 }
 

@@ -5,7 +5,7 @@ import { Ledger } from '../../../src/ledger/ledger.ts';
 import { connectEngine } from '../../../src/ledger/postgres/connect.ts';
 import { PostgresStore } from '../../../src/ledger/store/postgres-store.ts';
 import { PostgresCluster, type PostgresServer } from '../../fleet/postgres.ts';
-import { until } from '../../until.ts';
+import { waitUntil } from '../../wait-until.ts';
 import { askOnce } from '../client.ts';
 import { ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 import { Relay } from './relay.ts';
@@ -141,9 +141,11 @@ export class World {
   /** Waits until all nodes answer, and the database knows all of them. */
   async recovered(nodes: readonly ChaosNode[] = this.nodes): Promise<void> {
     for (const node of nodes) {
-      await until(`${node.name} serves`, async () => (await askOnce(node.port, this.probe)) === 200).catch((error) => {
-        throw new Error(`${(error as Error).message}\n${node.log.slice(-3_000)}`);
-      });
+      await waitUntil(`${node.name} serves`, async () => (await askOnce(node.port, this.probe)) === 200).catch(
+        (error) => {
+          throw new Error(`${(error as Error).message}\n${node.log.slice(-3_000)}`);
+        },
+      );
     }
   }
 

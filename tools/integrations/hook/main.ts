@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { ASK_OPTIONS, guardOf } from '../ask.ts';
+import { ASK_OPTIONS, guardOf } from '../ask-guard.ts';
 import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
 /** Below the five seconds that the agent is told to wait. */

@@ -9,7 +9,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createGuardedFetch } from '../../../src/guard/fetch.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { PROGRAM_VERSION } from '../../../src/version.ts';
-import { ASK_OPTIONS, guardOf } from '../ask.ts';
+import { ASK_OPTIONS, guardOf } from '../ask-guard.ts';
 import { askPerson, createMcpServer } from './server.ts';
 
 const PATH = '/mcp';

@@ -5,8 +5,8 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
-import { ASK_OPTIONS, type Asker, askerOf, type Decision } from '../ask.ts';
-import { startHelper } from '../start.ts';
+import { ASK_OPTIONS, type Asker, askerOf, type Decision } from '../ask-guard.ts';
+import { startHelper } from '../start-helper.ts';
 
 /** Longer than what pagegate takes as a value, percent-encoded. */
 const HEADERS_MAX_BYTES = 48 * 1024;

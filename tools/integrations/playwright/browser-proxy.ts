@@ -14,7 +14,7 @@ import type { AddressInfo, LookupFunction, Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import { guardedConnect } from '../../../src/guard/connections.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf, namesAnotherUrl } from '../../../src/guard/headers.ts';
+import { methodsOf, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage } from '../../../src/guard/refusal.ts';
 
 /** For how long an origin may be connected to after a request to it was allowed: connections open right after. */

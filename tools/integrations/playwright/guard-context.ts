@@ -5,7 +5,7 @@
  */
 import type { Browser, BrowserContext, CDPSession, WebSocketRoute } from 'playwright-core';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../../../src/guard/headers.ts';
+import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage, refusalText } from '../../../src/guard/refusal.ts';
 import type { BrowserProxy } from './browser-proxy.ts';
 

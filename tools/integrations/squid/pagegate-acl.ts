@@ -5,8 +5,8 @@
  * not the percent sign, so decoding it would judge another URL than the one that is fetched. See README.md beside this file.
  */
 import { parseArgs } from 'node:util';
-import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask.ts';
-import { startHelper } from '../start.ts';
+import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask-guard.ts';
+import { startHelper } from '../start-helper.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
 const LINE_MAX_CHARS = 64 * 1024;

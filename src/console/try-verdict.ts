@@ -1,0 +1,141 @@
+/** Judges a URL as the server would, without a server, a key or a charge: for trying a URL, and for trying a change of the policy. */
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { parseTarget, type Target } from '../domain/target.ts';
+import { PagegateError } from '../errors.ts';
+import { type Index, NOT_FOUND, openIndex } from '../index/read.ts';
+import { memoryFile } from '../platform/libc.ts';
+import type { LicenseeDocument } from '../policy/documents.ts';
+import { type Explanation, explain } from '../policy/explain.ts';
+import { loadPolicy, readDocument } from '../policy/load.ts';
+import type { Policy } from '../policy/policy.ts';
+import { type Evidence, NO_EVIDENCE, type Verdict } from '../policy/types.ts';
+import type { DomainRecord } from '../record/types.ts';
+import { fileIdentity } from '../server/data-loader.ts';
+import { RecordEvidence } from '../server/record-evidence.ts';
+
+/** An HTTP method, as a caller may send it. */
+const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+
+/** What an entry of a licensee's policy would do. */
+export interface Proposal {
+  /** The entry as it stands in a policy file. */
+  readonly text: string;
+  /** The verdict with it; undefined where the policy with it is not valid. */
+  readonly verdict: Verdict | undefined;
+  readonly problem: string | undefined;
+}
+
+export interface Judgment {
+  readonly target: Target;
+  readonly method: string;
+  /** Where the index is, and which generation; undefined where none is served. */
+  readonly generation: number | undefined;
+  readonly evidence: Evidence;
+  /** The domain whose record answers. */
+  readonly domain: string;
+  readonly record: DomainRecord | undefined;
+  readonly explanation: Explanation;
+  readonly policy: Policy;
+}
+
+/** Judges with the index that is served and the policy that is configured, opened anew when they change. */
+export class Judge {
+  readonly #config: Config;
+  #index: { readonly identity: string; readonly index: Index | undefined } | undefined;
+  #policy: { readonly identity: string; readonly policy: Policy } | undefined;
+
+  /** @param config names index and policy; nothing is opened yet */
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** Opens index and policy ahead of the first question. Whatever is wrong with them is told then. */
+  prepare(): void {
+    try {
+      this.#currentIndex();
+      this.#currentPolicy();
+    } catch {
+      // The first question says it.
+    }
+  }
+
+  /** @throws PagegateError bad_input, bad_method, and what opening the index and the policy throws */
+  judge(input: string, methodText: string): Judgment {
+    const target = parseTarget(input);
+    if ('problem' in target) throw new PagegateError('bad_input', `${target.problem}.`);
+    const method = methodText === '' ? 'GET' : methodText.toUpperCase();
+    if (!METHOD.test(method)) throw new PagegateError('bad_method');
+    const index = this.#currentIndex();
+    const policy = this.#currentPolicy();
+    const own = index && new RecordEvidence(index, target, this.#config.index.subdomains);
+    const evidence = own ?? NO_EVIDENCE;
+    const record = own === undefined || own.handle === NOT_FOUND ? undefined : index?.decode(own.handle);
+    const explanation = explain(policy, { url: target.url, method }, evidence);
+    const domain = own?.domain ?? target.key;
+    return { target, method, generation: index?.info.generation, evidence, domain, record, explanation, policy };
+  }
+
+  /** What an entry would change: one that allows what is denied or flagged, or one that denies what is allowed. */
+  propose({ target, method, explanation, evidence }: Judgment): Proposal {
+    const { host, path } = target.url;
+    const isAllowed = explanation.verdict.verdict === 'allow';
+    const id = `own-${host.replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '')}`.slice(0, 60);
+    const note = 'Proposed in the console.';
+    const entry: Pick<LicenseeDocument, 'allow' | 'add'> = isAllowed
+      ? { add: { hosts: [{ id, host, verdict: 'deny', note }] } }
+      : { allow: [{ id, host, path: path === '' ? '/' : path, methods: [method], note }] };
+    const text = JSON.stringify(entry, null, 2);
+    try {
+      const policy = this.#policyWith(entry);
+      const { verdict } = explain(policy, { url: target.url, method }, evidence);
+      return { text, verdict, problem: undefined };
+    } catch (error) {
+      if (!(error instanceof PagegateError)) throw error;
+      return { text, verdict: undefined, problem: error.message };
+    }
+  }
+
+  #policyWith({ allow = [], add }: Pick<LicenseeDocument, 'allow' | 'add'>): Policy {
+    const { file, profile } = this.#config.policy;
+    const own: LicenseeDocument = file === null ? { format: 'pagegate-policy/1' } : readDocument(file, 'licensee');
+    const merged: LicenseeDocument = {
+      ...own,
+      allow: [...(own.allow ?? []), ...allow],
+      add: { ...own.add, hosts: [...(own.add?.hosts ?? []), ...(add?.hosts ?? [])] },
+    };
+    // The file is written byte by byte: other characters as escapes.
+    const text = JSON.stringify(merged).replaceAll(
+      /[^\x20-\x7e]/g,
+      (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+    const inMemory = memoryFile(text);
+    try {
+      return loadPolicy({ file: inMemory.path, profile: profile ?? undefined, once: true });
+    } finally {
+      inMemory.close();
+    }
+  }
+
+  /** The index that is served; opened anew when it was replaced. */
+  #currentIndex(): Index | undefined {
+    const path = statePaths(this.#config).indexFile;
+    const identity = fileIdentity(path);
+    if (this.#index?.identity !== identity) {
+      const index = identity === '-' ? undefined : openIndex(path);
+      this.#index?.index?.close();
+      this.#index = { identity, index };
+    }
+    return this.#index.index;
+  }
+
+  #currentPolicy(): Policy {
+    const { file, profile } = this.#config.policy;
+    const identity = fileIdentity(file);
+    if (this.#policy?.identity !== identity) {
+      const policy = loadPolicy({ file: file ?? undefined, profile: profile ?? undefined });
+      this.#policy = { identity, policy };
+    }
+    return this.#policy.policy;
+  }
+}

@@ -1,0 +1,110 @@
+/** What doctor reads of a fleet's database. It changes nothing. */
+import type { Engine } from '../postgres/engine.ts';
+import { HELD, isHeard, NOW, RUNS } from '../postgres/fragments.ts';
+import { findLedger, SCHEMA_VERSION } from '../postgres/schema.ts';
+
+/** What a fleet's database says of itself, its ledger and this node. */
+export interface FleetStatus {
+  /** Where it is, without a password. */
+  readonly name: string;
+  /** Of PostgreSQL, in its words. */
+  readonly server: string;
+  /** Undefined where there are no tables yet. */
+  readonly ledger: LedgerTables | undefined;
+  /** Why a failover may forget commits, or why commits wait, in words; undefined where neither is. */
+  readonly replication: string | undefined;
+}
+
+export interface LedgerTables {
+  readonly version: number;
+  /** That this program works with. */
+  readonly expected: number;
+  readonly movedTo: string | null;
+  readonly accounts: number;
+  /** Nothing is granted, because commits were lost. */
+  readonly isLearning: boolean;
+  /** Times that commits were lost. */
+  readonly history: number;
+  /** Lookups that nodes hold which are not heard, and their names. */
+  readonly stranded: number;
+  readonly silent: readonly string[];
+  /** How the database knows this node; undefined where it does not. */
+  readonly node:
+    | {
+        readonly incarnation: number;
+        readonly seenSecondsAgo: number;
+        readonly isStopped: boolean;
+        readonly isRetired: boolean;
+      }
+    | undefined;
+}
+
+/**
+ * Looks at a fleet's database.
+ *
+ * @param nodeId of this node; undefined where it has none yet.
+ * @throws PagegateError ledger_unavailable
+ */
+export async function readFleetStatus(
+  engine: Engine,
+  nodeId: string | undefined,
+  maxStalenessSeconds: number,
+): Promise<FleetStatus> {
+  const [server] = await engine.query<{ version: string; names: string; level: string; standbys: number }>(
+    `SELECT current_setting('server_version') AS version, current_setting('synchronous_standby_names') AS names,
+       current_setting('synchronous_commit') AS level, (SELECT count(*) FROM pg_stat_replication) AS standbys`,
+  );
+  const { version = '', names = '', level = '', standbys = 0 } = server ?? {};
+  const found = await findLedger(engine);
+  const tables =
+    found === undefined || found.version !== SCHEMA_VERSION
+      ? undefined
+      : await lookInside(engine, nodeId, maxStalenessSeconds);
+  return {
+    name: engine.name,
+    server: `PostgreSQL ${version}`,
+    replication: replicationProblem(names, level, standbys),
+    ledger:
+      found === undefined
+        ? undefined
+        : { version: found.version, expected: SCHEMA_VERSION, movedTo: found.moved_to, ...(tables ?? NOTHING) },
+  };
+}
+
+type Inside = Omit<LedgerTables, 'version' | 'expected' | 'movedTo'>;
+
+const NOTHING: Inside = { accounts: 0, isLearning: false, history: 0, stranded: 0, silent: [], node: undefined };
+
+function replicationProblem(names: string, level: string, standbys: number): string | undefined {
+  if (names === '') return 'no synchronous standby: a failover may forget commits';
+  if (level === 'off' || level === 'local') return `synchronous_commit is ${level}: a failover may forget commits`;
+  return standbys === 0 ? 'no standby is connected: every commit waits' : undefined;
+}
+
+async function lookInside(engine: Engine, nodeId: string | undefined, maxStaleness: number): Promise<Inside> {
+  const [home] = await engine.query<{ accounts: number; learning: boolean; history: number }>(
+    'SELECT (SELECT count(*) FROM accounts) AS accounts, learning_since IS NOT NULL AS learning, history FROM ledger',
+  );
+  const silent = await engine.query<{ name: string; held: number }>(
+    `SELECT name, ${HELD} AS held FROM nodes WHERE ${RUNS} AND NOT ${isHeard('$1')} ORDER BY name`,
+    [maxStaleness],
+  );
+  const [node] = await engine.query<{ incarnation: number; ago: number; stopped: boolean; retired: boolean }>(
+    `SELECT incarnation, greatest(0, ${NOW} - seen_at)::float8 AS ago, session = '' AS stopped, retired_at IS NOT NULL AS retired
+     FROM nodes WHERE id = $1`,
+    [nodeId ?? ''],
+  );
+  return {
+    accounts: home?.accounts ?? 0,
+    isLearning: home?.learning ?? false,
+    history: home?.history ?? 0,
+    stranded: silent.reduce((sum, { held }) => sum + held, 0),
+    silent: silent.map(({ name }) => name),
+    node: node && {
+      incarnation: node.incarnation,
+      seenSecondsAgo: Math.round(node.ago),
+      isStopped: node.stopped,
+      isRetired: node.retired,
+    },
+  };
+}

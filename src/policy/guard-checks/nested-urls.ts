@@ -1,0 +1,241 @@
+/** URLs inside a URL: in a parameter, in the path, or encoded in either, and where they lead. */
+import { domainToASCII } from 'node:url';
+import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
+import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
+import type { Subject } from '../subject.ts';
+import type { PathSegments } from '../url/path-segments.ts';
+import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
+import type { TokenIndex } from '../url/tokens.ts';
+
+const SCHEME_MAX_LENGTH = 16;
+// With or without slashes: clients take both for an absolute URL.
+const STARTS_AS_URL = /^https?:/i;
+
+/** How a host that a nested URL names is judged. */
+export interface InternalPlaces {
+  /** `isBare`: the value has no scheme, so that its last label may be the extension of a file. */
+  isInternal(url: CanonicalUrl, isBare: boolean): boolean;
+  readonly schemes: ReadonlySet<string>;
+  readonly maxUrls: number;
+  readonly tokens: TokenIndex;
+  /** Token list of the parameters whose value is a place even without a scheme. */
+  readonly names: number;
+  /** Token list of those where a bare number is an address. */
+  readonly addressNames: number;
+  /** Token list of segments before a host that the server fetches or leads to. */
+  readonly relays: number;
+}
+
+/** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
+export function hasNestedInternal(subject: Subject, places: InternalPlaces): boolean {
+  if (!subject.mayLead && !hasSegment(subject.segments, places.relays)) return false;
+  const { url, parameters, encodedTargets } = subject;
+  const budget = { left: places.maxUrls };
+  if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
+  if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
+  const behind = hostBehindRelay(subject, places.tokens, places.relays);
+  if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
+  return parameters.some((parameter) => {
+    // Each by itself: what stands in one cannot change where another one leads.
+    if (parameter.hasPlaceSign && hasInternalUrl(parameter.text, places, budget)) return true;
+    if (!parameter.mayBePlace(places.names, places.addressNames)) return false;
+    const { name, value: text, lists } = parameter;
+    const whole = wholeTarget(name);
+    if (whole !== undefined && isInternalTarget(whole, places)) return true;
+    const value = asRead(text);
+    if (value.length < 3) return false;
+    const isInternal = (target: string): boolean =>
+      isInternalTarget(target, places) || isInternalPlace(target, places, lists);
+    const bare = withoutTail(value);
+    return isInternal(value) || (bare.length < value.length && isInternal(bare));
+  });
+}
+
+/** A parameter without a name, as relays take a whole URL, whose own `=` splits it in two; undefined where a name is not one. */
+function wholeTarget(name: string): string | undefined {
+  if (!name.includes(':') && !name.includes('//') && !name.includes('\\')) return undefined;
+  const text = asRead(name.replace(/^\?+/, ''));
+  return startsLikeHost(text) || STARTS_AS_URL.test(text) ? text : undefined;
+}
+
+/** A value without the signs at its end; the bracket that closes an address is not one. */
+function withoutTail(value: string): string {
+  const bare = withoutSigns(value);
+  return value.charCodeAt(bare.length) === 0x5d && bare.includes('[') ? `${bare}]` : bare;
+}
+
+/** Whether a text that names a scheme or a host is an internal one. */
+function isInternalTarget(value: string, places: InternalPlaces): boolean {
+  if (startsLikeHost(value)) return isInternalText(`http:${value}`, places, false);
+  if (STARTS_AS_URL.test(value)) return isInternalText(value, places, false);
+  const colon = value.indexOf(':');
+  return colon > 0 && places.schemes.has(value.slice(0, colon).toLowerCase()) && /^[a-z]+:[^ ]/i.test(value);
+}
+
+/** Whether the value of a parameter for places is an internal one without a scheme. */
+function isInternalPlace(value: string, places: InternalPlaces, lists: readonly number[]): boolean {
+  if (lists.includes(places.addressNames)) {
+    if (isAddressNumber(value) && isInternalText(`http://${value}`, places, true)) return true;
+    if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value)) return true;
+  }
+  return lists.includes(places.names) && isPlace(value) && isInternalText(`http://${value}`, places, true);
+}
+
+/** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
+function asRead(value: string): string {
+  // Nearly none has any of them, and the second expression takes several times as long.
+  return /^[^!-~]|[\t\n\r]/.test(value) ? value.replace(/^[\s\p{Cc}]+|[\t\n\r]/gu, '') : value;
+}
+
+function startsLikeHost(value: string): boolean {
+  const first = value.charCodeAt(0);
+  const second = value.charCodeAt(1);
+  return (first === 0x2f || first === 0x5c) && (second === 0x2f || second === 0x5c);
+}
+
+/** Whether a value without a scheme names a host so that nobody can take it for a number or a word. */
+function isPlace(value: string): boolean {
+  const authority = value.slice(0, 260).split(/[/\\?#]/, 1)[0]!;
+  const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/\.?(:[0-9]*)?$/, '');
+  const name = /[^\0-\x7f]/.test(host) ? domainToASCII(host) : host.toLowerCase();
+  if (name === 'localhost' || name.startsWith('[')) return true;
+  if (/^(0x[0-9a-f]+|0[0-7]+|[0-9]+)(\.(0x[0-9a-f]+|0[0-7]+|[0-9]+)){3}$/.test(name)) return true;
+  if (/^(127|0x7f|0+177)(\.(0x[0-9a-f]+|[0-9]+)){1,2}$/.test(name)) return true;
+  return /^0x[0-9a-f]{8}$/.test(name) || /[a-z].*\.[a-z]/.test(name);
+}
+
+/** Whether a value starts with a whole IPv4 address as one number, decimal or octal. Small ones are counts and ids. */
+function isAddressNumber(value: string): boolean {
+  return /^(?:[1-9][0-9]{7,9}|0[0-7]{9,12})(?:[:/\\?#]|$)/.test(value) && Number.parseInt(value, 10) >= 2 ** 24;
+}
+
+function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {
+  for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', colon + 1)) {
+    let start = colon;
+    while (start > 0 && colon - start < SCHEME_MAX_LENGTH && isSchemeCode(text.charCodeAt(start - 1))) start--;
+    const scheme = text.slice(start, colon).toLowerCase();
+    const next = text.charCodeAt(colon + 1);
+    const isWeb = scheme === 'http' || scheme === 'https';
+    const isUrl = next === 0x2f || next === 0x5c;
+    if (isUrl && places.schemes.has(scheme)) return true;
+    if (!isUrl || !(isWeb || text.charCodeAt(colon + 2) === 0x2f)) continue;
+    if (budget.left-- <= 0) return true;
+    if (isInternalText(`${isWeb ? scheme : 'http'}:${untilSpace(text, colon + 1)}`, places, false)) return true;
+  }
+  return false;
+}
+
+function isSchemeCode(code: number): boolean {
+  const lower = code | 0x20;
+  return (
+    (lower >= 0x61 && lower <= 0x7a) ||
+    (code >= 0x30 && code <= 0x39) ||
+    code === 0x2b ||
+    code === 0x2d ||
+    code === 0x2e
+  );
+}
+
+/** From `start` up to what ends a URL in running text; a host is never longer than what is kept. */
+function untilSpace(text: string, start: number): string {
+  return text.slice(start, start + 300).split(/[\s"'<>|,]/, 1)[0]!;
+}
+
+function isInternalText(text: string, places: InternalPlaces, isBare: boolean): boolean {
+  const start = text.slice(0, 600);
+  const isInternal = (url: CanonicalUrl | undefined): boolean =>
+    url !== undefined && url.host !== '' && places.isInternal(url, isBare);
+  if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)) ?? parseUrl(withoutSigns(start)))) return true;
+  // Clients to whom a backslash is no slash take what is before the `@` for a user's name.
+  return start.includes('\\') && start.includes('@') && isInternal(parseUrl(start.replaceAll('\\', '%5C')));
+}
+
+/** Token lists that tell where a host of another site stands without a scheme. */
+export interface TargetLists {
+  readonly tokens: TokenIndex;
+  /** Of parameters whose value is where the caller is led to. */
+  readonly names: number;
+  /** Of segments before a host that the server fetches or leads to. */
+  readonly relays: number;
+}
+
+/** Whether a parameter's whole value is a URL or a host on another site, or the path holds one, or either one encoded. */
+export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: TargetLists): boolean {
+  if (!subject.mayLead && !hasSegment(subject.segments, relays)) return false;
+  const { url, parameters, encodedTargets } = subject;
+  const own = { site: undefined };
+  if (url.decodedPath.includes(':') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
+  if (
+    encodedTargets.length > 0 &&
+    encodedTargets.some((text) => leadsAway(startsLikeHost(text) ? `http:${text}` : text, url, own))
+  )
+    return true;
+  const behind = hostBehindRelay(subject, tokens, relays);
+  if (behind !== undefined && isForeignHost(behind, url, own)) return true;
+  if (parameters.length === 0) return false;
+  let left = 16;
+  return parameters.some((parameter) => {
+    if (!parameter.mayBePlace(names)) return false;
+    const { name, value: text, lists } = parameter;
+    const value = asRead(text);
+    const whole = wholeTarget(name) ?? value;
+    const target = startsLikeHost(whole) ? `http:${whole}` : whole;
+    if (STARTS_AS_URL.test(target)) return left-- <= 0 || leadsAway(target, url, own);
+    return lists.includes(names) && isForeignHost(value, url, own);
+  });
+}
+
+interface OwnSite {
+  site: string | undefined;
+}
+
+/** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
+function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
+  const other = text === undefined ? undefined : (parseUrl(text) ?? parseUrl(withoutSigns(text)));
+  if (other === undefined) return false;
+  own.site ??= registrableDomain(url.host) ?? url.host;
+  return (registrableDomain(other.host) ?? other.host) !== own.site;
+}
+
+/** Whether a text begins with a host of another site, without a scheme. The name of a file is not one. */
+function isForeignHost(text: string, url: CanonicalUrl, own: OwnSite): boolean {
+  const host = /^(?:[a-z0-9](?:[a-z0-9-]{0,62})\.){1,8}[a-z]{2,24}(?![a-z0-9]|[._-]+[a-z0-9])/i.exec(text)?.[0];
+  if (host === undefined || !hasKnownSuffix(host.toLowerCase())) return false;
+  if (host.length === text.length && isFileName(host)) return false;
+  return leadsAway(`http://${host}/`, url, own);
+}
+
+/** Whether a name without a path may be one of a file, whose extension is a top-level domain as well. */
+function isFileName(name: string): boolean {
+  return staticDot(name) >= 0 || /\.(?:app|cc|mov|pl|ps|py|sh|so|zip)$/i.test(name);
+}
+
+/** What stands in the path behind a word for a relay (`/proxy/evil.org/x`), from there on; undefined where nothing like a host does. */
+function hostBehindRelay({ segments, url }: Subject, tokens: TokenIndex, relays: number): string | undefined {
+  if (!hasSegment(segments, relays)) return undefined;
+  const path = url.decodedPath;
+  for (let slash = path.indexOf('/', 1), start = 1; slash > 0; ) {
+    let next = slash + 1;
+    while (path.charCodeAt(next) === 0x2f) next++;
+    const end = path.indexOf('/', next);
+    const dot = path.indexOf('.', next);
+    if (dot < 0) return undefined;
+    const isHere = (end < 0 || dot < end) && tokens.findName(path, start, nameEnd(path, start, slash)).includes(relays);
+    if (isHere) return path.slice(next, next + 300);
+    start = next;
+    slash = end;
+  }
+  return undefined;
+}
+
+function hasSegment({ count, lists }: PathSegments, list: number): boolean {
+  for (let at = 0; at < count; at++) if (lists[at]!.length > 0 && lists[at]!.includes(list)) return true;
+  return false;
+}
+
+/** A web address in a path, from its scheme on; undefined where there is none, or it names a copy by its time (`/2020/https://…`), as archives do. */
+function urlInPath(path: string): string | undefined {
+  const found = /(?<![a-z0-9+.-])https?:(?:\/+(?=[^/])|(?=[a-z0-9-]{1,63}\.[a-z0-9-]))/i.exec(path);
+  if (found === null || /\/[12][0-9]{3,13}[a-z_*]{0,4}\/$/.test(path.slice(0, found.index))) return undefined;
+  return path.slice(found.index, found.index + 600);
+}

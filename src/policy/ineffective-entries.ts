@@ -1,0 +1,176 @@
+/** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
+
+import { parseUrl } from '../domain/canonical-url.ts';
+import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
+import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-overlap.ts';
+import { containsRange, type Range, readRange } from './ip-ranges.ts';
+import { guardVerdict } from './layers/guard-rules.ts';
+import type { Policy } from './policy.ts';
+import { Subject } from './subject.ts';
+import { NO_EVIDENCE, type Verdict } from './types.ts';
+import { type HostReach, readAllowedHost } from './url/host-map.ts';
+import { isBelow, withoutLastSlash } from './url/paths.ts';
+
+export interface PolicyFinding {
+  readonly id: string;
+  /** The entry that stands in front, where it is one entry. */
+  readonly by?: string;
+  readonly message: string;
+}
+
+/** Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`. */
+export function checkPolicy(policy: Policy): PolicyFinding[] {
+  const { document } = policy;
+  return [
+    ...shadowedHosts(document.hosts),
+    ...idleAllows(policy),
+    ...shadowedTokens(policy),
+    ...idleRules(document),
+    ...idleExceptions(document),
+  ];
+}
+
+/** Host entries that change nothing: a wider entry already says the same. */
+function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
+  const hosts = placedHosts(entries);
+  const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
+  const wide = hosts.filter(({ reach, entry }) => reach !== 'exact' && !entry.paths && !entry.not_in);
+  return hosts.flatMap((inner) => {
+    const outer = wide.find(
+      (other) => other !== inner && covers(other, inner) && says(other.entry) === says(inner.entry),
+    );
+    if (outer === undefined) return [];
+    const [id, by] = [inner.entry.id, outer.entry.id];
+    return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
+  });
+}
+
+/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
+function idleAllows(policy: Policy): PolicyFinding[] {
+  const { document } = policy;
+  const hosts = placedHosts(document.hosts.filter(({ paths, not_in }) => !paths && !not_in));
+  const seen: { entry: AllowEntry; host: string; reach: HostReach }[] = [];
+  const findings: PolicyFinding[] = [];
+  for (const entry of document.allow) {
+    const { id, path, methods } = entry;
+    const never = (why: string, by?: string): void => {
+      const message = `the allow entry "${id}" is never reached: ${why}`;
+      findings.push(by === undefined ? { id, message } : { id, by, message });
+    };
+    const read = readAllowedHost(entry.host);
+    if (read === undefined) continue;
+    const denying = hosts.find(
+      (host) => covers(host, read) && methods.every((method) => denies(host.entry, kindOf(method.toUpperCase()))),
+    );
+    if (denying !== undefined) never(`the host entry "${denying.entry.id}" denies before it`, denying.entry.id);
+    const host = read.reach === 'below' ? `a.${read.host}` : read.host;
+    const guard = denyingGuard(policy, host, 'GET');
+    if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
+    if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
+    for (const method of methods) {
+      const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
+      if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
+    }
+    const twin = seen.find((other) => covers(other, read) && allowsMore(other.entry, entry));
+    if (twin !== undefined) {
+      const message = `the allow entry "${id}" changes nothing: "${twin.entry.id}" allows more`;
+      findings.push({ id, by: twin.entry.id, message });
+    }
+    seen.push({ entry, host: read.host, reach: read.reach });
+  }
+  return findings;
+}
+
+/** Whether one allow entry has the path and the methods of another. */
+function allowsMore(outer: AllowEntry, inner: AllowEntry): boolean {
+  const methods = new Set(outer.methods.map((method) => method.toUpperCase()));
+  const hasMethods = inner.methods.every((method) => methods.has(method.toUpperCase()));
+  return hasMethods && isBelow(inner.path, withoutLastSlash(outer.path));
+}
+
+/** The guard rule that denies a method everywhere on a host. */
+function denyingGuard(policy: Policy, host: string, method: string): Verdict | undefined {
+  const url = parseUrl(`https://${host}/`);
+  if (url === undefined) return undefined;
+  const said = guardVerdict(policy, new Subject({ url, method }, NO_EVIDENCE, policy.tokens));
+  return said?.verdict === 'deny' ? said : undefined;
+}
+
+/** Tokens of a flagging rule that a denying rule asks for in the same way, so that the flag is never given. */
+function shadowedTokens(policy: Policy): PolicyFinding[] {
+  const { document, tokens } = policy;
+  const anywhere = new Map<number, string>();
+  for (const rule of document.rules) {
+    if (rule.kind !== 'pattern' || rule.verdict !== 'deny') continue;
+    for (const condition of rule.when ?? []) {
+      const isPlain = condition.at === undefined || condition.at === 'any';
+      if (condition.segment === undefined || !isPlain || condition.also !== undefined || condition.not_in) continue;
+      const list = tokens.ordinal(condition.segment);
+      if (!anywhere.has(list)) anywhere.set(list, rule.id);
+    }
+  }
+  const findings: PolicyFinding[] = [];
+  for (const rule of document.rules) {
+    const lists = (rule.when ?? []).flatMap((condition) =>
+      condition.segment === undefined ? [] : [tokens.ordinal(condition.segment)],
+    );
+    if (rule.kind !== 'pattern' || rule.verdict !== 'flag' || lists.length === 0) continue;
+    const shadowed: string[] = [];
+    let by: string | undefined;
+    for (const { token, lists: own } of tokens.entries()) {
+      const before = own.find((list) => anywhere.has(list));
+      if (before === undefined || !own.some((list) => lists.includes(list))) continue;
+      shadowed.push(token);
+      by ??= anywhere.get(before);
+    }
+    if (shadowed.length === 0 || by === undefined) continue;
+    const some = shadowed.slice(0, 5).join(', ');
+    findings.push({
+      id: rule.id,
+      by,
+      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${some}): "${by}" denies them`,
+    });
+  }
+  return findings;
+}
+
+/** Rules that cannot match as they are written, and categories that nobody is in. */
+function idleRules(document: PolicyDocument): PolicyFinding[] {
+  const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
+  return document.rules.flatMap((rule) => {
+    if (rule.check !== 'category') return [];
+    const categories = rule.categories ?? [];
+    const findings = categories
+      .filter((name) => !known.has(name))
+      .map((name) => ({
+        id: rule.id,
+        message: `the rule "${rule.id}" names the category "${name}", which the taxonomy does not have`,
+      }));
+    // As shipped category_flag waits for the licensee's list.
+    if (rule.threats !== true && categories.length === 0 && rule.id !== 'category_flag') {
+      findings.push({ id: rule.id, message: `the rule "${rule.id}" names no category, so it never matches` });
+    }
+    return findings;
+  });
+}
+
+/** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
+function idleExceptions(document: PolicyDocument): PolicyFinding[] {
+  const ranges = (isExcusable: boolean): Range[] =>
+    document.rules
+      .filter((rule) => rule.check === 'address' && (rule.excusable === true) === isExcusable)
+      .flatMap((rule) => (rule.ranges ?? []).map(readRange));
+  const excusable = ranges(true);
+  const fixed = ranges(false);
+  return document.addressExceptions.flatMap(({ cidr }) => {
+    const range = readRange(cidr);
+    const nothing = (why: string): PolicyFinding[] => [
+      { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
+    ];
+    if (fixed.some((other) => containsRange(other, range)))
+      return nothing('its addresses are denied by a rule that excuses nothing');
+    if (!excusable.some((other) => containsRange(other, range) || containsRange(range, other)))
+      return nothing('no guard rule denies its addresses');
+    return [];
+  });
+}

@@ -1,0 +1,294 @@
+/** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
+import type { Subject } from '../subject.ts';
+import type { Verdict } from '../types.ts';
+import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
+import type { HostFilter, HostMap } from '../url/host-map.ts';
+import type { Parameter } from '../url/parameters.ts';
+import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
+import { SIGN } from '../url/path-segments.ts';
+import { lastLetterEnd, nameEnd, withoutSigns } from '../url/segments.ts';
+import type { TokenIndex } from '../url/tokens.ts';
+import { isPath, listsOfValue, nameStop } from '../url/values.ts';
+import { CONTEXT } from '../url/word-contexts.ts';
+import { Words } from '../url/words.ts';
+import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
+import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
+import {
+  ConditionTable,
+  type FileCondition,
+  type ParameterCondition,
+  type SegmentCondition,
+} from './pattern-conditions.ts';
+
+interface PatternRule {
+  readonly verdict: Verdict;
+  readonly check: PatternCheck | undefined;
+  readonly entry: RuleEntry;
+}
+
+/** Token lists of query parameters with a sense of their own, by their names in the policy. */
+const PARAMETER_LISTS = {
+  /** They hold a title: only one of a wiki's own pages, with a colon, names what the page is for. */
+  title: 'title_name',
+  /** They hold the path of a page on the root or its index file, and are a search elsewhere. */
+  path: 'path_name',
+  /** They name a controller, on the root or its index file. */
+  controller: 'controller_name',
+  /** They may hold the id of a program. */
+  programId: 'program_id_name',
+  /** A file that stands for its folder. */
+  index: 'index',
+  /** A page on which parameters are words to search for. */
+  search: 'search_page',
+  /** Pages that a company has for everybody; they excuse on hosts that are denied as a whole. */
+  open: 'open_page',
+} as const;
+
+/** The pattern rules, compiled; judges one URL at a time. */
+export class PatternLayer {
+  readonly #rules: readonly PatternRule[];
+  readonly #checks: readonly PatternRule[];
+  readonly #table: ConditionTable;
+  readonly #tokens: TokenIndex;
+  readonly #words: Words;
+  readonly #places: HostMap<HostPlaces>;
+  readonly #lists: Readonly<Record<keyof typeof PARAMETER_LISTS, number>>;
+  /** For each rule whether one of its conditions holds. */
+  readonly #hits: Uint8Array;
+  #hasHits = false;
+
+  /** @throws PagegateError policy_invalid */
+  constructor(document: PolicyDocument, tokens: TokenIndex, filter: HostFilter) {
+    this.#rules = strictestFirst(compileRules(document.rules, tokens));
+    this.#checks = this.#rules.filter((rule) => rule.check !== undefined);
+    this.#tokens = tokens;
+    this.#table = new ConditionTable(tokens);
+    for (const [at, { entry }] of this.#rules.entries()) {
+      for (const condition of entry.when ?? []) this.#table.add(at, condition);
+    }
+    this.#hits = new Uint8Array(this.#rules.length);
+    this.#places = compilePlaces(document.places, filter);
+    const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
+    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
+    this.#table.inPath[this.#lists.open] = 1;
+    this.#words = new Words(tokens, this.#table.inPath);
+  }
+
+  /** The first rule that matches, deny before flag; on a page verified as good, by what stands behind its path alone. */
+  ask(subject: Subject, all: Verdict[] | undefined): Verdict | undefined {
+    const { url } = subject;
+    if (subject.isOnReadablePage) {
+      if (url.query === '' && url.fragment === '') return undefined;
+      this.#readBeyondPath(subject);
+    } else this.#read(subject);
+    this.#hitSegments();
+    const rules = this.#hasHits ? this.#rules : this.#checks;
+    const isHit = (rule: PatternRule, at: number): boolean =>
+      (this.#hasHits && this.#hits[at] === 1) || rule.check?.(subject) === true;
+    const verdict = firstMatch(rules, isHit, all);
+    if (this.#hasHits) this.#hits.fill(0);
+    this.#hasHits = false;
+    this.#words.clear();
+    return verdict;
+  }
+
+  /**
+   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter. The
+   * host does not speak for itself where it is `listed`.
+   */
+  contextOf({ host, url }: Subject, listed: string): number {
+    if (host !== listed) this.#words.readHost(host);
+    this.#words.readPath(url.decodedPath, this.#places.find(host));
+    const isOpen = this.#words.hasMet(this.#lists.open);
+    const context = Math.max(this.#words.context, isOpen ? CONTEXT.reading : CONTEXT.none);
+    this.#words.clear();
+    return context;
+  }
+
+  #read(subject: Subject): void {
+    const { url, host } = subject;
+    this.#words.readHost(host);
+    this.#readPath(url, this.#places.find(host));
+    this.#hitHost(url);
+    this.#readRoute(url);
+    this.#readParameters(subject, subject.parameters);
+    this.#readParameters(subject, subject.routeParameters);
+  }
+
+  #readBeyondPath(subject: Subject): void {
+    const { url, host } = subject;
+    if (url.fragment !== '') {
+      this.#words.readHost(host);
+      this.#words.readPath(url.decodedPath, this.#places.find(host));
+      this.#words.forget();
+      this.#readRoute(url);
+    }
+    this.#readParameters(subject, subject.ownParameters);
+    this.#readParameters(subject, subject.routeParameters);
+  }
+
+  /** Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. */
+  #readPath(url: CanonicalUrl, places: HostPlaces | undefined): void {
+    const words = this.#words;
+    const shorter = shorterPath(url);
+    if (shorter !== undefined) {
+      words.readPathApart(shorter, places);
+      this.#readFile(shorter, words.lastStart, words.lastEnd);
+    }
+    words.readPath(url.decodedPath, places);
+    this.#readLast(url.decodedPath, words.lastStart, words.lastEnd);
+  }
+
+  /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
+  #readRoute(url: CanonicalUrl): void {
+    const route = fragmentRoute(url);
+    if (route !== undefined) this.#words.readPathApart(route);
+  }
+
+  #hit(rule: number): void {
+    this.#hits[rule] = 1;
+    this.#hasHits = true;
+  }
+
+  /** Marks the rules whose conditions on words of the path hold. */
+  #hitSegments(): void {
+    const { tables, touched, touchedCount } = this.#words;
+    for (let at = 0; at < touchedCount; at++) {
+      const list = touched[at]!;
+      const conditions = this.#table.segment[list];
+      if (conditions === undefined) continue;
+      const first = tables[0][list]!;
+      const second = tables[1][list]!;
+      for (let place = 0; place < conditions.length; place++) {
+        const condition = conditions[place]!;
+        const met = condition.table === 0 ? first : second;
+        if ((met & condition.mask) !== 0 && this.#holds(condition, list)) this.#hit(condition.rule);
+      }
+    }
+  }
+
+  /** Whether what a condition asks beside its own word is there. */
+  #holds({ also, alsoMask, hostLabel }: SegmentCondition, list: number): boolean {
+    const { tables, hostLists } = this.#words;
+    if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) return false;
+    return hostLabel < 0 || hostLists.includes(hostLabel);
+  }
+
+  /** Marks the rules whose conditions on the host's first label hold. */
+  #hitHost(url: CanonicalUrl): void {
+    const { hostLists } = this.#words;
+    for (let at = 0; at < hostLists.length; at++) {
+      const conditions = this.#table.host[hostLists[at]!];
+      if (conditions === undefined) continue;
+      // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
+      const { context } = this.#words;
+      for (const { rule, contexts, isRoot } of conditions) {
+        if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
+      }
+    }
+  }
+
+  /** The last segment of a path as a file. Most have no dot, and no sign that ends their names; no sign stands behind them. */
+  #readLast(path: string, start: number, end: number): void {
+    if (end === 0) return;
+    const segments = this.#tokens.segments(path);
+    const last = segments.count - 1;
+    if (segments.starts[last] !== start || (segments.bits[last]! & SIGN.odd) !== 0) {
+      this.#readFile(path, start, end);
+      return;
+    }
+    const dot = segments.dots[last]!;
+    if (dot < 0) return;
+    this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
+  }
+
+  /** The last segment as a file, without its parameters and with them. */
+  #readFile(path: string, start: number, end: number): void {
+    const stop = nameStop(path, start, end);
+    this.#readFileName(path, start, lastLetterEnd(path, start, stop));
+    if (stop < end) this.#readFileName(path, start, end);
+  }
+
+  /** A file: its whole name, and its extension. */
+  #readFileName(path: string, start: number, stop: number): void {
+    const dot = path.lastIndexOf('.', stop - 1);
+    if (dot < start) return;
+    const files = this.#tokens.find(path, start, stop);
+    this.#readNamed(files, dot > start ? this.#tokens.find(path, dot + 1, stop) : undefined);
+  }
+
+  /** A file by the token lists of its name and of its extension, which is all of the name where that begins with its only dot. */
+  #readNamed(files: readonly number[], extensions: readonly number[] = files): void {
+    const context = 1 << this.#words.lastContext;
+    for (let at = 0; at < files.length; at++) this.#hitFile(this.#table.file[files[at]!], context);
+    for (let at = 0; at < extensions.length; at++) this.#hitFile(this.#table.extension[extensions[at]!], context);
+  }
+
+  #hitFile(conditions: readonly FileCondition[] | undefined, context: number): void {
+    if (conditions === undefined) return;
+    for (const { rule, contexts } of conditions) if ((contexts & context) !== 0) this.#hit(rule);
+  }
+
+  /** Whether a URL is the root, or the index file of the root. */
+  #isFrontPage(url: CanonicalUrl): boolean {
+    const path = withoutSigns(pathBeforeQuery(url) ?? url.decodedPath);
+    if (path === '') return true;
+    const stop = nameEnd(path, 1, path.length);
+    return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);
+  }
+
+  /** Whether parameters are words to search for. */
+  #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
+    const { lists, count } = this.#tokens.segments(decodedPath);
+    return count > 0 && lists[count - 1]!.includes(this.#lists.search);
+  }
+
+  #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
+    if (parameters.length === 0) return;
+    const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
+    for (let at = 0; at < parameters.length; at++) {
+      const { lists } = parameters[at]!;
+      if (lists.length === 0) continue;
+      const { value } = parameters[at]!;
+      const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
+      const context = isTitle ? CONTEXT.title : around;
+      if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);
+      for (const list of lists) {
+        const conditions = this.#table.parameter[list];
+        if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
+        this.#readParameter(conditions, value, 1 << context, lists.includes(this.#lists.programId));
+      }
+    }
+  }
+
+  #readParameter(conditions: readonly ParameterCondition[], value: string, context: number, mayBeId: boolean): void {
+    let lists: readonly number[] | undefined;
+    for (const condition of conditions) {
+      if (this.#hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
+      if ((condition.contexts & context) === 0) continue;
+      if (condition.value >= 0) {
+        lists ??= listsOfValue(value, this.#tokens, mayBeId);
+        if (!lists.includes(condition.value)) continue;
+      }
+      this.#hit(condition.rule);
+    }
+  }
+}
+
+export const patternVerdict: Ask<{ readonly patterns: PatternLayer }> = ({ patterns }, subject, all) =>
+  patterns.ask(subject, all);
+
+function compileRules(rules: readonly RuleEntry[], tokens: TokenIndex): PatternRule[] {
+  return rules
+    .filter((entry) => entry.kind === 'pattern')
+    .map((entry) => {
+      const { id, verdict, note, check, when = [] } = entry;
+      const factory = check === undefined ? undefined : PATTERN_CHECKS[check];
+      if (check !== undefined && factory === undefined)
+        throw invalid(id, `The pattern rule "${id}" names no check that exists.`);
+      if (when.length === 0 && factory === undefined) throw invalid(id, `The rule "${id}" can never match.`);
+      return { entry, verdict: verdictOf(verdict, 'rules', id, note), check: factory?.(entry, tokens) };
+    });
+}

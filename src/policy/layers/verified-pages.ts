@@ -1,0 +1,184 @@
+/** The page-type layer: a URL against the verified pages of its domain. */
+import { type CanonicalUrl, parseUrl, queryMarkIn } from '../../domain/canonical-url.ts';
+import type { PageFilter } from '../../record/types.ts';
+import type { PolicyDocument } from '../documents.ts';
+import type { Subject } from '../subject.ts';
+import type { PageEvidence, Verdict } from '../types.ts';
+import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
+import { comparableHost } from '../url/host-map.ts';
+import { type Parameter, parametersOf } from '../url/parameters.ts';
+import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
+import { nameEnd } from '../url/segments.ts';
+import type { TokenIndex } from '../url/tokens.ts';
+import { type Ask, verdictOf } from './layer.ts';
+import { Place } from './page-filter.ts';
+
+/** A verified page that the request is on. */
+interface PageMatch {
+  readonly verdict: Verdict;
+  readonly url: string;
+  /** Of its path. */
+  readonly length: number;
+  /** Position of the type in the policy. */
+  readonly order: number;
+}
+
+const RANK = { deny: 2, flag: 1, allow: 0 } as const;
+
+/** Whether a URL is on a page; `maybe` where a parameter that it alone has can make another page of it. */
+type OnPage = 'yes' | 'maybe' | 'no';
+
+interface PageType {
+  readonly verdict: Verdict;
+  /** Where it is not certain that a URL is on such a page. */
+  readonly uncertain: Verdict;
+  readonly order: number;
+}
+
+/** Compiled: each page type with its verdict, and which words and parameters identify a page. */
+export class PageLayer {
+  readonly #types: ReadonlyMap<string, PageType>;
+  readonly #tokens: TokenIndex;
+  /** For each token list whether its words identify what a page is for. */
+  readonly #identifying: Uint8Array;
+  /** Token list of the query names that say nothing about which page it is. */
+  readonly #ignoredNames: number;
+
+  constructor(document: PolicyDocument, tokens: TokenIndex) {
+    const { pageTypes, identifyingLists, ignoredQueryNames } = document;
+    this.#types = new Map(
+      pageTypes.map(({ type, verdict, note }, order) => [
+        type,
+        {
+          verdict: verdictOf(verdict, 'page_type_db', type, note),
+          uncertain: verdictOf('flag', 'page_type_db', type, note),
+          order,
+        },
+      ]),
+    );
+    this.#tokens = tokens;
+    this.#identifying = new Uint8Array(tokens.names.length);
+    for (const name of identifyingLists) this.#identifying[tokens.ordinal(name)] = 1;
+    this.#ignoredNames = tokens.ordinal(ignoredQueryNames);
+  }
+
+  /** The verified page that decides: deny before flag before allow, then the longest path, then the order of the types. */
+  match(subject: Subject): PageMatch | undefined {
+    let place: Place | undefined;
+    const mayMatter: PageFilter = (bytes, start, end, isHostOfBefore) => {
+      place ??= new Place(subject);
+      return place.mayBeOn(bytes, start, end, isHostOfBefore);
+    };
+    const pages = subject.evidence.pages(mayMatter);
+    if (Array.isArray(pages)) {
+      if (pages.length === 0) return undefined;
+      // A single page is most likely what the filter has left.
+      if (pages.length === 1) return this.matchPage(subject, pages[0] as PageEvidence);
+    }
+    let best: PageMatch | undefined;
+    const visit = (page: PageEvidence): void => {
+      place ??= new Place(subject);
+      if (place.mayBeOnText(page.url)) best = better(best, this.matchPage(subject, page));
+    };
+    if (Array.isArray(pages)) for (let at = 0; at < pages.length; at++) visit(pages[at] as PageEvidence);
+    else for (const page of pages) visit(page);
+    return best;
+  }
+
+  /** Whether a request is on a verified page, and what the policy says about it. */
+  matchPage(subject: Subject, { type: name, url: text }: PageEvidence): PageMatch | undefined {
+    const type = this.#types.get(name);
+    if (type === undefined) return undefined;
+    const url = parseUrl(text);
+    if (url === undefined || comparableHost(url.host) !== subject.host) return undefined;
+    const isReadable = type.verdict.verdict === 'allow';
+    const onPage = isReadable ? this.#onExactPage(subject, url) : this.#onPageOrBelow(subject, url);
+    if (onPage === 'no') return undefined;
+    const verdict = onPage === 'maybe' ? type.uncertain : type.verdict;
+    return { verdict, order: type.order, url: text, length: url.path.length };
+  }
+
+  /** Whether a URL is on a page of a type that is not allowed, or below it. */
+  #onPageOrBelow(subject: Subject, page: CanonicalUrl): OnPage {
+    const pagePath = foldPath(page.decodedPath);
+    const folder = foldIndex(pagePath);
+    const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
+    if (route !== '' && !isOnRoute(subject.url, route)) return 'no';
+    const isSame = subject.paths.some((path) => isSamePage(path, pagePath, folder));
+    const identifying = this.#identifyingQuery(page, pagePath);
+    if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying) ? 'yes' : 'no';
+    if (pagePath !== '' && subject.paths.some((path) => isBelow(path, pagePath))) return 'yes';
+    if (!isSame) return 'no';
+    return folder === '' && route === '' && this.#identifiesPage(subject.parameters) ? 'maybe' : 'yes';
+  }
+
+  /** Whether a parameter with a value can tell one page from another. */
+  #identifiesPage(parameters: readonly Parameter[]): boolean {
+    return parameters.some(({ hasValue, lists }) => hasValue && !lists.includes(this.#ignoredNames));
+  }
+
+  /** Whether a URL is exactly a page that is allowed to be read. */
+  #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
+    if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
+    const identifying = this.#identifyingQuery(page, foldPath(page.decodedPath));
+    return identifying === undefined || hasAll(ownParameters, identifying) ? 'yes' : 'no';
+  }
+
+  /** The parameters that say which page it is, where the path does not: `/index.php?page=login`. */
+  #identifyingQuery(page: CanonicalUrl, pagePath: string): Map<string, string> | undefined {
+    if (page.query === '' || this.#saysPurpose(pagePath)) return undefined;
+    const parameters = new Map<string, string>();
+    for (const { name, value, lists } of parametersOf(page.query, this.#tokens)) {
+      if (!lists.includes(this.#ignoredNames)) parameters.set(name, value);
+    }
+    return parameters.size === 0 ? undefined : parameters;
+  }
+
+  /** Whether a segment of the path is a word for what the page is for. */
+  #saysPurpose(path: string): boolean {
+    for (let start = 1; start < path.length; ) {
+      let end = path.indexOf('/', start);
+      if (end < 0) end = path.length;
+      const lists = this.#tokens.findName(path, start, nameEnd(path, start, end));
+      if (lists.some((list) => this.#identifying[list] === 1)) return true;
+      start = end + 1;
+    }
+    return false;
+  }
+}
+
+export const pageVerdict: Ask<{ readonly pages: PageLayer }> = ({ pages }, subject, all) => {
+  const verdict = pages.match(subject)?.verdict;
+  subject.isOnReadablePage = verdict?.verdict === 'allow';
+  if (verdict !== undefined) all?.push(verdict);
+  return verdict;
+};
+
+function better(best: PageMatch | undefined, match: PageMatch | undefined): PageMatch | undefined {
+  if (best === undefined || match === undefined) return best ?? match;
+  const rank = RANK[match.verdict.verdict] - RANK[best.verdict.verdict];
+  if (rank !== 0) return rank > 0 ? match : best;
+  if (match.length !== best.length) return match.length > best.length ? match : best;
+  return match.order < best.order ? match : best;
+}
+
+/** Whether two folded paths are one page. `folder` is the page's path without the file that stands for it. */
+function isSamePage(path: string, pagePath: string, folder: string): boolean {
+  // A folder and the file that stands for it are one page; two such files are not.
+  if (path === pagePath || path === folder || foldIndex(path) === pagePath) return true;
+  return dropExtension(path) === pagePath || dropExtension(pagePath) === path;
+}
+
+/** Whether a URL's fragment is a route, folded, that a page's own code follows, or one below it. */
+function isOnRoute(url: CanonicalUrl, route: string): boolean {
+  const own = looseRoute(url);
+  return foldedPaths(own, queryMarkIn(own)).some((path) => isBelow(path, route));
+}
+
+/** Whether the parameters hold every one that is wanted; what else there is does not matter. */
+function hasAll(parameters: readonly Parameter[], wanted: ReadonlyMap<string, string>): boolean {
+  for (const [name, value] of wanted) {
+    if (!parameters.some((parameter) => parameter.name === name && parameter.value === value)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,42 @@
+/** A change of what is served, in the audit table of the ledger. */
+
+import type { Config } from '../config/config.ts';
+import { ledgerPlace, statePaths } from '../config/paths.ts';
+import { PagegateError } from '../errors.ts';
+import { openLedger } from '../ledger/open.ts';
+import { loadCatalogue } from '../ledger/plans.ts';
+
+/** What became of a refresh or a rollback. */
+export interface ServedChange {
+  readonly generation: number;
+  readonly revision: number;
+  readonly previousGeneration: number | null;
+}
+
+/**
+ * Writes a line into the audit table, where there is a ledger. What is served has changed already: a failure is told, not thrown.
+ *
+ * @returns why there is no line; undefined where there is one, or no ledger.
+ */
+export async function noteInAudit(
+  config: Config,
+  actor: string,
+  action: string,
+  { generation, revision, previousGeneration }: ServedChange,
+): Promise<string | undefined> {
+  const { ledgerKeyFile: keyFile } = statePaths(config);
+  try {
+    const plans = loadCatalogue(config.state_dir);
+    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, plans, create: false });
+    try {
+      const before = previousGeneration === null ? null : JSON.stringify({ generation: previousGeneration });
+      await ledger.note(action, before, JSON.stringify({ generation, revision }));
+    } finally {
+      await ledger.close();
+    }
+    return undefined;
+  } catch (error) {
+    if (error instanceof PagegateError && error.code === 'no_ledger') return undefined;
+    return `The audit has no line of it: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

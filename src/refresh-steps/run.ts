@@ -1,0 +1,103 @@
+/** A refresh, started by a command or in the console: the same steps, progress for all who look, a line in the audit. */
+import { buildIndex } from '../builder/build.ts';
+import { describeProgress } from '../builder/progress.ts';
+import type { Config } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
+import type { Progress, ProgressView } from '../progress.ts';
+import { ProgressFile } from '../refresh/progress.ts';
+import { type BuildRequest, type RefreshOptions, type RefreshReport, refresh } from '../refresh/refresh.ts';
+import { REJECTS_FILE } from '../refresh/store.ts';
+import { noteInAudit } from './audit-note.ts';
+import { readDropKeys } from './drop-keys.ts';
+import { createRefreshSteps } from './steps.ts';
+
+/** What a refresh may do beyond the usual; nothing of it unless told so. */
+export interface RefreshRequest
+  extends Pick<
+    RefreshOptions,
+    'drop' | 'manifestSha256' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'
+  > {
+  /** Who is named in the audit table. */
+  readonly actor: string;
+  /** Generations to keep; the configured number unless told otherwise. */
+  readonly keep?: number | undefined;
+  /** Threads that build and verify; one for each core unless told otherwise. */
+  readonly workers?: number | undefined;
+}
+
+/** What came of it. */
+export interface RefreshResult {
+  readonly report: RefreshReport;
+  /** Why the audit has no line of it, where it should have one. */
+  readonly problem: string | undefined;
+}
+
+/** Builds with the given number of threads. Its result is what the generation's report keeps. */
+function createBuildStep(progress: ProgressView, workers: number | undefined) {
+  return async (request: BuildRequest): Promise<unknown> => {
+    const { out, rejectsFile, ...kept } = await buildIndex({
+      ...request,
+      ...(workers === undefined ? {} : { workers }),
+      onProgress: (state) => progress.update(describeProgress(state)),
+    });
+    return { ...kept, rejectsFile: rejectsFile === null ? null : REJECTS_FILE };
+  };
+}
+
+/**
+ * Makes a drop the served generation, and writes the change into the audit table.
+ *
+ * @param progress where it says how far it is; others see it, too, in the index store
+ * @throws PagegateError that says why not; then what was served goes on being served
+ */
+export async function refreshFrom(
+  config: Config,
+  request: RefreshRequest,
+  progress: ProgressView,
+): Promise<RefreshResult> {
+  const { actor, workers, keep = config.refresh.keep_generations, ...options } = request;
+  const store = statePaths(config).indexDir;
+  const shared = new ProgressFile(store);
+  const both = {
+    update: (state: Progress): void => {
+      progress.update(state);
+      shared.update(state);
+    },
+  };
+  try {
+    const steps = {
+      ...(await createRefreshSteps(config, both, workers)),
+      build: createBuildStep(both, workers),
+    };
+    const report = await refresh({ ...options, store, keep, trustedKeys: readDropKeys(config) }, steps);
+    const isChanged = report.outcome !== 'unchanged';
+    const problem = isChanged ? await noteInAudit(config, actor, 'generation.refresh', report) : undefined;
+    return { report, problem };
+  } finally {
+    shared.done();
+  }
+}
+
+/** A drop before anything is made of it. @throws PagegateError what `checkDrop` and reading the trusted keys throw */
+export const lookAtDrop = (config: Config, drop: string): CheckedDrop =>
+  checkDrop({ drop, trustedKeys: readDropKeys(config) });
+
+/** What a refresh has done, in sentences. */
+export function describeRefresh(report: RefreshReport): string[] {
+  const { dataset, revision, generation, recordCount, sizeBytes, signedBy, prunedGenerations } = report;
+  const what = `${dataset} revision ${revision} (${signedBy === null ? 'unsigned' : `signed by ${signedBy}`})`;
+  if (report.withdrawn !== null) {
+    const { withdrawn } = report;
+    return [
+      `unchanged (withdrawn): revision ${withdrawn.revision} was rolled back here at ${withdrawn.withdrawnAt}, as generation ${withdrawn.generation}.`,
+      `${what} is served as generation ${generation}. To serve the other one on purpose: pagegate rollback --to ${withdrawn.generation}, or --rollback.`,
+    ];
+  }
+  if (report.outcome === 'unchanged') return [`${what} is already served as generation ${generation}; nothing to do.`];
+  const how = report.reused ? 'was already built and is now served' : 'is built, verified and served';
+  const size = `${recordCount.toLocaleString('en-US')} records, ${sizeBytes.toLocaleString('en-US')} bytes`;
+  const lines = [`${what} ${how} as generation ${generation}: ${size}, ${(report.durationMs / 1000).toFixed(1)} s.`];
+  if (prunedGenerations.length > 0) lines.push(`Generations removed: ${prunedGenerations.join(', ')}.`);
+  return lines;
+}

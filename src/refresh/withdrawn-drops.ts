@@ -1,0 +1,68 @@
+/** Manifests whose generation an operator rolled back: a timer must not bring them again. */
+import { join } from 'node:path';
+import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/strict-json.ts';
+import { LIMITS } from '../limits.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
+import { readSmallFileIfAny } from '../platform/small-file.ts';
+import { GENERATION_MAX } from './store.ts';
+
+export interface WithdrawnManifest {
+  readonly manifestSha256: string;
+  readonly generation: number;
+  readonly revision: number;
+  /** RFC 3339. */
+  readonly withdrawnAt: string;
+}
+
+/** Older marks are forgotten: the revision check covers them. */
+const MARKS_MAX = LIMITS.withdrawnDrops.value;
+const FILE_MAX_BYTES = 1024 * 1024;
+/** Where the marks of a store lie. */
+export const withdrawnFile = (store: string): string => join(store, 'withdrawn.json');
+
+function isMark(value: unknown): value is WithdrawnManifest {
+  if (typeof value !== 'object' || value === null) return false;
+  const mark = value as { readonly [name in keyof WithdrawnManifest]?: unknown };
+  return (
+    typeof mark.manifestSha256 === 'string' &&
+    typeof mark.generation === 'number' &&
+    mark.generation >= 1 &&
+    mark.generation <= GENERATION_MAX &&
+    [mark.generation, mark.revision].every(Number.isSafeInteger) &&
+    typeof mark.withdrawnAt === 'string'
+  );
+}
+
+/**
+ * The marks, oldest first; none where there is no file.
+ *
+ * @throws PagegateError store_damaged where there is one that cannot be read: a timer would bring back what somebody rolled
+ *   back
+ */
+export function readWithdrawn(store: string): WithdrawnManifest[] {
+  const file = withdrawnFile(store);
+  const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
+  if (bytes === undefined) return [];
+  const marks = parseDocument(bytes, 'store_damaged', file);
+  if (Array.isArray(marks) && marks.every(isMark)) return marks;
+  const what = `${file}: expected a list of withdrawn manifests. Put it right, or remove it: then no drop is withdrawn.`;
+  throw new PagegateError('store_damaged', what, { path: file });
+}
+
+function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): void {
+  replaceDurable(withdrawnFile(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`, 0o644);
+}
+
+/** Marks a manifest as rolled back. */
+export function withdraw(store: string, mark: WithdrawnManifest): void {
+  const others = readWithdrawn(store).filter((one) => one.manifestSha256 !== mark.manifestSha256);
+  writeWithdrawn(store, [...others, mark]);
+}
+
+/** Takes the mark away: the operator activated the generation again. */
+export function reinstate(store: string, manifestSha256: string): void {
+  const marks = readWithdrawn(store);
+  const rest = marks.filter((one) => one.manifestSha256 !== manifestSha256);
+  if (rest.length < marks.length) writeWithdrawn(store, rest);
+}

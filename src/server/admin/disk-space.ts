@@ -1,0 +1,27 @@
+/** What the primary process looks at from time to time: the free space of its disks. A disk that hangs delays nobody here. */
+import { statfs } from 'node:fs/promises';
+import type { Config } from '../../config/config.ts';
+import { statePaths } from '../../config/paths.ts';
+
+/** The places whose disks are looked at. */
+export type Place = 'state' | 'decision_log';
+
+export interface DiskSpace {
+  /** What an unprivileged process may still write; a place that cannot be looked at is left out. */
+  readonly freeBytes: Readonly<Partial<Record<Place, number>>>;
+}
+
+export async function readDiskSpace(config: Config): Promise<DiskSpace> {
+  const freeBytes: Partial<Record<Place, number>> = {};
+  const look = async (place: Place, path: string): Promise<void> => {
+    try {
+      const { bavail, bsize } = await statfs(path);
+      freeBytes[place] = bavail * bsize;
+    } catch {
+      // It is not there yet, or cannot be read: whoever writes there says so.
+    }
+  };
+  await look('state', config.state_dir);
+  if (config.decision_log.enabled) await look('decision_log', statePaths(config).logDir);
+  return { freeBytes };
+}

@@ -1,0 +1,70 @@
+/** What a worker reads beside what it serves, for health alone: the license's last day, and the drops that were rolled back. */
+import type { Config } from '../../config/config.ts';
+import { statePaths } from '../../config/paths.ts';
+import { readTrustedKeys } from '../../config/trusted-keys.ts';
+import { loadLicense } from '../../license/installed.ts';
+import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
+import { fileIdentity } from '../data-loader.ts';
+import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
+
+/** What the files said when they were last read. */
+export class DataNotices {
+  license: LicenseStatus = { until: null, problem: null };
+  readonly #config: Config;
+  #newest: WithdrawnManifest | undefined;
+  #identity: string | undefined;
+
+  constructor(config: Config) {
+    this.#config = config;
+    this.look();
+  }
+
+  /** Reads what has changed on the disk. */
+  look(): void {
+    const { licenseFile, indexDir } = statePaths(this.#config);
+    const identity = [licenseFile, withdrawnFile(indexDir)].map(identityOf).join(' ');
+    if (identity === this.#identity) return;
+    this.#identity = identity;
+    this.license = this.#readLicense(licenseFile);
+    this.#newest = newestMark(indexDir);
+  }
+
+  /** The newest drop that was rolled back, where nothing newer is served since. */
+  withdrawn(servedGeneration: number | undefined): WithdrawnStatus | null {
+    const mark = this.#newest;
+    // A file that the configuration names is not of the store.
+    if (mark === undefined || this.#config.index.path !== null || mark.generation <= (servedGeneration ?? 0))
+      return null;
+    return { generation: mark.generation, revision: mark.revision, withdrawn_at: mark.withdrawnAt };
+  }
+
+  #readLicense(file: string): LicenseStatus {
+    try {
+      const { entitlement } = loadLicense(file, readTrustedKeys(this.#config.license.trusted_keys));
+      return { until: entitlement.kind === 'refreshes_until' ? entitlement.until : null, problem: null };
+    } catch (error) {
+      return { until: null, problem: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}
+
+function identityOf(file: string): string {
+  try {
+    return fileIdentity(file);
+  } catch {
+    return 'unreadable';
+  }
+}
+
+/** A list that is damaged is the next refresh's trouble, which says so. */
+function newestMark(store: string): WithdrawnManifest | undefined {
+  try {
+    const marks = readWithdrawn(store);
+    return marks.reduce<WithdrawnManifest | undefined>(
+      (newest, mark) => (newest === undefined || mark.generation > newest.generation ? mark : newest),
+      undefined,
+    );
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+/** How a build ends that cannot go on: by name, and with nothing left behind. */
+import { spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildIndex } from '../../src/builder/build.ts';
+import { PAGEGATE } from '../../tools/installation.ts';
+import { makeDrop, rewriteManifest } from './small-drops.ts';
+
+let folder = '';
+let out = '';
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-ending-test-'));
+  mkdirSync(join(folder, 'out'));
+  out = join(folder, 'out', 'index.pgx');
+  const many = Array.from({ length: 60_000 }, (_, i) => {
+    const site = `https://www.host-${i}.example`;
+    return { domain: `host-${i}.example`, page_types: { login: `${site}/${i * 7919}/in`, docs: `${site}/docs/${i}` } };
+  });
+  await makeDrop(join(folder, 'large'), { 'a.ndjson': many, 'b.ndjson': '{"domain":"localhost"}\n'.repeat(9000) });
+  const manifest = await makeDrop(join(folder, 'broken'), { 'a.ndjson.gz': [{ domain: 'a.example' }] });
+  const bytes = gzipSync('{"domain":"a.example"}\n').subarray(0, -3);
+  writeFileSync(join(folder, 'broken', 'a.ndjson.gz'), bytes);
+  const sha256 = hash('sha256', bytes);
+  const files = [{ ...manifest.files[0], bytes: bytes.length, sha256 }];
+  rewriteManifest(join(folder, 'broken'), { ...manifest, files });
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stderr: string;
+}
+
+/** Runs a build whose files may have so many blocks of 1,024 bytes; it is interrupted so long after it has made its workspace. */
+async function run(drop: string, workers: number, blocks = 'unlimited', interruptMs?: number): Promise<Ended> {
+  const args = ['build', join(folder, drop), '--out', out, '--workers', `${workers}`, '--json'];
+  const script = 'ulimit -f "$0"; exec "$@"';
+  const child = spawn('bash', ['-c', script, blocks, PAGEGATE, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Of a locale that is not installed, bash has something to say.
+    env: { ...process.env, LC_ALL: 'C' },
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code, signal) => resolve({ code, signal, stderr }));
+  });
+  if (interruptMs !== undefined) {
+    while (readdirSync(join(folder, 'out')).length === 0 && child.exitCode === null) await wait(1);
+    await wait(interruptMs);
+    child.kill('SIGINT');
+  }
+  return ended;
+}
+
+describe('a build', () => {
+  it('ends as it should where its first part is broken and its other threads have hardly begun', async () => {
+    for (let i = 0; i < 5; i++) {
+      const { code, signal, stderr } = await run('broken', 4);
+      expect({ code, signal }).toEqual({ code: 3, signal: null });
+      expect(JSON.parse(stderr)).toMatchObject({ error: 'drop_part_truncated' });
+      expect(readdirSync(join(folder, 'out'))).toEqual([]);
+    }
+  });
+
+  it('ends as it should where it is interrupted while its threads begin', async () => {
+    for (let i = 0; i < 5; i++) {
+      const { code, signal } = await run('large', 4, 'unlimited', 40 * i);
+      expect({ code, signal }).toEqual({ code: 130, signal: null });
+      expect(readdirSync(join(folder, 'out'))).toEqual([]);
+    }
+  });
+
+  it.each([0, 2])(
+    'names a file that cannot grow a lack of space (%i threads)',
+    async (workers) => {
+      // The temporary files, then the rejects: whichever comes first.
+      for (const blocks of ['20', '500']) {
+        const { code, stderr } = await run('large', workers, blocks);
+        expect(JSON.parse(stderr)).toMatchObject({ error: 'build_no_space' });
+        expect(code).toBe(7);
+        expect(readdirSync(join(folder, 'out'))).toEqual([]);
+      }
+    },
+    60_000,
+  );
+
+  it('that is interrupted at its end leaves the rejects of an earlier one alone', async () => {
+    await makeDrop(join(folder, 'dirty'), { 'a.ndjson': '{"domain":"localhost"}\n' });
+    const rejectsFile = `${out}.rejects`;
+    const old = '{"file":"old","line":1,"level":"line","reason":"r","detail":""}\n';
+    writeFileSync(rejectsFile, old);
+    const controller = new AbortController();
+    const onProgress = ({ step }: { step: string }): void => {
+      if (step === 'verify') controller.abort(new Error('stopped'));
+    };
+    const options = { drop: join(folder, 'dirty'), out, generation: 1, workers: 0, rejectsFile, onProgress };
+    await expect(buildIndex({ ...options, signal: controller.signal })).rejects.toThrow('stopped');
+    // As it comes with Ctrl-C: the signal is heard after the last step.
+    const late = new AbortController();
+    const stopLate = ({ step }: { step: string }): void => {
+      if (step === 'verify') setImmediate(() => setImmediate(() => late.abort(new Error('stopped'))));
+    };
+    await expect(buildIndex({ ...options, onProgress: stopLate, signal: late.signal })).rejects.toThrow('stopped');
+    expect(readFileSync(rejectsFile, 'utf8')).toBe(old);
+    expect(readdirSync(join(folder, 'out'))).toEqual(['index.pgx.rejects']);
+    rmSync(rejectsFile);
+  });
+});

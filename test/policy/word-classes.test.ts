@@ -1,0 +1,189 @@
+/** Classes of words and places: each kind of act is denied in every form that its parts make, and what reads like one is not. */
+import { describe, expect, it } from 'vitest';
+import { judge, shipped } from './support.ts';
+
+/** Lists whose compounds are acts wherever they end a path, and the rule that denies them. */
+const COMPOUNDS: Readonly<Record<string, string>> = {
+  login: 'login',
+  password_reset: 'password_reset',
+  oauth: 'oauth',
+  post: 'post',
+  comment: 'comment',
+  admin: 'admin',
+  account: 'account',
+  subscribe: 'subscribe',
+};
+
+describe('a word and what stands beside it', () => {
+  it.each(Object.entries(COMPOUNDS))('%s: every pair of the two halves is denied, in every spelling', (list, rule) => {
+    const compounds = shipped.document.tokens[list]?.compounds ?? [];
+    const pairs = compounds.flatMap(({ first, then }) => first.flatMap((start) => then.map((end) => [start, end])));
+    expect(pairs.length).toBeGreaterThan(50);
+    const allowed = pairs
+      .flatMap(([start, end]) => [`${start}-${end}`, `${start}_${end}.html`, `${start}${end}`.replaceAll(' ', '')])
+      .map((name) => `https://shop.example.org/x1/${encodeURIComponent(name.replaceAll(' ', '-'))}`)
+      .filter((url) => !judge(url).startsWith('deny'));
+    expect(allowed).toEqual([]);
+    expect(judge(`https://shop.example.org/x1/${pairs[0]!.join('-')}`)).toBe(`deny rules/${rule}`);
+  });
+
+  const PASSWORDS: Readonly<Record<string, readonly string[]>> = {
+    de: ['zugangsdaten-anfordern', 'kennwort-neu-setzen'],
+    fr: ['modification-du-mot-de-passe', 'recuperer-mes-identifiants'],
+    es: ['has-olvidado-tu-contrasena', 'modificacion-de-clave'],
+    pt: ['redefinicao-de-senha', 'esqueceu-a-sua-senha'],
+    it: ['ho-dimenticato-la-password', 'credenziali-smarrite'],
+    nl: ['wachtwoord-opnieuw-instellen'],
+    pl: ['ustaw-nowe-haslo', 'resetowanie-hasla'],
+    cs: ['zapomneli-jste-heslo'],
+    hu: ['jelszo-helyreallitas'],
+    ro: ['resetarea-parolei'],
+    sv: ['skapa-nytt-losenord'],
+    da: ['gendan-kodeord'],
+    no: ['tilbakestill-passord'],
+    fi: ['salasanan-vaihtaminen'],
+    tr: ['sifremi-sıfırla', 'parola-yenileme'],
+    el: ['allagi-kwdikou'],
+    ru: ['смена-пароля', 'sbros-parolya'],
+    uk: ['зміна-пароля'],
+    hr: ['promjena-lozinke'],
+    lt: ['pamirsau-slaptazodi'],
+    he: ['שחזור-סיסמה'],
+    ar: ['إعادة-تعيين-كلمة-المرور'],
+    fa: ['بازیابی-رمز-عبور'],
+    th: ['ตั้งรหัสผ่าน'],
+    vi: ['khoi-phuc-mat-khau'],
+    id: ['atur-ulang-kata-sandi'],
+    ja: ['パスワードの再設定'],
+    zh: ['重设密码', 'zhaohuimima'],
+    ko: ['비밀번호초기화'],
+  };
+
+  it.each(Object.entries(PASSWORDS))('a password is changed or recovered in %s', (_language, names) => {
+    for (const name of names) {
+      expect([name, judge(`https://www.example.org/${encodeURIComponent(name)}`)]).toEqual([
+        name,
+        'deny rules/password_reset',
+      ]);
+    }
+  });
+});
+
+describe('an act by its place', () => {
+  it.each([
+    // The names of programs, with the extension of a page or without one.
+    ['https://www.example.org/displayLoginForm.htm', 'login'],
+    ['https://www.example.org/x/showLogonPage.html', 'login'],
+    ['https://www.example.org/m-einloggen.html', 'login'],
+    // Where accounts are kept.
+    ['https://www.example.com.tr/kullanici/giris', 'login'],
+    // Interfaces: tokens and files.
+    ['https://api.example.org/token', 'oauth'],
+    ['https://www.example.org/api/v1/token', 'oauth'],
+    ['https://www.example.org/oauth-get-access-token', 'oauth'],
+    ['https://api.example.org/upload/file/json', 'upload'],
+    ['https://www.example.org/api/upload/file', 'upload'],
+    // Mailing lists, by the name of one.
+    ['https://lists.example.org/mailman/options/dev', 'subscribe'],
+    ['https://www.example.org/sympa/subscribe/users', 'subscribe'],
+    // First labels of hosts, beside whom they serve.
+    ['https://customer-login.example.org/', 'login'],
+    ['https://mitlogin.example.dk/', 'login'],
+    // The end of an order in other languages.
+    ['https://www.example.fr/ma-commande', 'checkout'],
+    ['https://www.example.ru/oformlenie-zakaza', 'checkout'],
+    ['https://www.example.nl/bestelling', 'checkout'],
+  ])('%s', (url, rule) => {
+    expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('reading matter that names an act', () => {
+  it.each([
+    // What a company offers under the name of a way to log in, and payments as a topic.
+    'https://www.example.org/products/single-sign-on',
+    'https://www.example.org/solutions/social-login',
+    'https://www.example.org/payments',
+    'https://www.example.org/en/payments',
+    // Titles.
+    'https://www.example.org/conference/presentation/login',
+    'https://www.example.org/tracks/checkout',
+    'https://www.example.org/archives/checkout',
+    // Documentation in two words, and specifications.
+    'https://www.example.org/technical-documentation/api/authorize',
+    'https://www.example.org/integration-guide/oauth',
+    'https://www.example.org/spec/register',
+    // Help in other languages.
+    'https://assistance.example.fr/mobile/gerer-mon-compte',
+    'https://www.example.cz/podpora/nastaveni',
+    'https://www.example.de/hilfe-und-kontakt/kundenkonto',
+    'https://www.example.org/viewpost.jsp?thread=164293',
+    // A wiki, and a person's page of a forge.
+    'https://namu.wiki/w/%ED%9A%8C%EC%9B%90%EA%B0%80%EC%9E%85',
+    'https://sourceforge.net/u/somebody/profile/',
+    // Sources, on hosts that have a login as well.
+    'https://sourcegraph.com/github.com/a/b/-/blob/src/login/index.ts',
+    'https://review.opendev.org/c/openstack/keystone/+/1/2/login/api.py',
+  ])('%s', (url) => {
+    expect(judge(url)).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    // The same words where something is done.
+    ['https://www.example.org/account/payments', 'account'],
+    ['https://www.example.org/payments/new', 'booking'],
+    ['https://www.example.org/about-us/login', 'login'],
+    ['https://www.example.org/support/sso', 'login'],
+    ['https://www.example.org/single-sign-on', 'login'],
+    ['https://www.example.org/podpora/prihlaseni', 'login'],
+    ['https://sourceforge.net/auth/', 'oauth'],
+    ['https://review.opendev.org/login/', 'login'],
+    ['https://sourcegraph.com/sign-in', 'login'],
+    ['https://sourcegraph.com/users/somebody/settings', 'account'],
+  ])('%s', (url, rule) => {
+    expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('a file of another kind than a page', () => {
+  // Those are whole names of files.
+  const files = ['secret_filename', 'project_filename'].map((name) => shipped.tokens.ordinal(name));
+  const words = [...shipped.tokens.entries()]
+    .filter(({ token, lists }) => /^[a-z][a-z0-9]*$/.test(token) && !lists.some((list) => files.includes(list)))
+    .map(({ token }) => token);
+
+  it.each(['h', 'c', 'ts', 'rs', 'map'])('is no word together with its extension: %s', (extension) => {
+    const names = words
+      .filter((word) => word.length > extension.length + 1 && word.endsWith(extension))
+      .map((word) => `${word.slice(0, -extension.length)}.${extension}`);
+    expect(names.length).toBeGreaterThan(0);
+    const places = (name: string): string[] => [`/${name}`, `/a/${name}`, `/?page=${name}`, `/a/${name}%3Fx`];
+    const denied = names
+      .flatMap(places)
+      .map((place) => `https://shop.example.org${place}`)
+      .filter((url) => judge(url) !== 'allow default/classified_read');
+    expect(denied).toEqual([]);
+  });
+});
+
+describe('a URL in hexadecimal digits', () => {
+  const digits = Buffer.from('http://10.0.0.1/').toString('hex');
+
+  it.each(['', '+', '-', '_', '__', '+-', '0', '%20', '%2B', '&x'])('is read with %j behind it', (sign) => {
+    expect(judge(`https://example.org/?x=${digits}${sign}`)).toBe('deny rules/nested_internal');
+  });
+});
+
+describe('a dot segment', () => {
+  it.each([
+    ['/a/%2f..', 'deny rules/encoded_traversal'],
+    ['/a/..%af', 'deny rules/encoded_traversal'],
+    ['/a..%c0%af.', 'deny rules/encoded_traversal'],
+    // With a sign behind the dots it is a name.
+    ['/a/%2f..+', 'allow default/classified_read'],
+    ['/a/..%af_', 'allow default/classified_read'],
+    ['/a..%c0%af.$', 'allow default/classified_read'],
+  ])('is dots and nothing else: %s', (path, expected) => {
+    expect(judge(`https://example.org${path}`)).toBe(expected);
+  });
+});

@@ -1,0 +1,95 @@
+/** Pages as they stand in an answer, and as the index tells them: the same. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTarget, type Target } from '../../src/domain/target.ts';
+import { type Index, openIndex } from '../../src/index/read.ts';
+import { RecordEvidence } from '../../src/server/record-evidence.ts';
+import { AnswerWriter } from '../../src/server/request/answer-body.ts';
+import { Random } from '../../tools/random.ts';
+import { type EntryInput, writeIndex } from '../support/index-file.ts';
+
+const TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog', 'checkout'];
+const PATHS = [
+  '',
+  '/',
+  '/login',
+  '/a/b?c=1&d="{}',
+  "/it's",
+  '/x?a=b\\c',
+  '/"page_types":{',
+  '/x","docs":"y',
+  '/~a;b=1',
+  '?q=}',
+  '#/x',
+];
+
+const random = new Random(11);
+const randomEntry = (domain: string): EntryInput => {
+  const types = TYPES.filter(() => random.chance(50));
+  const hosts = [domain, `www.${domain}`, `login.${domain}`];
+  return {
+    domain,
+    ...(random.chance(50) ? { language: 'en' } : {}),
+    page_types: Object.fromEntries(types.map((type) => [type, `https://${random.pick(hosts)}${random.pick(PATHS)}`])),
+  };
+};
+
+const domains = Array.from({ length: 300 }, (_, i) => (i % 3 === 0 ? `a.site-${i}.com` : `site-${i}.com`)).flatMap(
+  (domain) => (domain.startsWith('a.') ? [domain, domain.slice(2)] : [domain]),
+);
+let dir: string;
+let index: Index;
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pagegate-evidence-'));
+  const path = join(dir, 'index.pgx');
+  writeIndex(path, domains.map(randomEntry), { generation: 1, dataset: 'test' });
+  index = openIndex(path);
+});
+afterAll(() => {
+  index.close();
+  rmSync(dir, { recursive: true });
+});
+
+const targetOf = (value: string): Target => {
+  const target = parseTarget(value);
+  if ('problem' in target) throw new Error(target.problem);
+  return target;
+};
+
+describe('evidence that reads the answer', () => {
+  it.each(['exact', 'parent'] as const)('has the pages that the index tells, with subdomains "%s"', (subdomains) => {
+    const writer = new AnswerWriter();
+    let pages = 0;
+    let escaped = 0;
+    for (const domain of [...domains, ...domains.map((name) => `b.${name}`), 'unknown.net']) {
+      const target = targetOf(domain);
+      const evidence = new RecordEvidence(index, target, subdomains, writer);
+      writer.begin(index, evidence.handle, evidence.domain);
+      const told = new RecordEvidence(index, target, subdomains).pages();
+      if (told.some(({ url }) => /["\\]/.test(url))) escaped++;
+      pages += told.length;
+      expect(evidence.pages(() => true)).toEqual(told);
+      expect(evidence.pages()).toEqual(told);
+      const isLogin = (bytes: Uint8Array, start: number, end: number): boolean =>
+        Buffer.from(bytes.subarray(start, end)).toString('latin1').endsWith('login');
+      const hostOf = (url: string): string => url.split('/', 3).join('/');
+      let hostBefore = '';
+      // Pages with a host of their own in full may have the host of the one before, and not be said to.
+      const sees = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean): boolean => {
+        const host = hostOf(Buffer.from(bytes.subarray(start, end)).toString('latin1'));
+        if (isHostOfBefore) expect(host).toBe(hostBefore);
+        hostBefore = host;
+        return true;
+      };
+      expect(evidence.pages(sees)).toEqual(told);
+      const left = told.filter(({ url }) => url.endsWith('login'));
+      expect(evidence.pages(isLogin).filter(({ url }) => url.endsWith('login'))).toEqual(left);
+    }
+    expect(pages).toBeGreaterThan(1_000);
+    expect(escaped).toBeGreaterThan(50);
+  });
+});

@@ -1,0 +1,292 @@
+/** What is done to a fleet in a round. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { retireNode } from '../../../src/ledger/fleet.ts';
+import type { Account } from '../../../src/ledger/quota.ts';
+import type { Random } from '../../random.ts';
+import { waitUntil } from '../../wait-until.ts';
+import { Client } from '../client.ts';
+import type { FleetClients } from './fleet-clients.ts';
+import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
+import type { World } from './world.ts';
+
+/** Until a node that is not heard answers 503 for everything, with what it takes to notice. */
+const STALE_MS = MAX_STALENESS_SECONDS * 1_000 + 1_000;
+
+export interface Scene {
+  readonly world: World;
+  readonly random: Random;
+  readonly account: Account;
+  readonly clients: FleetClients;
+  /** The node that it is done to. */
+  readonly node: ChaosNode;
+  /** When the account's cycle ends, in milliseconds since 1970; undefined where that is not in this round. */
+  readonly boundaryMs: number | undefined;
+  /** Makes a key of an account of its own, which the round may revoke. */
+  readonly spareKey: () => Promise<{ readonly key: string; revoke(): Promise<unknown> }>;
+}
+
+/** What a fault excuses; nothing where it is absent. */
+export interface Excuse {
+  /** Lookups that may be charged although nobody has read them. */
+  readonly forfeited?: number;
+  /** Lookups that may be served beyond the limit. */
+  readonly oversold?: number;
+  /** Lookups that may not be counted: what a node that is gone for good had spent and not told. */
+  readonly uncounted?: number;
+  /** The database has lost commits that a node remembers: it must be noticed, or must not. */
+  readonly mustNotice?: boolean;
+  /** What was found wrong. */
+  readonly problems?: readonly string[];
+}
+
+export type Fault = (scene: Scene) => Promise<Excuse>;
+
+const NOTHING: Excuse = {};
+
+/** What a node holds and has spent of an account, as the database knows. */
+export interface Grant {
+  readonly node: string;
+  readonly name: string;
+  readonly isRetired: boolean;
+  readonly cycle: number;
+  readonly granted: number;
+  readonly spent: number;
+}
+
+export async function grantsOf({ ledger }: World, accountId: number): Promise<Grant[]> {
+  return ledger.store.rows(
+    `SELECT n.id AS node, n.name, n.retired_at IS NOT NULL AS "isRetired", g.cycle, g.granted, g.spent
+     FROM grants g JOIN nodes n ON n.id = g.node WHERE g.account_id = ? ORDER BY n.name, n.id, g.cycle`,
+    accountId,
+  );
+}
+
+async function restartAfter(node: ChaosNode, pids: readonly number[]): Promise<Excuse> {
+  await node.kill(pids);
+  await node.start();
+  return NOTHING;
+}
+
+/** Lines go bad and good again for a while. */
+async function trouble({ world, random }: Scene): Promise<Excuse> {
+  for (let i = 0; i < 4; i += 1) {
+    const node = random.pick(world.nodes);
+    const kind = random.below(4);
+    for (const line of node.lines) {
+      if (kind === 0) line.delayMs = 5 + random.below(80);
+      else if (kind === 1) line.state = 'stalled';
+      else if (kind === 2) line.state = 'cut';
+      else line.halfOpen(random.pick(['there', 'back']));
+    }
+    await sleep(100 + random.below(500));
+    if (random.chance(50)) for (const line of node.lines) line.state = 'open';
+  }
+  world.heal();
+  return NOTHING;
+}
+
+async function killEngine({ world, random }: Scene): Promise<Excuse> {
+  await world.primary.kill();
+  await sleep(random.below(1_500));
+  await world.primary.start();
+  await world.connect();
+  return NOTHING;
+}
+
+async function promote({ world }: Scene): Promise<Excuse> {
+  await world.promote();
+  await sleep(500);
+  await world.rebuild();
+  return NOTHING;
+}
+
+/** Commits wait for a standby that is not there. */
+async function loseStandby({ world, random }: Scene): Promise<Excuse> {
+  world.replication.state = random.pick(['cut', 'stalled']);
+  await sleep(500 + random.below(1_500));
+  world.replication.state = 'open';
+  return NOTHING;
+}
+
+/** A node is cut off, or stands still, until the others take it for silent; a key that is revoked meanwhile opens nothing there. */
+async function beAway(scene: Scene, leave: () => void, comeBack: () => void): Promise<Excuse> {
+  const { node, spareKey } = scene;
+  const spare = await spareKey();
+  const problems: string[] = [];
+  const client = new Client(node.port, spare.key, {
+    pauseMs: 2,
+    onAnswer: (status, sentMs) => {
+      if (status === 200 && sentMs > revokedMs) problems.push('a revoked key opened');
+    },
+  });
+  let revokedMs = Number.POSITIVE_INFINITY;
+  const running = client.run();
+  await sleep(200);
+  leave();
+  const awaySinceMs = Date.now();
+  await spare.revoke();
+  await sleep(Math.max(0, STALE_MS - (Date.now() - awaySinceMs)));
+  revokedMs = Date.now();
+  await sleep(300);
+  comeBack();
+  await sleep(1_500);
+  client.stop();
+  await running;
+  return { problems: problems.slice(0, 1) };
+}
+
+/** A state directory is copied, and a second server is started from it. */
+async function copyState({ world, node, clients, random }: Scene): Promise<Excuse> {
+  const copy = await node.copy(`${node.name}-copy`);
+  try {
+    await copy.start();
+    await world.recovered([copy]);
+    clients.join(copy);
+    await sleep(500 + random.below(1_000));
+    await clients.leave(copy);
+    const end = await copy.stop();
+    return end === '' ? NOTHING : { problems: [end] };
+  } finally {
+    await copy.remove();
+  }
+}
+
+/** The primary fails before the standby has all that it had acknowledged. */
+async function forgetCommits(scene: Scene, during: () => Promise<void> = async () => {}): Promise<Excuse> {
+  const { world, random } = scene;
+  await world.replicate('asynchronous');
+  await sleep(200);
+  world.replication.state = 'cut';
+  // Every node hears of it: what it remembers then, the standby does not know.
+  await world.witness();
+  await sleep(500 + random.below(1_000));
+  await during();
+  await world.promote();
+  await sleep(500);
+  await world.rebuild();
+  return { mustNotice: true };
+}
+
+/** A node that is gone for good: what it had spent of the account, and what the database gives it up for. */
+async function lose({ world, node, account }: Scene): Promise<{ id: string; used: number }> {
+  await node.kill(node.pids);
+  const used = (await node.charged(account))?.used ?? 0;
+  const id = (await world.ledger.store.row<{ id: string }>(
+    'SELECT id FROM nodes WHERE name = ? AND retired_at IS NULL ORDER BY seen_at DESC',
+    node.name,
+  ))!.id;
+  node.forget();
+  return { id, used };
+}
+
+/** Retires it, and starts another one in its place. */
+async function replace(scene: Scene, { id, used }: { id: string; used: number }, giveBack: boolean): Promise<Excuse> {
+  const { world, account, node } = scene;
+  const options = { actor: 'chaos', giveBack, maxStalenessSeconds: MAX_STALENESS_SECONDS };
+  await waitUntil(`${node.name} counts as silent`, () => retireNode(world.ledger, id, options).then(() => true));
+  const grants = await grantsOf(world, account.id);
+  const counted = grants.reduce((sum, grant) => sum + (grant.node === id ? grant.granted : 0), 0);
+  await node.start();
+  const missing = Math.max(0, used - counted);
+  return { forfeited: Math.max(0, counted - used), uncounted: missing, oversold: missing };
+}
+
+async function retire(scene: Scene): Promise<Excuse> {
+  return replace(scene, await lose(scene), scene.random.chance(50));
+}
+
+/** What the lost node had spent since the standby was cut off, nobody can know. */
+async function forgetCommitsAndNode(scene: Scene): Promise<Excuse> {
+  let lost = { id: '', used: 0 };
+  const excuse = await forgetCommits(scene, async () => {
+    lost = await lose(scene);
+  });
+  return { ...excuse, ...(await replace(scene, lost, false)) };
+}
+
+/** Commits wait for longer than statements do; nothing that was acknowledged is lost with the primary then. */
+async function promoteLateStandby({ world }: Scene): Promise<Excuse> {
+  world.replication.state = 'cut';
+  await sleep(6_000);
+  await world.promote();
+  await sleep(500);
+  await world.rebuild();
+  return NOTHING;
+}
+
+async function setClock({ world, node, random }: Scene): Promise<Excuse> {
+  node.clockOffsetMs = wrongClock(random);
+  await sleep(1_500);
+  await world.recovered([node]);
+  return NOTHING;
+}
+
+/** At most so far off: an hour either way. */
+const WRONG_MS = 3_600_000;
+
+export const wrongClock = (random: Random): number => random.below(2 * WRONG_MS) - WRONG_MS;
+
+/** The load goes on over the end of a cycle; something may happen shortly before. */
+async function crossBoundary(scene: Scene): Promise<Excuse> {
+  const { node, random, boundaryMs } = scene;
+  const what = random.below(4);
+  await sleep(Math.max(0, boundaryMs! - Date.now() - random.below(1_000)));
+  if (what === 0) await node.kill([node.ledgerWriter]);
+  if (what === 1) await node.restart();
+  if (what === 2) await restartAfter(node, node.pids);
+  await sleep(Math.max(0, boundaryMs! + 2_500 - Date.now()));
+  return NOTHING;
+}
+
+/** How a round is made. */
+export interface FaultPlan {
+  readonly run: Fault;
+  /** The account's cycle ends in the midst. */
+  readonly hasBoundary?: boolean;
+  /** The quota is used to its end afterwards. */
+  readonly isDrained?: boolean;
+  /** No request may be refused meanwhile. */
+  readonly isSeamless?: boolean;
+}
+
+export const FAULTS: Readonly<Record<string, FaultPlan>> = {
+  'bad lines': { run: trouble },
+  'kill worker': { run: ({ node }) => node.kill([node.worker]).then(() => NOTHING) },
+  'kill ledger writer': { run: ({ node }) => node.kill([node.ledgerWriter]).then(() => NOTHING), isSeamless: true },
+  'kill primary process': { run: ({ node }) => restartAfter(node, [node.primary]) },
+  'kill node': { run: ({ node }) => restartAfter(node, node.pids) },
+  'restart node': { run: ({ node }) => node.restart().then(() => NOTHING), isSeamless: true },
+  'stop node and start it': { run: stopAndStart },
+  'set clock': { run: setClock },
+  'kill database': { run: killEngine },
+  'lose standby': { run: loseStandby },
+  promote: { run: promote },
+  'promote a late standby': { run: promoteLateStandby },
+  'suspend node': {
+    run: (scene) =>
+      beAway(
+        scene,
+        () => scene.node.signal('SIGSTOP'),
+        () => scene.node.signal('SIGCONT'),
+      ),
+  },
+  'cut node off': {
+    run: (scene) => {
+      const set = (state: 'open' | 'cut') => () => {
+        for (const line of scene.node.lines) line.state = state;
+      };
+      return beAway(scene, set('cut'), set('open'));
+    },
+  },
+  'copy state': { run: copyState },
+  'cycle boundary': { run: crossBoundary, hasBoundary: true },
+  'forget commits': { run: (scene) => forgetCommits(scene), isDrained: true },
+  'forget commits, lose node': { run: forgetCommitsAndNode, isDrained: true },
+  'retire node': { run: retire },
+};
+
+async function stopAndStart({ node }: Scene): Promise<Excuse> {
+  const end = await node.stop();
+  await node.start();
+  return end === '' ? NOTHING : { problems: [end] };
+}

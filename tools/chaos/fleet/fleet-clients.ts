@@ -1,0 +1,118 @@
+/** Those who ask all nodes for one account, and what they have read. */
+import { CYCLE_SECONDS } from '../../../src/ledger/cycle.ts';
+import { Client } from '../client.ts';
+import type { ChaosNode } from './node.ts';
+
+/** How far a node's idea of the database's clock may be off; answers so near to a boundary belong to either cycle. */
+const BOUNDARY_MS = 1_500;
+const PAUSE_MS = 4;
+const CLIENTS_PER_NODE = 3;
+/** Refusals in a row after which a client believes that the quota is used. */
+const REFUSALS = 4;
+
+/** Answers of one kind on one node. */
+export interface Answer {
+  readonly node: string;
+  readonly status: number;
+  readonly sentMs: number;
+  readonly readMs: number;
+}
+
+export class FleetClients {
+  readonly #key: string;
+  readonly #clients: Client[] = [];
+  readonly #running: Promise<void>[] = [];
+  readonly #answers: Answer[] = [];
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  /** Asks a node until stopped. */
+  join(node: ChaosNode, clients = CLIENTS_PER_NODE): void {
+    for (let i = 0; i < clients; i += 1) {
+      this.#run(new Client(node.port, this.#key, { pauseMs: PAUSE_MS, onAnswer: this.#note(node.name) }));
+    }
+  }
+
+  /** Ends the clients of a node after the requests that are under way. */
+  async leave(node: ChaosNode): Promise<void> {
+    const own = this.#clients.filter(({ port }) => port === node.port);
+    for (const client of own) client.stop();
+    await Promise.all(this.#running.filter((_, i) => own.includes(this.#clients[i]!)));
+  }
+
+  /** Asks nodes until all of them say again and again that the quota is used. */
+  async drain(nodes: readonly ChaosNode[], deadlineMs: number): Promise<boolean> {
+    let isLate = false;
+    const late = setTimeout(() => {
+      isLate = true;
+      for (const client of this.#clients) client.stop();
+    }, deadlineMs);
+    await Promise.all(
+      nodes.flatMap((node) =>
+        Array.from({ length: CLIENTS_PER_NODE }, () => {
+          let refusals = 0;
+          const note = this.#note(node.name);
+          const client: Client = new Client(node.port, this.#key, {
+            pauseMs: 1,
+            onAnswer: (status, sentMs) => {
+              note(status, sentMs);
+              refusals = status === 403 ? refusals + 1 : 0;
+              if (refusals === REFUSALS) client.stop();
+            },
+          });
+          return this.#run(client);
+        }),
+      ),
+    );
+    clearTimeout(late);
+    return !isLate;
+  }
+
+  /** Ends after the requests that are under way. */
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.stop();
+    await Promise.all(this.#running);
+  }
+
+  get answers(): readonly Answer[] {
+    return this.#answers;
+  }
+
+  count(status: number): number {
+    return this.#answers.reduce((sum, answer) => sum + (answer.status === status ? 1 : 0), 0);
+  }
+
+  /** Requests whose answer never came whole. */
+  get unanswered(): number {
+    return this.#clients.reduce((sum, { unanswered }) => sum + unanswered, 0);
+  }
+
+  /**
+   * Answers 200 that were certainly of a cycle.
+   *
+   * @param boundaryMs the end of cycle 0; undefined where there is no other.
+   */
+  readIn(cycle: number, boundaryMs: number | undefined): number {
+    if (boundaryMs === undefined) return this.count(200);
+    const isOf = ({ status, sentMs, readMs }: Answer): boolean =>
+      status === 200 &&
+      sentMs > boundaryMs + (cycle - 1) * CYCLE_SECONDS * 1_000 + BOUNDARY_MS &&
+      readMs < boundaryMs + cycle * CYCLE_SECONDS * 1_000 - BOUNDARY_MS;
+    return this.#answers.filter(isOf).length;
+  }
+
+  #run(client: Client): Promise<void> {
+    this.#clients.push(client);
+    const running = client.run();
+    this.#running.push(running);
+    return running;
+  }
+
+  #note(node: string) {
+    return (status: number, sentMs: number): void => {
+      this.#answers.push({ node, status, sentMs, readMs: Date.now() });
+    };
+  }
+}
