@@ -24,7 +24,7 @@ import type { BucketWalker, IntactBuckets, VerifySetup } from './verify/verify-m
 import { VerifyThreads, walkAhead } from './verify/verify-pool.ts';
 
 export { BucketWalks } from './verify/bucket-walks.ts';
-export type { BucketRange, BucketWalker, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
+export type { BucketRange, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
 
 /** What came of it. */
 export interface VerifyReport {
