@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { HOUR, MINUTE, type Sample } from '../../src/console/store/series.ts';
 import type { ConsoleStore } from '../../src/console/store/store.ts';
+import { HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 

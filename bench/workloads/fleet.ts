@@ -4,8 +4,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { FleetUnderTest } from '../../tools/chaos/fleet/fleet-under-test.ts';
 import type { ChaosNode } from '../../tools/chaos/fleet/node.ts';
-import { World } from '../../tools/chaos/fleet/world.ts';
 import { childrenOf } from '../../tools/chaos/leftovers.ts';
 import { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
@@ -88,17 +88,17 @@ interface Measured {
 }
 
 async function measureAll(log: (line: string) => void): Promise<{ measured: Measured[]; ratios: number[][] }> {
-  const world = await World.create({ hasOwnClock: false });
-  const { key } = await world.createAccount('bench', LIMIT);
-  await world.recovered();
-  const requestsFile = join(world.nodes[0]!.place.root, 'requests.txt');
+  const real = await FleetUnderTest.create({ hasOwnClock: false });
+  const { key } = await real.createAccount('bench', LIMIT);
+  await real.recovered();
+  const requestsFile = join(real.nodes[0]!.place.root, 'requests.txt');
   writeFileSync(requestsFile, `/api/check?url=${domainOf(0)}\n`);
   const alone = await startAlone(requestsFile);
   const embedded = new Trio(alone.targets, () => alone.servers.flatMap(({ primary }) => familyOf(primary)));
-  const targets = world.nodes.map(({ port }) => ({ port, requestsFile, keys: [key] }));
-  const fleet = new Trio(targets, () => world.nodes.flatMap(({ pids }) => pids));
+  const targets = real.nodes.map(({ port }) => ({ port, requestsFile, keys: [key] }));
+  const fleet = new Trio(targets, () => real.nodes.flatMap(({ pids }) => pids));
   const setDelay = (ms: number): void => {
-    for (const line of world.nodes.flatMap(({ lines }) => lines)) line.delayMs = ms;
+    for (const line of real.nodes.flatMap(({ lines }) => lines)) line.delayMs = ms;
   };
   const subjects = [
     { name: 'embedded', trio: embedded, delayMs: 0 },
@@ -114,16 +114,16 @@ async function measureAll(log: (line: string) => void): Promise<{ measured: Meas
         setDelay(delayMs);
         // A load that begins is no steady state: blocks follow the rate within seconds.
         if (trio === fleet) await trio.measure(ROUND_MS);
-        const before = await waitedOf(world.nodes);
+        const before = await waitedOf(real.nodes);
         measured[i]!.samples.push(await trio.measure(ROUND_MS));
-        measured[i]!.waited += (await waitedOf(world.nodes)) - before;
+        measured[i]!.waited += (await waitedOf(real.nodes)) - before;
       }
     }
   } finally {
     await embedded.stop();
     await fleet.stop();
     for (const server of alone.servers) await server.remove();
-    await world.remove();
+    await real.remove();
   }
   const base = measured[0]!.samples;
   return { measured, ratios: measured.map(({ samples }) => samples.map(({ cpuUs }, i) => cpuUs / base[i]!.cpuUs)) };

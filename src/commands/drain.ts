@@ -9,7 +9,7 @@ export function registerDrain(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate drain')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { askServer } = await import('../server/control.ts');
+      const { askServer } = await import('../server/control-socket.ts');
       const state = await askServer((await pathsFrom(flags)).socket, 'drain');
       if (flags.json === true) printJson({ state });
       else printLine('The server takes no new connections, answers what is open, and stops.');

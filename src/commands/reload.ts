@@ -13,7 +13,7 @@ export function registerReload(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { askServer } = await import('../server/control.ts');
+      const { askServer } = await import('../server/control-socket.ts');
       const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
       if (flags.json === true) printJson(reply);
       else {

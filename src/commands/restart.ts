@@ -25,7 +25,7 @@ export function registerRestart(program: Command): void {
       const seconds = Number(flags.wait);
       if (!/^\d{1,4}$/.test(flags.wait) || seconds < 1 || seconds > 3_600)
         throw new PagegateError('usage', `--wait: expected 1 to 3600 seconds, got "${flags.wait}".`);
-      const { askServer } = await import('../server/control.ts');
+      const { askServer } = await import('../server/control-socket.ts');
       const options = { wait_seconds: seconds };
       const { socket } = await pathsFrom(flags);
       const reply = await askServer(socket, 'restart', (seconds + GRACE_SECONDS) * 1_000, options);

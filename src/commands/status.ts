@@ -11,7 +11,7 @@ export function registerStatus(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate status --json')
     .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { askServer } = await import('../server/control.ts');
+      const { askServer } = await import('../server/control-socket.ts');
       const status = (await askServer((await pathsFrom(flags)).socket, 'status')) as ServerStatus;
       if (flags.json === true) printJson(status);
       else printStatus(status);

@@ -9,7 +9,7 @@ import type { Answers, Question } from './process/messages.ts';
 import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
 import type { Judge } from './try-verdict.ts';
-import type { Limiter } from './web/limiter.ts';
+import type { SignInLimiter } from './web/sign-in-limiter.ts';
 
 export interface ConsoleContext {
   readonly config: Config;
@@ -25,5 +25,5 @@ export interface ConsoleContext {
   /** Parts of pages that do not depend on who looks. */
   readonly kept: ShortCache;
   /** Failed sign-ins of an address, and of a name. */
-  readonly limits: { readonly address: Limiter; readonly name: Limiter };
+  readonly limits: { readonly address: SignInLimiter; readonly name: SignInLimiter };
 }

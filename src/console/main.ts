@@ -21,9 +21,9 @@ import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
 import { ADDRESS_FACT, addressOf } from './users.ts';
-import { Limiter } from './web/limiter.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
+import { SignInLimiter } from './web/sign-in-limiter.ts';
 
 /** What comes first after a start is a page, not a try. */
 const PREPARE_MS = 2_000;
@@ -65,8 +65,8 @@ async function serve(config: Config, log: Log): Promise<void> {
     ask: (question) => primary.ask(question),
     kept: new ShortCache(),
     limits: {
-      address: new Limiter(LIMITS.consoleAddressFailures.value),
-      name: new Limiter(LIMITS.consoleNameFailures.value),
+      address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
+      name: new SignInLimiter(LIMITS.consoleNameFailures.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);

@@ -15,7 +15,7 @@ import type { Log } from '../server/log.ts';
 import { LOG_EVENTS } from '../server/log-events.ts';
 import type { RunningServer } from '../server/server.ts';
 import type { Answers, FromConsole, Question, ToConsole, Warning } from './process/messages.ts';
-import { Sampler } from './process/sampler.ts';
+import { Sampler } from './process/metrics-sampler.ts';
 
 /** It may be slow, as when it compiles a policy on a busy host; nobody but its readers waits for it. */
 const TIMEOUT_MS = 3 * HANG_TIMEOUT_MS;

@@ -192,7 +192,7 @@ async function checkLedger(config: Config): Promise<Outcome> {
 }
 
 async function checkServer(config: Config): Promise<Outcome> {
-  const { askServer } = await import('../server/control.ts');
+  const { askServer } = await import('../server/control-socket.ts');
   const { socket } = statePaths(config);
   if (!existsSync(socket)) return skipped('no server is running');
   try {

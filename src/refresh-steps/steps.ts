@@ -56,7 +56,7 @@ export async function createRefreshSteps(config: Config, progress: ProgressView,
 
 /** Makes a running server look at `current`; it would also find out by itself, a little later. */
 async function notifyServer(socket: string): Promise<ServerNotice> {
-  const { askServer } = await import('../server/control.ts');
+  const { askServer } = await import('../server/control-socket.ts');
   try {
     const { workers, missing } = (await askServer(socket, 'reload')) as ReloadReply;
     const refused = workers.map(({ index }) => index).find((text) => text.startsWith('refused'));

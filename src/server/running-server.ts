@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
-import { type ControlHandlers, type ControlSocket, listenControl } from './control.ts';
+import { type ControlHandlers, type ControlSocket, listenControl } from './control-socket.ts';
 import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
 import { type Program, Successor } from './process/restart-old-server.ts';

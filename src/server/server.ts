@@ -13,7 +13,7 @@ import { listenAdmin } from './admin/admin-listener.ts';
 import { addressOf, currentWarnings, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
 import { type Certificate, configuredCertificate } from './certificate-files.ts';
-import { refuseSecondServer } from './control.ts';
+import { refuseSecondServer } from './control-socket.ts';
 import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
 import { findPort, type HeldPort } from './process/port.ts';

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readValues } from '../../src/console/pages/health.ts';
 import { quantile } from '../../src/console/pages/overview.ts';
-import { countsOf, Sampler } from '../../src/console/process/sampler.ts';
-import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/series.ts';
+import { countsOf, Sampler } from '../../src/console/process/metrics-sampler.ts';
 import { IDLE_SECONDS, SESSION_SECONDS } from '../../src/console/store/sessions.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
+import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { LINK_SECONDS } from '../../src/console/store/users.ts';
-import { Limiter } from '../../src/console/web/limiter.ts';
+import { SignInLimiter } from '../../src/console/web/sign-in-limiter.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 
 const START = 1_767_225_600;
@@ -226,7 +226,7 @@ it('values of metrics are read from their text, of histograms only sum and count
 
 it('a limiter counts tries within its window, and forgets the oldest names first', () => {
   let ms = 0;
-  const limiter = new Limiter(2, () => ms);
+  const limiter = new SignInLimiter(2, () => ms);
   limiter.note('a');
   expect(limiter.wait('a')).toBe(0);
   limiter.note('a');

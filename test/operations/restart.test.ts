@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askServer } from '../../src/server/control.ts';
+import { askServer } from '../../src/server/control-socket.ts';
 import type { ServerStatus } from '../../src/server/status.ts';
 import { Distributions, FAULTS } from '../../tools/chaos/distributions.ts';
 import { ServerProcess } from '../../tools/chaos/server-process.ts';

@@ -2,7 +2,7 @@ import { statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askServer, listenControl } from '../../src/server/control.ts';
+import { askServer, listenControl } from '../../src/server/control-socket.ts';
 import { METRICS } from '../../src/server/metric-definitions.ts';
 import type { ServerStatus } from '../../src/server/status.ts';
 import { read, startTestServer, type TestServer } from '../support/server.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { askServer } from '../../src/server/control.ts';
+import { askServer } from '../../src/server/control-socket.ts';
 import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';

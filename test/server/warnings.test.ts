@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { certificateWarnings, hostWarnings } from '../../src/server/admin/warnings.ts';
-import { askServer } from '../../src/server/control.ts';
+import { askServer } from '../../src/server/control-socket.ts';
 import { createCertificate, putPem } from '../../tools/certificate.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 

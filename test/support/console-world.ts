@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Decision } from '../../src/console/decisions/filter.ts';
-import { HOUR, MINUTE, type Sample } from '../../src/console/store/series.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
+import { HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { openIndex } from '../../src/index/read.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';

@@ -10,8 +10,8 @@ import { writeFileSync } from 'node:fs';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
 import { FAULTS, wrongClock } from './fleet/faults.ts';
+import { FleetUnderTest } from './fleet/fleet-under-test.ts';
 import { type RoundReport, runRound } from './fleet/round.ts';
-import { World } from './fleet/world.ts';
 
 const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--fault NAME] [--json FILE]
 Faults: ${Object.keys(FAULTS).join(' · ')}`;
@@ -59,14 +59,14 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
   const reports: RoundReport[] = [];
   const failures: string[] = [];
   const order = faultsIn(random);
-  const world = await World.create();
+  const fleet = await FleetUnderTest.create();
   try {
-    for (const node of world.nodes) node.clockOffsetMs = wrongClock(random);
+    for (const node of fleet.nodes) node.clockOffsetMs = wrongClock(random);
     for (let round = 0; round < options.rounds; round += 1) {
       const fault = options.fault ?? order.next().value!;
       options.onStart?.(round, fault);
       const roundMs = performance.now();
-      const report = await runRound(world, random, `round-${round}`, fault).catch((error: Error) => {
+      const report = await runRound(fleet, random, `round-${round}`, fault).catch((error: Error) => {
         failures.push(`round ${round}, ${fault}: ${error.stack}`);
       });
       // What the next round would begin with is not known.
@@ -76,7 +76,7 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
       options.onRound?.(round, report, (performance.now() - roundMs) / 1_000);
     }
   } finally {
-    await world.remove();
+    await fleet.remove();
   }
   const sum = (pick: (report: RoundReport) => number): number => reports.reduce((total, each) => total + pick(each), 0);
   const faults: Record<string, number> = {};

@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/ledger/store/database.ts';
 import { blockSize } from '../../src/ledger/writer/block-size.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { Client } from './client.ts';
+import { Client } from './counting-client.ts';
 import { commandOf } from './leftovers.ts';
 import { afterPowerLoss, takeSnapshot } from './power-loss.ts';
 import { ServedInstallation } from './served-installation.ts';

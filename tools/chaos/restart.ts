@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PagegateError } from '../../src/errors.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open.ts';
-import { askServer } from '../../src/server/control.ts';
+import { askServer } from '../../src/server/control-socket.ts';
 import type { RestartReply, ServerStatus } from '../../src/server/status.ts';
 import { createCertificate } from '../certificate.ts';
 import { freePort } from '../free-port.ts';

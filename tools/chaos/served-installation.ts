@@ -5,7 +5,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { freePort } from '../free-port.ts';
 import { activate, createInstallation, type Installation } from '../installation.ts';
-import { askOnce } from './client.ts';
+import { askOnce } from './counting-client.ts';
 import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
 import { ServerProcess, START_DEADLINE_MS } from './server-process.ts';
 

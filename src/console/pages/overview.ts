@@ -6,7 +6,7 @@ import { endOfDayMs } from '../../license/license.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
-import { addUp, HOUR, MINUTE, type Sample } from '../store/series.ts';
+import { addUp, HOUR, MINUTE, type Sample } from '../store/time-series.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';

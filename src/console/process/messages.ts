@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { LogEvent, LogValue } from '../../server/log-events.ts';
 import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
-import type { Sample } from '../store/series.ts';
+import type { Sample } from '../store/time-series.ts';
 
 /** A line of the primary's log that is more than information. */
 export interface Warning {

@@ -1,8 +1,8 @@
 /** Everything that the console keeps. */
 import type { Database } from '../../platform/sqlite.ts';
 import { openConsoleDatabase } from './database.ts';
-import { Series } from './series.ts';
 import { Sessions } from './sessions.ts';
+import { Series } from './time-series.ts';
 import { Users } from './users.ts';
 
 const FACTS_MAX = 500;

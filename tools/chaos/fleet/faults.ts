@@ -4,16 +4,16 @@ import { retireNode } from '../../../src/ledger/fleet.ts';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
 import { waitUntil } from '../../wait-until.ts';
-import { Client } from '../client.ts';
+import { Client } from '../counting-client.ts';
 import type { FleetClients } from './fleet-clients.ts';
+import type { FleetUnderTest } from './fleet-under-test.ts';
 import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
-import type { World } from './world.ts';
 
 /** Until a node that is not heard answers 503 for everything, with what it takes to notice. */
 const STALE_MS = MAX_STALENESS_SECONDS * 1_000 + 1_000;
 
 export interface Scene {
-  readonly world: World;
+  readonly fleet: FleetUnderTest;
   readonly random: Random;
   readonly account: Account;
   readonly clients: FleetClients;
@@ -53,7 +53,7 @@ export interface Grant {
   readonly spent: number;
 }
 
-export async function grantsOf({ ledger }: World, accountId: number): Promise<Grant[]> {
+export async function grantsOf({ ledger }: FleetUnderTest, accountId: number): Promise<Grant[]> {
   return ledger.store.rows(
     `SELECT n.id AS node, n.name, n.retired_at IS NOT NULL AS "isRetired", g.cycle, g.granted, g.spent
      FROM grants g JOIN nodes n ON n.id = g.node WHERE g.account_id = ? ORDER BY n.name, n.id, g.cycle`,
@@ -68,9 +68,9 @@ async function restartAfter(node: ChaosNode, pids: readonly number[]): Promise<E
 }
 
 /** Lines go bad and good again for a while. */
-async function trouble({ world, random }: Scene): Promise<Excuse> {
+async function trouble({ fleet, random }: Scene): Promise<Excuse> {
   for (let i = 0; i < 4; i += 1) {
-    const node = random.pick(world.nodes);
+    const node = random.pick(fleet.nodes);
     const kind = random.below(4);
     for (const line of node.lines) {
       if (kind === 0) line.delayMs = 5 + random.below(80);
@@ -81,30 +81,30 @@ async function trouble({ world, random }: Scene): Promise<Excuse> {
     await sleep(100 + random.below(500));
     if (random.chance(50)) for (const line of node.lines) line.state = 'open';
   }
-  world.heal();
+  fleet.heal();
   return NOTHING;
 }
 
-async function killEngine({ world, random }: Scene): Promise<Excuse> {
-  await world.primary.kill();
+async function killEngine({ fleet, random }: Scene): Promise<Excuse> {
+  await fleet.primary.kill();
   await sleep(random.below(1_500));
-  await world.primary.start();
-  await world.connect();
+  await fleet.primary.start();
+  await fleet.connect();
   return NOTHING;
 }
 
-async function promote({ world }: Scene): Promise<Excuse> {
-  await world.promote();
+async function promote({ fleet }: Scene): Promise<Excuse> {
+  await fleet.promote();
   await sleep(500);
-  await world.rebuild();
+  await fleet.rebuild();
   return NOTHING;
 }
 
 /** Commits wait for a standby that is not there. */
-async function loseStandby({ world, random }: Scene): Promise<Excuse> {
-  world.replication.state = random.pick(['cut', 'stalled']);
+async function loseStandby({ fleet, random }: Scene): Promise<Excuse> {
+  fleet.replication.state = random.pick(['cut', 'stalled']);
   await sleep(500 + random.below(1_500));
-  world.replication.state = 'open';
+  fleet.replication.state = 'open';
   return NOTHING;
 }
 
@@ -136,11 +136,11 @@ async function beAway(scene: Scene, leave: () => void, comeBack: () => void): Pr
 }
 
 /** A state directory is copied, and a second server is started from it. */
-async function copyState({ world, node, clients, random }: Scene): Promise<Excuse> {
+async function copyState({ fleet, node, clients, random }: Scene): Promise<Excuse> {
   const copy = await node.copy(`${node.name}-copy`);
   try {
     await copy.start();
-    await world.recovered([copy]);
+    await fleet.recovered([copy]);
     clients.join(copy);
     await sleep(500 + random.below(1_000));
     await clients.leave(copy);
@@ -153,25 +153,25 @@ async function copyState({ world, node, clients, random }: Scene): Promise<Excus
 
 /** The primary fails before the standby has all that it had acknowledged. */
 async function forgetCommits(scene: Scene, during: () => Promise<void> = async () => {}): Promise<Excuse> {
-  const { world, random } = scene;
-  await world.replicate('asynchronous');
+  const { fleet, random } = scene;
+  await fleet.replicate('asynchronous');
   await sleep(200);
-  world.replication.state = 'cut';
+  fleet.replication.state = 'cut';
   // Every node hears of it: what it remembers then, the standby does not know.
-  await world.witness();
+  await fleet.witness();
   await sleep(500 + random.below(1_000));
   await during();
-  await world.promote();
+  await fleet.promote();
   await sleep(500);
-  await world.rebuild();
+  await fleet.rebuild();
   return { mustNotice: true };
 }
 
 /** A node that is gone for good: what it had spent of the account, and what the database gives it up for. */
-async function lose({ world, node, account }: Scene): Promise<{ id: string; used: number }> {
+async function lose({ fleet, node, account }: Scene): Promise<{ id: string; used: number }> {
   await node.kill(node.pids);
   const used = (await node.charged(account))?.used ?? 0;
-  const id = (await world.ledger.store.row<{ id: string }>(
+  const id = (await fleet.ledger.store.row<{ id: string }>(
     'SELECT id FROM nodes WHERE name = ? AND retired_at IS NULL ORDER BY seen_at DESC',
     node.name,
   ))!.id;
@@ -181,10 +181,10 @@ async function lose({ world, node, account }: Scene): Promise<{ id: string; used
 
 /** Retires it, and starts another one in its place. */
 async function replace(scene: Scene, { id, used }: { id: string; used: number }, giveBack: boolean): Promise<Excuse> {
-  const { world, account, node } = scene;
+  const { fleet, account, node } = scene;
   const options = { actor: 'chaos', giveBack, maxStalenessSeconds: MAX_STALENESS_SECONDS };
-  await waitUntil(`${node.name} counts as silent`, () => retireNode(world.ledger, id, options).then(() => true));
-  const grants = await grantsOf(world, account.id);
+  await waitUntil(`${node.name} counts as silent`, () => retireNode(fleet.ledger, id, options).then(() => true));
+  const grants = await grantsOf(fleet, account.id);
   const counted = grants.reduce((sum, grant) => sum + (grant.node === id ? grant.granted : 0), 0);
   await node.start();
   const missing = Math.max(0, used - counted);
@@ -205,19 +205,19 @@ async function forgetCommitsAndNode(scene: Scene): Promise<Excuse> {
 }
 
 /** Commits wait for longer than statements do; nothing that was acknowledged is lost with the primary then. */
-async function promoteLateStandby({ world }: Scene): Promise<Excuse> {
-  world.replication.state = 'cut';
+async function promoteLateStandby({ fleet }: Scene): Promise<Excuse> {
+  fleet.replication.state = 'cut';
   await sleep(6_000);
-  await world.promote();
+  await fleet.promote();
   await sleep(500);
-  await world.rebuild();
+  await fleet.rebuild();
   return NOTHING;
 }
 
-async function setClock({ world, node, random }: Scene): Promise<Excuse> {
+async function setClock({ fleet, node, random }: Scene): Promise<Excuse> {
   node.clockOffsetMs = wrongClock(random);
   await sleep(1_500);
-  await world.recovered([node]);
+  await fleet.recovered([node]);
   return NOTHING;
 }
 

@@ -1,6 +1,6 @@
 /** Those who ask all nodes for one account, and what they have read. */
 import { CYCLE_SECONDS } from '../../../src/ledger/cycle.ts';
-import { Client } from '../client.ts';
+import { Client } from '../counting-client.ts';
 import type { ChaosNode } from './node.ts';
 
 /** How far a node's idea of the database's clock may be off; answers so near to a boundary belong to either cycle. */

@@ -5,7 +5,7 @@ import type { Random } from '../../random.ts';
 import { waitUntil } from '../../wait-until.ts';
 import { type Excuse, FAULTS, type Grant, grantsOf } from './faults.ts';
 import { FleetClients } from './fleet-clients.ts';
-import type { World } from './world.ts';
+import type { FleetUnderTest } from './fleet-under-test.ts';
 
 /** An account that no round uses up. */
 const LARGE_LIMIT = 1_000_000_000;
@@ -25,39 +25,44 @@ export interface RoundReport {
   readonly failures: readonly string[];
 }
 
-export async function runRound(world: World, random: Random, name: string, fault: string): Promise<RoundReport> {
+export async function runRound(
+  fleet: FleetUnderTest,
+  random: Random,
+  name: string,
+  fault: string,
+): Promise<RoundReport> {
   const plan = FAULTS[fault]!;
   const isDrained = plan.isDrained === true || random.chance(40);
   const limit = isDrained ? 1_000 + random.below(3_000) : LARGE_LIMIT;
-  const { id, key } = await world.createAccount(name, limit);
-  const boundaryMs = plan.hasBoundary ? await world.endCycleSoon(id, BOUNDARY_SECONDS) : undefined;
-  const { account } = await world.ledger.view(name);
-  const lostBefore = (await world.history()).lost;
+  const { id, key } = await fleet.createAccount(name, limit);
+  const boundaryMs = plan.hasBoundary ? await fleet.endCycleSoon(id, BOUNDARY_SECONDS) : undefined;
+  const { account } = await fleet.ledger.view(name);
+  const lostBefore = (await fleet.history()).lost;
   const clients = new FleetClients(key);
-  for (const node of world.nodes) clients.join(node);
+  for (const node of fleet.nodes) clients.join(node);
   const failures: string[] = [];
   let excuse: Excuse = {};
   try {
     await sleep(300 + random.below(700));
-    const node = random.pick(world.nodes);
+    const node = random.pick(fleet.nodes);
     const spareKey = async () => {
-      const spare = await world.createAccount(`${name}-spare`, LARGE_LIMIT);
-      return { key: spare.key, revoke: () => world.ledger.revokeKey(`${name}-spare`, spare.keyId) };
+      const spare = await fleet.createAccount(`${name}-spare`, LARGE_LIMIT);
+      return { key: spare.key, revoke: () => fleet.ledger.revokeKey(`${name}-spare`, spare.keyId) };
     };
-    excuse = await plan.run({ world, random, account, clients, node, spareKey, boundaryMs });
+    excuse = await plan.run({ fleet, random, account, clients, node, spareKey, boundaryMs });
     await sleep(random.below(300));
   } finally {
-    world.heal();
+    fleet.heal();
     await clients.stop();
   }
   // With a small quota some requests wait for its end.
   if (plan.isSeamless && !isDrained && clients.count(503) > 0) failures.push(`${clients.count(503)} answers 503`);
-  await world.recovered();
-  await waitUntil('the database has learned', async () => !(await world.history()).isLearning);
-  if (isDrained && !(await clients.drain(world.nodes, DRAIN_MS)))
+  await fleet.recovered();
+  await waitUntil('the database has learned', async () => !(await fleet.history()).isLearning);
+  if (isDrained && !(await clients.drain(fleet.nodes, DRAIN_MS)))
     failures.push(`the quota of ${limit} was not used up`);
   return {
-    ...(await count(world, { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures })),
+    ...(await count(fleet, { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures })),
     fault,
   };
 }
@@ -74,12 +79,12 @@ interface Played {
 }
 
 /** Waits until the database and every node say the same of an account; returns what differs in the end, in words. */
-async function settle(world: World, account: Account): Promise<string[]> {
+async function settle(fleet: FleetUnderTest, account: Account): Promise<string[]> {
   let differences: string[] = [];
   const look = async (): Promise<boolean> => {
-    const grants = await grantsOf(world, account.id);
+    const grants = await grantsOf(fleet, account.id);
     differences = [];
-    for (const node of world.nodes) {
+    for (const node of fleet.nodes) {
       const own = await node.charged(account);
       const known = grants.find(
         ({ name, isRetired, cycle }) => name === node.name && !isRetired && cycle === own?.cycle,
@@ -94,17 +99,17 @@ async function settle(world: World, account: Account): Promise<string[]> {
 }
 
 /** Counts what was read against what is charged, granted and allowed. */
-async function count(world: World, played: Played): Promise<Omit<RoundReport, 'fault'>> {
+async function count(fleet: FleetUnderTest, played: Played): Promise<Omit<RoundReport, 'fault'>> {
   const { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures } = played;
   const { forfeited = 0, oversold: mayOversell = 0, uncounted = 0, mustNotice = false, problems = [] } = excuse;
-  failures.push(...problems, ...(await settle(world, account)));
-  const grants = await grantsOf(world, account.id);
+  failures.push(...problems, ...(await settle(fleet, account)));
+  const grants = await grantsOf(fleet, account.id);
   const sum = (pick: (grant: (typeof grants)[number]) => number, of = grants): number =>
     of.reduce((total, grant) => total + pick(grant), 0);
   const read = clients.count(200);
   const { unanswered } = clients;
   // What a cycle's last moment had used may die with a ledger writer; what was charged ever does not.
-  const charged = boundaryMs === undefined ? sum(({ spent }) => spent) : await totalOf(world, account);
+  const charged = boundaryMs === undefined ? sum(({ spent }) => spent) : await totalOf(fleet, account);
   let oversold = 0;
   for (const cycle of new Set(grants.map((grant) => grant.cycle))) {
     const own = grants.filter((grant) => grant.cycle === cycle);
@@ -132,7 +137,7 @@ async function count(world: World, played: Played): Promise<Omit<RoundReport, 'f
   for (const status of new Set(clients.answers.map((answer) => answer.status)))
     if (![200, 403, 503].includes(status)) failures.push(`answered ${status}, ${clients.count(status)} times`);
   if (failures.length > 0) failures.push(...grants.map((grant) => describe(grant, clients)));
-  const { lost } = await world.history();
+  const { lost } = await fleet.history();
   if (mustNotice && lost === lostBefore) failures.push('that commits were lost was not noticed');
   if (!mustNotice && lost !== lostBefore) failures.push('commits were taken for lost');
   return {
@@ -152,7 +157,7 @@ function describe({ name, cycle, granted, spent, isRetired }: Grant, clients: Fl
   return `${name}${isRetired ? ' (retired)' : ''}, cycle ${cycle}: ${spent} spent of ${granted}; ${read} read from it in all cycles`;
 }
 
-async function totalOf({ ledger }: World, { id }: Account): Promise<number> {
+async function totalOf({ ledger }: FleetUnderTest, { id }: Account): Promise<number> {
   const row = await ledger.store.row<{ total: number }>(
     'SELECT coalesce(sum(total), 0)::int8 AS total FROM node_totals WHERE account_id = ?',
     id,

@@ -6,7 +6,7 @@ import { connectEngine } from '../../../src/ledger/postgres/connect.ts';
 import { PostgresStore } from '../../../src/ledger/store/postgres-store.ts';
 import { PostgresCluster, type PostgresServer } from '../../fleet/postgres.ts';
 import { waitUntil } from '../../wait-until.ts';
-import { askOnce } from '../client.ts';
+import { askOnce } from '../counting-client.ts';
 import { ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 import { Relay } from './relay.ts';
 
@@ -19,7 +19,7 @@ export interface NewAccount {
   readonly keyId: number;
 }
 
-export class World {
+export class FleetUnderTest {
   readonly nodes: ChaosNode[] = [];
   /** The line on which the standby follows the primary. */
   replication!: Relay;
@@ -33,13 +33,13 @@ export class World {
   readonly #cluster = new PostgresCluster();
 
   /** @param options.hasOwnClock whether the clocks of nodes can be set wrong; true unless told otherwise. */
-  static async create({ hasOwnClock = true } = {}): Promise<World> {
-    const world = new World();
+  static async create({ hasOwnClock = true } = {}): Promise<FleetUnderTest> {
+    const fleet = new FleetUnderTest();
     try {
-      await world.#setUp(hasOwnClock);
-      return world;
+      await fleet.#setUp(hasOwnClock);
+      return fleet;
     } catch (error) {
-      await world.remove();
+      await fleet.remove();
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 /** Turns the metrics that the primary has anyway into minutes. No lookup pays for it, and nothing is written here. */
 import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
-import { MINUTE, type Sample } from '../store/series.ts';
+import { MINUTE, type Sample } from '../store/time-series.ts';
 
 /** Minutes that are kept for a console that is being started again. */
 const MINUTES_MAX = 24 * 60;

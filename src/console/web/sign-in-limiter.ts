@@ -11,7 +11,7 @@ interface Entry {
 }
 
 /** Failures within ten minutes. */
-export class Limiter {
+export class SignInLimiter {
   readonly #most: number;
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
