@@ -75,6 +75,7 @@ export interface RuleEntry {
   readonly spelling?: readonly string[];
   readonly names?: string;
   readonly address_names?: string;
+  readonly inside_names?: string;
   readonly ranges?: readonly string[];
   readonly isatap?: boolean;
   readonly excusable?: boolean;

@@ -93,6 +93,21 @@ describe('an act by its place', () => {
     ['https://www.example.fr/ma-commande', 'checkout'],
     ['https://www.example.ru/oformlenie-zakaza', 'checkout'],
     ['https://www.example.nl/bestelling', 'checkout'],
+    // Beside the site's own name, in any case and spelling.
+    ['https://www.carfinder.com/mycarfinder', 'account'],
+    ['https://www.carfinder.com/My-CarFinder.html', 'account'],
+    ['https://www.carfinder.de/mein-carfinder', 'account'],
+    ['https://www.car-finder.de/x/mein-car-finder-login.html', 'login'],
+    ['https://www.carfinder.com/servlet/CarfinderLogonForm', 'login'],
+    ['https://shop.carfinder.co.uk/sign-in-carfinder', 'login'],
+    // A word alone in the fragment of a front page opens a form.
+    ['https://www.example.org/#login', 'login'],
+    ['https://www.example.org/?splash=0#Sign-In', 'login'],
+    ['https://www.example.org/index.jsp#login', 'login'],
+    // Endpoints on hosts that have documentation as well.
+    ['https://developer.api.example.org/authentication/v2/token', 'oauth'],
+    ['https://developers.example.org/o/authorize/', 'oauth'],
+    ['https://www.example.org/forum/index.php?act=auth', 'login'],
   ])('%s', (url, rule) => {
     expect(judge(url)).toBe(`deny rules/${rule}`);
   });
@@ -121,6 +136,23 @@ describe('reading matter that names an act', () => {
     // A wiki, and a person's page of a forge.
     'https://namu.wiki/w/%ED%9A%8C%EC%9B%90%EA%B0%80%EC%9E%85',
     'https://sourceforge.net/u/somebody/profile/',
+    // What the documentation below is about, feeds, and pages about an offer.
+    'https://www.example.org/apis/accounts/docs/reference.html',
+    'https://www.example.org/register/javadoc/x',
+    'https://iam.example.org/feed/',
+    'https://www.example.org/checkout/features',
+    'https://www.example.org/conta/quem-somos',
+    // Explanations in other languages.
+    'https://www.example.se/hur-byta-losenord',
+    'https://www.example.hr/kako-promijeniti-lozinku',
+    'https://www.example.id/cara-daftar-akun',
+    // Beside the site's own name what it sells; a heading; a topic of documentation on a host for it.
+    'https://www.carfinder.com/carfinder-checkout',
+    'https://www.example.org/guide/#login',
+    'https://www.example.org/#page=login',
+    'https://www.example.org/#account',
+    'https://developers.example.org/identity/protocols/oauth2',
+    'https://developers.example.org/en/docs/api-reference/token',
     // Sources, on hosts that have a login as well.
     'https://sourcegraph.com/github.com/a/b/-/blob/src/login/index.ts',
     'https://review.opendev.org/c/openstack/keystone/+/1/2/login/api.py',
@@ -130,6 +162,9 @@ describe('reading matter that names an act', () => {
 
   it.each([
     // The same words where something is done.
+    ['https://www.example.org/account/docs', 'account'],
+    ['https://www.example.org/login/docs/x', 'login'],
+    ['https://www.example.org/my', 'account'],
     ['https://www.example.org/account/payments', 'account'],
     ['https://www.example.org/payments/new', 'booking'],
     ['https://www.example.org/about-us/login', 'login'],

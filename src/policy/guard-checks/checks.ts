@@ -134,6 +134,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       tokens: context.tokens,
       names: context.tokens.ordinal(rule.names ?? ''),
       addressNames: context.tokens.ordinal(rule.address_names ?? rule.names ?? ''),
+      insideNames: rule.inside_names === undefined ? undefined : context.tokens.ordinal(rule.inside_names),
       relays: context.tokens.ordinal(rule.relays ?? ''),
     };
     return (subject) => hasNestedInternal(subject, places);

@@ -22,6 +22,8 @@ export interface InternalPlaces {
   readonly names: number;
   /** Token list of those where a bare number is an address. */
   readonly addressNames: number;
+  /** Token list of names that servers have inside a network, where they stand for a host alone (`?url=redis`); undefined for none. */
+  readonly insideNames: number | undefined;
   /** Token list of segments before a host that the server fetches or leads to. */
   readonly relays: number;
 }
@@ -76,9 +78,15 @@ function isInternalTarget(value: string, places: InternalPlaces): boolean {
 function isInternalPlace(value: string, places: InternalPlaces, lists: readonly number[]): boolean {
   if (lists.includes(places.addressNames)) {
     if (isAddressNumber(value) && isInternalText(`http://${value}`, places, true)) return true;
-    if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value)) return true;
+    if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value) || isInsideName(value, places)) return true;
   }
   return lists.includes(places.names) && isPlace(value) && isInternalText(`http://${value}`, places, true);
+}
+
+/** Whether a value starts with the name of a server inside a network, and nothing but a path or a query follows. */
+function isInsideName(value: string, { insideNames, tokens }: InternalPlaces): boolean {
+  const name = insideNames === undefined ? undefined : /^[a-z][a-z0-9_-]{0,62}(?=[/?#:]|$)/i.exec(value)?.[0];
+  return name !== undefined && tokens.find(name, 0, name.length).includes(insideNames!);
 }
 
 /** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
@@ -142,10 +150,11 @@ function untilSpace(text: string, start: number): string {
 }
 
 function isInternalText(text: string, places: InternalPlaces, isBare: boolean): boolean {
-  const start = text.slice(0, 600);
+  // Signs behind it in running text are no part of the host.
+  const start = withoutTail(text.slice(0, 600));
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
-  if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)) ?? parseUrl(withoutSigns(start)))) return true;
+  if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
   // Clients to whom a backslash is no slash take what is before the `@` for a user's name.
   return start.includes('\\') && start.includes('@') && isInternal(parseUrl(start.replaceAll('\\', '%5C')));
 }

@@ -3,7 +3,7 @@ import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
-import { fragmentRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
+import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
 import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
@@ -42,8 +42,12 @@ const PARAMETER_LISTS = {
   index: 'index',
   /** A page on which parameters are words to search for. */
   search: 'search_page',
+  /** Words for a login. */
+  login: 'login',
   /** Pages that a company has for everybody; they excuse on hosts that are denied as a whole. */
   open: 'open_page',
+  /** Pages with text; a host may have such a name, too, and excuses so (`careers.example.com`). */
+  text: 'text_page',
 } as const;
 
 /** The pattern rules, compiled; judges one URL at a time. */
@@ -101,7 +105,8 @@ export class PatternLayer {
   contextOf({ host, url }: Subject, listed: string): number {
     if (host !== listed) this.#words.readHost(host);
     this.#words.readPath(url.decodedPath, this.#places.find(host));
-    const isOpen = this.#words.hasMet(this.#lists.open);
+    const { hostLists } = this.#words;
+    const isOpen = this.#words.hasMet(this.#lists.open) || hostLists.includes(this.#lists.text);
     const context = Math.max(this.#words.context, isOpen ? CONTEXT.reading : CONTEXT.none);
     this.#words.clear();
     return context;
@@ -143,8 +148,16 @@ export class PatternLayer {
 
   /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
   #readRoute(url: CanonicalUrl): void {
-    const route = fragmentRoute(url);
+    const route = fragmentRoute(url) ?? this.#loginRoute(url);
     if (route !== undefined) this.#words.readPathApart(route);
+  }
+
+  /** A word for a login alone in the fragment of a front page (`/#login`), which opens a form there; other words are headings. */
+  #loginRoute(url: CanonicalUrl): string | undefined {
+    const { fragment } = url;
+    if (fragment === '' || !this.#tokens.find(fragment, 0, fragment.length).includes(this.#lists.login))
+      return undefined;
+    return fragment.includes('=') || !this.#isFrontPage(url) ? undefined : looseRoute(url);
   }
 
   #hit(rule: number): void {

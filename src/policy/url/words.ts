@@ -29,10 +29,21 @@ const PLACE_LISTS = {
   index: 'index',
   /** Segments that end a path of text, whatever stands before them. */
   textPage: 'text_page',
+  /** Segments that documentation stands below: what is before one is what that is about. */
+  documentationPlace: 'documentation_place',
   /** Words that open the title of an explanation. */
   question: 'question_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
+} as const;
+
+/** Token lists of what a site names after itself, and what a word of them means then; its products are named so, too, and stand in none. */
+const OWN_NAME_LISTS = {
+  login: 'login',
+  signup: 'signup',
+  password_reset: 'password_reset',
+  account: 'account',
+  own_area: 'account',
 } as const;
 
 /** A bit for each of {@link PLACE_LISTS}. */
@@ -92,6 +103,9 @@ export class Words {
   /** Whether what follows a host's first label is a public suffix. */
   readonly #suffixes = new BoundedCache<string, boolean>(SUFFIXES_MAX);
   readonly #programs: ProgramNames;
+  /** For lists whose words may stand beside the site's own name the list that they then mean. */
+  readonly #ownNameLists: ReadonlyMap<number, number>;
+  #host = '';
   // Of the last and the last but one segment: which is the last one is known only at the end.
   #lastLists: readonly number[] = NO_LISTS;
   #listsBefore: readonly number[] = NO_LISTS;
@@ -103,6 +117,8 @@ export class Words {
   #isTopic = false;
   /** Where the text begins that the path leads to; words before it are topics. Negative until somebody asks. */
   #textFrom = 0;
+  /** Where the last segment begins that documentation stands below. Negative until somebody asks. */
+  #documentationFrom = 0;
   #path = '';
   /** How many numbers of a date the segments before are: a year, a month, a day. */
   #dated = 0;
@@ -114,6 +130,8 @@ export class Words {
     this.#tokens = tokens;
     this.#wanted = wanted;
     this.#programs = new ProgramNames(tokens);
+    const ownNameLists = Object.entries(OWN_NAME_LISTS);
+    this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
     const size = tokens.names.length;
     this.#says = new Uint16Array(size);
     for (const [name, list] of Object.entries(PLACE_LISTS))
@@ -144,6 +162,7 @@ export class Words {
     this.#level = CONTEXT.none;
     this.#isTopic = false;
     this.#textFrom = 0;
+    this.#host = '';
   }
 
   /** Forgets what was met, but not whether it was reading matter. */
@@ -163,6 +182,7 @@ export class Words {
   }
 
   readHost(host: string): void {
+    this.#host = host;
     const dot = host.indexOf('.');
     if (dot < 0 || host.indexOf('.', dot + 1) < 0) return;
     const lists = this.#listsOfLabel(host, dot);
@@ -211,6 +231,7 @@ export class Words {
     this.#isTopic = false;
     this.#path = wholePath;
     this.#textFrom = -1;
+    this.#documentationFrom = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
     const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
@@ -252,6 +273,16 @@ export class Words {
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
 
+  /** Where the last segment begins that documentation stands below: what is before says what that is about. 0 where there is none. */
+  get #documentation(): number {
+    if (this.#documentationFrom >= 0) return this.#documentationFrom;
+    const { count, starts, lists } = this.#tokens.segments(this.#path);
+    let at = count - 2;
+    while (at > 0 && !this.#isSaid(lists[at]!, SAYS.documentationPlace)) at--;
+    this.#documentationFrom = at > 0 ? starts[at]! : 0;
+    return this.#documentationFrom;
+  }
+
   /** Where the last segment begins that is a sentence; 0 where none is. */
   #lastSentence({ path, count, starts, ends, bits }: PathSegments): number {
     const asks = (start: number, end: number): boolean =>
@@ -265,7 +296,10 @@ export class Words {
   /** What is said of the last segment, and of the one before. */
   #readEnd(path: string, lastStop: number): void {
     const before = this.#listsBefore;
-    if (this.#lastLists.length === 0) this.#readProgram(path, lastStop);
+    if (this.#lastLists.length === 0) {
+      this.#readProgram(path, lastStop);
+      this.#readOwnName(path, lastStop);
+    }
     this.#mark(0, this.#lastLists, LAST << this.lastContext);
     if (this.#isSaid(this.#lastLists, SAYS.index)) this.#mark(0, before, LAST << this.#contextBefore);
     if (this.#isAnyWanted(before) && isIdentifier(path, this.lastStart, this.lastEnd)) {
@@ -274,6 +308,27 @@ export class Words {
     if (this.#isAnyWanted(this.#lastLists) && isNumberOrKey(path, this.#startBefore, this.#endBefore)) {
       this.#mark(1, this.#lastLists, AFTER_ID << this.lastContext);
     }
+  }
+
+  /** Reads the last segment without the site's own name: `my-example-login`, `ExampleLogon`, `myexample` of `example.org`. */
+  #readOwnName(path: string, stop: number): void {
+    const first = this.lastStart;
+    const end = siteEnd(this.#host);
+    const start = siteStart(this.#host, end);
+    const size = end - start;
+    const last = stop - size;
+    if (size < SITE_MIN_LENGTH || last <= first) return;
+    // It stands at the end, at the beginning, or behind a short word for what is one's own: with an m in most languages.
+    let at = last;
+    if (!standsAt(path, at, this.#host, start, end)) {
+      const isOwn = (path.charCodeAt(first) | 0x20) === 0x6d;
+      const furthest = Math.min(last - 1, isOwn ? first + OWN_WORD_MAX_LENGTH : first);
+      for (at = first; at <= furthest && !standsAt(path, at, this.#host, start, end); ) at++;
+      if (at > furthest) return;
+    }
+    const rest = path.slice(first, at) + path.slice(at + size, stop);
+    const lists = this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
+    this.#mark(0, lists, (ANY | LAST) << this.lastContext);
   }
 
   /** Reads the last segment as a program's name. */
@@ -315,7 +370,9 @@ export class Words {
   #contextAt(start: number, position: number, isTitle: boolean, mayBeBeforeText: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    return this.#isTopic || (mayBeBeforeText && start < this.#text) ? CONTEXT.topic : this.#level;
+    if (this.#isTopic || (mayBeBeforeText && start < this.#text)) return CONTEXT.topic;
+    if (this.#level > CONTEXT.none || !mayBeBeforeText) return this.#level;
+    return start < this.#documentation ? CONTEXT.reading : CONTEXT.none;
   }
 
   /** Whether a year and a month stand right before: what follows them is the title of an article. */
@@ -427,4 +484,40 @@ function isNumberOrKey(path: string, start: number, end: number): boolean {
 /** Not one of a wiki's own pages (`Special:UserLogin`), which has a colon, nor a page with parameters, which has a `=` behind `stop`. */
 function canBeTitle(path: string, start: number, end: number, stop: number): boolean {
   return !path.slice(start, end).includes(':') && !path.slice(stop, end).includes('=');
+}
+
+/** Shorter names stand in other words. */
+const SITE_MIN_LENGTH = 3;
+/** So long is a word for what is one's own, and a sign behind it. */
+const OWN_WORD_MAX_LENGTH = 7;
+
+/**
+ * Where the label of a host ends by which people know the site: the last one before the suffix that is no part of that, told by its length;
+ * 0 where there is none.
+ */
+function siteEnd(host: string): number {
+  let end = host.length;
+  while (end > 0 && host.charCodeAt(end - 1) !== 0x2e) end--;
+  for (end--; end > 0; ) {
+    const start = siteStart(host, end);
+    if (end - start > SITE_MIN_LENGTH || start === 0) return end;
+    end = start - 1;
+  }
+  return 0;
+}
+
+function siteStart(host: string, end: number): number {
+  let start = end;
+  while (start > 0 && host.charCodeAt(start - 1) !== 0x2e) start--;
+  return start;
+}
+
+/** Whether what stands in a host from `start` to `end` stands at a place of the path, in any case. */
+function standsAt(path: string, at: number, host: string, start: number, end: number): boolean {
+  for (let own = start; own < end; own++) {
+    const code = path.charCodeAt(at + own - start);
+    const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
+    if (lower !== host.charCodeAt(own)) return false;
+  }
+  return true;
 }
