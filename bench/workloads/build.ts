@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuildReport } from '../../src/builder/report.ts';
-import { ensureDrop, node, trial } from '../data.ts';
+import { CHECKOUT, ensureDrop, trial } from '../data.ts';
 import { partsOf } from '../drop-lines.ts';
 import { ensurePeers, loadSeconds, type PeerName } from '../peers.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
@@ -47,6 +47,11 @@ interface Measured {
   readonly parseCpuSeconds: number;
 }
 
+/** As users start it: with what it has compiled before. */
+function buildWith(checkout: string, args: readonly string[]): BuildReport {
+  return JSON.parse(execFileSync(join(checkout, 'src/pagegate'), args, { encoding: 'utf8' })) as BuildReport;
+}
+
 function measure(options: BenchOptions, records: number): Measured {
   const drop = ensureDrop({ ...options, records }, DIRT);
   const all = partsOf(drop);
@@ -60,13 +65,12 @@ function measure(options: BenchOptions, records: number): Measured {
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: JSON.parse`);
     parses.push(trial<Parsed>('parse', parsed));
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: build`);
-    builds.push(JSON.parse(node('src/cli.ts', args)) as BuildReport);
+    builds.push(buildWith(CHECKOUT, args));
     // An index of another format is not one that a build replaces.
     rmSync(out, { force: true });
     if (options.beside === undefined) continue;
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: build of ${options.beside}`);
-    const output = execFileSync(join(options.beside, 'src/pagegate'), args, { encoding: 'utf8' });
-    besideBuilds.push(JSON.parse(output) as BuildReport);
+    besideBuilds.push(buildWith(options.beside, args));
     rmSync(out, { force: true });
   }
   const built = middle(builds, ({ durationMs }) => durationMs);

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { verifyIndex } from '../index/verify.ts';
+import { type BucketRange, type VerifySetup, verifyIndex } from '../index/verify.ts';
 import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
 import { renameDurable } from '../platform/durable-files.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
@@ -23,6 +23,7 @@ import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
+import { planScan } from './scan/plan-scan.ts';
 import { RankSet } from './scan/rank-set.ts';
 import { feedPart } from './scan/shared-part.ts';
 import type { BuildWorker } from './worker/worker-messages.ts';
@@ -118,8 +119,8 @@ async function run(build: Build): Promise<BuildReport> {
     await draft.time('write', () => writeRuns(build, workers, files, bucketCount, writer!));
     draft.sizeBytes = writer.finish();
     draft.recordCount = writer.recordCount;
+    await draft.time('verify', () => verify(build, workers, workspace.unfinished));
     await Promise.all(workers.map((worker) => worker.close()));
-    await draft.time('verify', () => verify(build, workspace.unfinished));
     const { out, rejects } = build.targets;
     if (rejects !== undefined) {
       draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workers.length, workspace.unfinishedRejects);
@@ -146,23 +147,18 @@ async function run(build: Build): Promise<BuildReport> {
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
-/**
- * All parts, the largest first, so that the workers end at about the same time. One that is more than a worker's share is scanned by all of
- * them together.
- */
+/** All parts: first those that all workers scan together, then each of the others by one of them. */
 async function scan(
   build: Build,
   workers: readonly BuildWorker[],
   progress: Float64Array,
 ): Promise<{ files: SpillFile[]; maxAnswerSizeBytes: number }> {
   const { manifest, draft, meter, options } = build;
-  const order = manifest.files.map((_, i) => i);
-  order.sort((a, b) => manifest.files[b]!.bytes - manifest.files[a]!.bytes || a - b);
-  const totalBytes = manifest.files.reduce((sum, part) => sum + part.bytes, 0);
+  const sizes = manifest.files.map(({ bytes }) => bytes);
+  const totalBytes = sizes.reduce((sum, bytes) => sum + bytes, 0);
   meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
-  const isShared = (number: number): boolean =>
-    workers.length > 1 && manifest.files[number]!.bytes > totalBytes / workers.length;
-  for (const number of order.filter(isShared)) {
+  const { shared, whole } = planScan(sizes, workers.length);
+  for (const number of shared) {
     const onBytes = (sizeBytes: number): void => {
       progress[0] = progress[0]! + sizeBytes;
     };
@@ -171,7 +167,7 @@ async function scan(
   }
   await runInOrder(
     workers,
-    order.filter((number) => !isShared(number)),
+    whole,
     (worker, part) => worker.scan(part),
     (outcome) => draft.addPart(outcome),
     options.signal,
@@ -228,7 +224,7 @@ function metadataOf({ manifest, options, draft }: Build, maxAnswerSizeBytes: num
 }
 
 /** Every checksum and bucket; every record of an index of usual size, of a large one a share: reading them all takes as long as writing them. */
-async function verify({ meter, options, draft }: Build, path: string): Promise<void> {
+async function verify({ meter, options, draft }: Build, workers: readonly BuildWorker[], path: string): Promise<void> {
   let done = 0;
   let started = false;
   const onProgress = (doneBytes: number, totalBytes: number): void => {
@@ -240,8 +236,11 @@ async function verify({ meter, options, draft }: Build, path: string): Promise<v
   const report = await verifyIndex(path, {
     onProgress,
     decodeEveryNthBucket,
-    // Of a share of the records, threads of its own would save one or two hundredths of a build, and cost memory.
+    // Without threads, or with one, the caller's does it alone.
     workers: 0,
+    ...(workers.length > 1 && {
+      walkers: (setup: VerifySetup) => workers.map((worker) => (buckets: BucketRange) => worker.walk(setup, buckets)),
+    }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   if (report.ok) return;

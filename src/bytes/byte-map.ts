@@ -119,18 +119,20 @@ export class ByteKey {
   word2 = 0;
   word3 = 0;
   #source: DataView = new DataView(new ArrayBuffer(0));
+  #sourceSize = 0;
   #start = 0;
 
   /** Takes the range `source[start, end)`. */
   take(source: DataView, start: number, end: number): void {
     const size = end - start;
     this.#setRange(source, start, size);
-    if (start + SHORT_BYTES <= source.byteLength) {
+    if (start + SHORT_BYTES <= this.#sourceSize) {
+      const masks = SHORT_WORDS * (size < SHORT_BYTES ? size : SHORT_BYTES);
       this.#takeFirst(
-        source.getInt32(start, true) & firstBytes(size),
-        source.getInt32(start + 4, true) & firstBytes(size - 4),
-        source.getInt32(start + 8, true) & firstBytes(size - 8),
-        source.getInt32(start + 12, true) & firstBytes(size - 12),
+        source.getInt32(start, true) & MASKS[masks]!,
+        source.getInt32(start + 4, true) & MASKS[masks + 1]!,
+        source.getInt32(start + 8, true) & MASKS[masks + 2]!,
+        source.getInt32(start + 12, true) & MASKS[masks + 3]!,
       );
       if (size > SHORT_BYTES) this.#hashRest();
     } else {
@@ -174,8 +176,14 @@ export class ByteKey {
   /** The same without looking before `from`, for what is long or stands near the end. */
   #takeQuotedSlowly(source: DataView, start: number, from: number, end: number): number {
     let at = from;
-    while (at + 4 <= end && quotesIn(source.getInt32(at, true)) === 0) at += 4;
-    while (at < end && source.getUint8(at) !== QUOTE) at += 1;
+    let quotes = 0;
+    while (at + 4 <= end) {
+      quotes = quotesIn(source.getInt32(at, true));
+      if (quotes !== 0) break;
+      at += 4;
+    }
+    if (quotes !== 0) at += bytesOf(bytesBefore(quotes));
+    else while (at < end && source.getUint8(at) !== QUOTE) at += 1;
     if (at >= end) return -1;
     this.take(source, start, at);
     return at;
@@ -185,7 +193,9 @@ export class ByteKey {
     this.size = size;
     this.#start = start;
     // A reference costs more to write than to compare.
-    if (this.#source !== source) this.#source = source;
+    if (this.#source === source) return;
+    this.#source = source;
+    this.#sourceSize = source.byteLength;
   }
 
   #takeFirst(word0: number, word1: number, word2: number, word3: number): void {
@@ -236,6 +246,15 @@ export class ByteKey {
 
 const QUOTE = 0x22;
 
+/** For each size up to `SHORT_BYTES`, which bytes of the first words belong to a key: to look it up costs less than to guess. */
+const MASKS = new Int32Array(SHORT_WORDS * (SHORT_BYTES + 1));
+for (let size = 0; size <= SHORT_BYTES; size++) {
+  for (let word = 0; word < SHORT_WORDS; word++) {
+    const bytes = Math.min(4, Math.max(0, size - 4 * word));
+    MASKS[SHORT_WORDS * size + word] = bytes === 4 ? -1 : (1 << (8 * bytes)) - 1;
+  }
+}
+
 /** The lowest bit set is the highest bit of the first byte that is a quote; 0 where none is. */
 function quotesIn(word: number): number {
   const differences = word ^ 0x22222222;
@@ -254,11 +273,6 @@ function allIfZero(marks: number): number {
 /** How many bytes a mask has. */
 function bytesOf(mask: number): number {
   return (32 - Math.clz32(mask)) >>> 3;
-}
-
-/** A mask of the first `count` bytes of a word: of none below 1, of all above 3. */
-function firstBytes(count: number): number {
-  return count >= 4 ? -1 : count <= 0 ? 0 : (1 << (8 * count)) - 1;
 }
 
 function rotate(word: number): number {

@@ -316,6 +316,7 @@ function check(tree: Tree, source: string): void {
     useDefaults: true,
     code: { optimize: false },
     validateSchema: false,
+    meta: false,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
     ? [...nulProblems(tree), ...networkProblems(tree)]

@@ -45,7 +45,13 @@ export interface ManifestFile {
 }
 
 /** Not optimized: it reads one manifest. That the schema is valid is tested. */
-const ajv = new Validator({ allErrors: false, strict: true, validateSchema: false, code: { optimize: false } });
+const ajv = new Validator({
+  allErrors: false,
+  strict: true,
+  validateSchema: false,
+  meta: false,
+  code: { optimize: false },
+});
 addFormats.default(ajv, ['date-time']);
 const validate = ajv.compile<Manifest>(
   JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),

@@ -20,8 +20,11 @@ import { type IndexSource, readBytes } from './read/index-source.ts';
 import { readHeader, readTables } from './read/read-tables.ts';
 import type { RenderTables } from './read/render-tables.ts';
 import { type Damage, RecordWalk } from './verify/record-walk.ts';
-import type { IntactBuckets } from './verify/verify-messages.ts';
-import { walkInThreads } from './verify/verify-pool.ts';
+import type { BucketWalker, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
+import { VerifyThreads, walkAhead } from './verify/verify-pool.ts';
+
+export { BucketWalks } from './verify/bucket-walks.ts';
+export type { BucketRange, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
 
 /** What came of it. */
 export interface VerifyReport {
@@ -42,6 +45,8 @@ export interface VerifyOptions {
    * cores, but no more than have enough to do.
    */
   readonly workers?: number;
+  /** In place of threads of its own: what walks buckets in threads that the caller has, with `BucketWalks`. */
+  readonly walkers?: (setup: VerifySetup) => readonly BucketWalker[];
   /**
    * Decode the records of every nth bucket only (1, all of them, without it); checksums and buckets are checked throughout. For whoever has
    * just written the file and wants to know that it reached the disk.
@@ -75,7 +80,7 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
 /** The same over bytes that somebody else opened, in the caller's thread. */
 export function verifyIndexBytes(
   source: IndexSource,
-  options: Omit<VerifyOptions, 'workers'> = {},
+  options: Omit<VerifyOptions, 'workers' | 'walkers'> = {},
 ): Promise<VerifyReport> {
   return verify(source, options);
 }
@@ -98,16 +103,11 @@ async function verify(source: IndexSource, options: VerifyOptions, descriptor?: 
   const progress = new ProgressOf(options, header);
   damages.push(...(await checkBlocks(source, header, progress)));
   if (damages.length === 0) {
-    const { decodeEveryNthBucket = 1, signal } = options;
+    const { decodeEveryNthBucket = 1 } = options;
     const walk = new RecordWalk(source, header, tables, decodeEveryNthBucket);
-    const workers = countWorkers(options, header);
-    if (descriptor !== undefined && workers > 1) {
+    if (descriptor !== undefined) {
       const { path, sizeBytes } = source;
-      const onSkipped = async ({ from, to, base, end }: IntactBuckets): Promise<void> => {
-        progress.add((to - from) * BUCKET_SIZE_BYTES + end - base);
-        await progress.pause();
-      };
-      await walkInThreads(walk, workers, { path, descriptor, sizeBytes, decodeEveryNthBucket }, onSkipped, signal);
+      await walkInThreads(walk, { path, descriptor, sizeBytes, decodeEveryNthBucket }, options, header, progress);
     }
     while (walk.bucket < header.bucketCount && walk.damages.length < DAMAGES_MAX) {
       if (walk.bucket % BUCKETS_PER_TURN === 0) await progress.pause();
@@ -121,6 +121,32 @@ async function verify(source: IndexSource, options: VerifyOptions, descriptor?: 
   }
   const sorted = damages.sort((a, b) => a.offset - b.offset).slice(0, DAMAGES_MAX);
   return { path: source.path, sizeBytes: source.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
+}
+
+/** Takes the walk past what threads find intact, where there are any. */
+async function walkInThreads(
+  walk: RecordWalk,
+  setup: VerifySetup,
+  options: VerifyOptions,
+  header: Header,
+  progress: ProgressOf,
+): Promise<void> {
+  const onSkipped = async ({ from, to, base, end }: IntactBuckets): Promise<void> => {
+    progress.add((to - from) * BUCKET_SIZE_BYTES + end - base);
+    await progress.pause();
+  };
+  if (options.walkers !== undefined) {
+    await walkAhead(walk, options.walkers(setup), onSkipped, options.signal);
+    return;
+  }
+  const workers = countWorkers(options, header);
+  if (workers < 2) return;
+  const threads = new VerifyThreads(Math.min(workers, header.bucketCount), setup);
+  try {
+    await walkAhead(walk, threads.walkers, onSkipped, options.signal);
+  } finally {
+    await threads.close();
+  }
 }
 
 function countWorkers({ workers, decodeEveryNthBucket = 1 }: VerifyOptions, header: Header): number {

@@ -128,6 +128,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
       strictRequired: false,
       // It is asked once at a start. That the schemas are valid is tested.
       validateSchema: false,
+      meta: false,
       code: { optimize: false },
     });
     validator.addSchema(readSchema('parts'));

@@ -83,6 +83,9 @@ export class SecretScanner {
   readonly #pairs = new Uint16Array(128 * PAIR_WIDTH);
   readonly #prefixes: Prefix[][] = [[]];
   readonly #alphabets: Uint8Array[] = [];
+  /** For each alphabet where the run of its characters ends that was measured last, once one was measured in a text. */
+  readonly #runEnds: Int32Array;
+  #isMeasured = false;
   readonly #forms: readonly SecretForm[];
   readonly #minLength: number;
 
@@ -102,6 +105,7 @@ export class SecretScanner {
     }
     this.#forms = forms;
     this.#minLength = shortest;
+    this.#runEnds = new Int32Array(this.#alphabets.length);
   }
 
   #add(prefix: Prefix): void {
@@ -118,14 +122,11 @@ export class SecretScanner {
   /** What kind of credential the text holds; undefined for none. */
   find(text: string): string | undefined {
     if (text.length < this.#minLength) return undefined;
-    let runEnds: Int32Array | undefined;
+    this.#isMeasured = false;
     // A prefix stands where no word goes on.
     for (let at = 0, isInWord = false; at < text.length; at++) {
-      if (!isInWord && this.#mayStartAt(text, at)) {
-        runEnds ??= new Int32Array(this.#alphabets.length);
-        const name = this.#prefixAt(text, at, runEnds);
-        if (name !== undefined) return name;
-      }
+      const name = isInWord ? undefined : this.#prefixAt(text, at);
+      if (name !== undefined) return name;
       isInWord = isAlphanumeric(text.charCodeAt(at));
     }
     return this.#formIn(text);
@@ -135,11 +136,9 @@ export class SecretScanner {
   findInPath(path: string, segments: PathSegments): string | undefined {
     if (path.length < this.#minLength) return undefined;
     if (segments.isCut) return this.find(path);
-    let runEnds: Int32Array | undefined;
+    this.#isMeasured = false;
     for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
-      if (!this.#mayStartAt(path, at)) continue;
-      runEnds ??= new Int32Array(this.#alphabets.length);
-      const name = this.#prefixAt(path, at, runEnds);
+      const name = this.#prefixAt(path, at);
       if (name !== undefined) return name;
     }
     return (segments.signs & SIGN.digit) === 0 ? undefined : this.#formIn(path);
@@ -149,28 +148,25 @@ export class SecretScanner {
     return digitsIn(text, FORM_MIN_DIGITS) ? this.#forms.find((form) => FORMS[form](text)) : undefined;
   }
 
-  #mayStartAt(text: string, at: number): boolean {
-    const code = text.charCodeAt(at);
-    const next = at + 1 < text.length ? text.charCodeAt(at + 1) : NOT_ASCII;
-    return code < NOT_ASCII && this.#pairs[pairOf(code, next)] !== 0;
-  }
-
-  /** The name of the credential that begins at `at`. `runEnds`: where the run of an alphabet ends that was measured last. */
-  #prefixAt(text: string, at: number, runEnds: Int32Array): string | undefined {
+  /** The name of the credential that begins at `at`. */
+  #prefixAt(text: string, at: number): string | undefined {
     const code = text.charCodeAt(at);
     const next = at + 1 < text.length ? text.charCodeAt(at + 1) : NOT_ASCII;
     const entry = code < NOT_ASCII ? this.#pairs[pairOf(code, next)]! : 0;
     if (entry === 0) return undefined;
     for (const prefix of this.#prefixes[entry]!)
-      if (standsAt(prefix.text, text, at) && this.#matches(prefix, text, at, runEnds)) return prefix.name;
+      if (standsAt(prefix.text, text, at) && this.#matches(prefix, text, at)) return prefix.name;
     return undefined;
   }
 
   /** Whether what follows the prefix at `at` is as long as a credential of its kind. A run is measured once, however many prefixes start in it. */
-  #matches(prefix: Prefix, text: string, at: number, runEnds: Int32Array): boolean {
+  #matches(prefix: Prefix, text: string, at: number): boolean {
     const start = at + prefix.text.length;
     if (prefix.minLength === 0) return true;
+    if (!this.#isMeasured) this.#runEnds.fill(0);
+    this.#isMeasured = true;
     const table = this.#alphabets[prefix.alphabet]!;
+    const runEnds = this.#runEnds;
     let end = runEnds[prefix.alphabet]!;
     if (end < start) {
       end = start;

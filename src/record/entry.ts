@@ -172,6 +172,7 @@ function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): bo
     strict: true,
     allowUnionTypes: true,
     validateSchema: false,
+    meta: false,
   }).compile<RawEntry>(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
   if (validate(raw)) return true;
   const errors = validate.errors ?? [];

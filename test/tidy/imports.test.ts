@@ -18,7 +18,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   network: [],
   platform: [],
   json: [],
-  domain: [],
+  domain: ['bytes'],
   record: ['domain', 'json'],
   drop: ['record', 'json', 'platform'],
   index: ['bytes', 'record', 'platform'],

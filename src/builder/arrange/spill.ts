@@ -3,6 +3,7 @@
  * partition each to a file of its own and remembers where they are, so that there are as many files as workers.
  */
 import { closeSync, openSync } from 'node:fs';
+import { COPY_SLACK_BYTES, copyRange } from '../../bytes/json-pieces.ts';
 import { writeFully } from '../../platform/write-fully.ts';
 
 /** Before each record: hash (4 + 4 bytes), position in the drop (part 2, line 5), size of the record (3); little-endian. */
@@ -10,6 +11,9 @@ export const SPILL_HEADER_BYTES = 18;
 const PART_AT = 8;
 const LINE_AT = 10;
 const SIZE_AT = 15;
+
+/** Records up to this size are copied by words; for larger ones a call of `set` is faster. */
+const COPIED_MAX_BYTES = 200;
 
 /** What all blocks of one worker take together, in bytes; one block for each partition. */
 const BLOCKS_TOTAL_BYTES = 8 << 20;
@@ -32,6 +36,10 @@ export class SpillWriter {
   readonly #partitionBits: number;
   readonly #blockBytes: number;
   readonly #bytes: Buffer;
+  readonly #view: DataView;
+  /** The record's bytes, and the same to be read by the word: callers have one array for all records. */
+  #record: Uint8Array = new Uint8Array(0);
+  #recordView: DataView = new DataView(this.#record.buffer);
   readonly #filled: Uint32Array;
   readonly #blocks: number[][];
   #sizeBytes = 0;
@@ -43,6 +51,7 @@ export class SpillWriter {
     this.#partitionBits = partitionBits;
     this.#blockBytes = Math.min(1 << 16, BLOCKS_TOTAL_BYTES / count);
     this.#bytes = Buffer.allocUnsafeSlow(this.#blockBytes * count);
+    this.#view = new DataView(this.#bytes.buffer);
     this.#filled = new Uint32Array(count);
     this.#blocks = Array.from({ length: count }, () => []);
     this.#descriptor = openSync(path, 'wx', 0o600);
@@ -58,21 +67,20 @@ export class SpillWriter {
     const partition = partitionOf(hashA, this.#partitionBits);
     const total = SPILL_HEADER_BYTES + size;
     let filled = this.#filled[partition]!;
-    if (filled + total > this.#blockBytes) {
+    if (filled + total + COPY_SLACK_BYTES > this.#blockBytes) {
       this.#flush(partition);
       filled = 0;
-      if (total > this.#blockBytes) {
-        const block = Buffer.allocUnsafe(total);
-        encodeSpillHeader(block, 0, hashA, hashB, part, line, size);
+      if (total + COPY_SLACK_BYTES > this.#blockBytes) {
+        const block = Buffer.alloc(total);
+        encodeSpillHeader(new DataView(block.buffer, block.byteOffset), 0, hashA, hashB, part, line, size);
         block.set(record.subarray(0, size), SPILL_HEADER_BYTES);
         this.#write(partition, block, 0, total);
         return;
       }
     }
-    const bytes = this.#bytes;
     const at = partition * this.#blockBytes + filled;
-    encodeSpillHeader(bytes, at, hashA, hashB, part, line, size);
-    copy(record, size, bytes, at + SPILL_HEADER_BYTES);
+    encodeSpillHeader(this.#view, at, hashA, hashB, part, line, size);
+    this.#copy(record, size, at + SPILL_HEADER_BYTES);
     this.#filled[partition] = filled + total;
   }
 
@@ -90,6 +98,18 @@ export class SpillWriter {
     (this.#bytes.buffer as ArrayBuffer).transfer(0);
   }
 
+  #copy(record: Uint8Array, size: number, at: number): void {
+    if (size > COPIED_MAX_BYTES || size + COPY_SLACK_BYTES > record.length) {
+      this.#bytes.set(record.subarray(0, size), at);
+      return;
+    }
+    if (record !== this.#record) {
+      this.#record = record;
+      this.#recordView = new DataView(record.buffer, record.byteOffset, record.byteLength);
+    }
+    copyRange(this.#recordView, 0, size, this.#view, at);
+  }
+
   #flush(partition: number): void {
     const filled = this.#filled[partition]!;
     if (filled === 0) return;
@@ -104,14 +124,8 @@ export class SpillWriter {
   }
 }
 
-/** For records of some dozen bytes a loop is faster than a call of `set`. */
-function copy(from: Uint8Array, size: number, to: Uint8Array, at: number): void {
-  if (size > 200) to.set(from.subarray(0, size), at);
-  else for (let i = 0; i < size; i++) to[at + i] = from[i]!;
-}
-
 function encodeSpillHeader(
-  bytes: Uint8Array,
+  view: DataView,
   at: number,
   hashA: number,
   hashB: number,
@@ -119,24 +133,13 @@ function encodeSpillHeader(
   line: number,
   size: number,
 ): void {
-  bytes[at] = hashA;
-  bytes[at + 1] = hashA >>> 8;
-  bytes[at + 2] = hashA >>> 16;
-  bytes[at + 3] = hashA >>> 24;
-  bytes[at + 4] = hashB;
-  bytes[at + 5] = hashB >>> 8;
-  bytes[at + 6] = hashB >>> 16;
-  bytes[at + 7] = hashB >>> 24;
-  bytes[at + PART_AT] = part;
-  bytes[at + PART_AT + 1] = part >>> 8;
-  bytes[at + LINE_AT] = line;
-  bytes[at + LINE_AT + 1] = line >>> 8;
-  bytes[at + LINE_AT + 2] = line >>> 16;
-  bytes[at + LINE_AT + 3] = line >>> 24;
-  bytes[at + LINE_AT + 4] = line / 0x1_0000_0000;
-  bytes[at + SIZE_AT] = size;
-  bytes[at + SIZE_AT + 1] = size >>> 8;
-  bytes[at + SIZE_AT + 2] = size >>> 16;
+  view.setUint32(at, hashA, true);
+  view.setUint32(at + 4, hashB, true);
+  view.setUint16(at + PART_AT, part, true);
+  view.setUint32(at + LINE_AT, line, true);
+  view.setUint8(at + LINE_AT + 4, line / 0x1_0000_0000);
+  view.setUint16(at + SIZE_AT, size, true);
+  view.setUint8(at + SIZE_AT + 2, size >>> 16);
 }
 
 /** Little-endian, unsigned. */

@@ -47,10 +47,14 @@ export class FixedText {
   }
 }
 
+/** Where the last two labels of the host that `hostEnd` found last begin. */
+export const lastLabels = { start: 0 };
+
 /** A host as it stands in a key (see `isPlainHost` of the domain module): where it ends, or `NOT_FOUND`. */
 export function hostEnd(buffer: Uint8Array, start: number, end: number): number {
   let at = start;
   let labelStart = start;
+  let labelBefore = start;
   let labels = 0;
   let before = 4;
   for (; at < end; at++) {
@@ -59,11 +63,13 @@ export function hostEnd(buffer: Uint8Array, start: number, end: number): number 
     if (kind === 4) {
       if (before >= 3 || at - labelStart > LABEL_MAX_BYTES) return NOT_FOUND;
       labels += 1;
+      labelBefore = labelStart;
       labelStart = at + 1;
     } else if (kind === 3 && (before === 4 || (at === labelStart + 3 && isAce(buffer, labelStart)))) return NOT_FOUND;
     before = kind;
   }
   if (labels === 0 || before >= 3 || at - labelStart > LABEL_MAX_BYTES || at - start > NAME_MAX_BYTES) return NOT_FOUND;
+  lastLabels.start = labelBefore;
   return HOST_CLASS[buffer[labelStart]!] === 1 ? at : NOT_FOUND;
 }
 

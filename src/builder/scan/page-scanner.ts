@@ -2,6 +2,7 @@
 
 import { ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
+import { SuffixBranches } from '../../domain/suffix-branches.ts';
 import {
   type Dictionary,
   INHERITED_ORIGIN,
@@ -11,7 +12,7 @@ import {
 } from '../../index/write.ts';
 import { PAGE_URL_MAX_BYTES } from '../../record/page-urls.ts';
 import { pageTypes, type VocabularyScope } from '../../record/vocabulary.ts';
-import { FixedText, hostEnd } from './host-bytes.ts';
+import { FixedText, hostEnd, lastLabels } from './host-bytes.ts';
 
 const QUOTE = 0x22;
 const PERCENT = 0x25;
@@ -54,6 +55,7 @@ export class PageScanner {
   readonly #pathTemplates: ByteMap;
   readonly #unknownTemplate: number;
   readonly #path = new ByteKey();
+  readonly #suffixes = new SuffixBranches();
   #type = 0;
   #origin = 0;
   #template = 0;
@@ -178,6 +180,7 @@ export class PageScanner {
     }
     if (below === 0) return true;
     if (source[start + below - 1] !== DOT) return false;
+    if (this.#suffixes.endAbove(source, view, lastLabels.start, end)) return true;
     const registrable = registrableDomain((source as Sliceable).latin1Slice(start, end));
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;

@@ -1,9 +1,10 @@
 /**
- * What one worker of a build does, in whatever thread it runs: one of them trains the dictionary, then all scan parts, and then they sort
- * partitions and arrange them into runs of buckets.
+ * What one worker of a build does, in whatever thread it runs: one of them trains the dictionary, then all scan parts, then they sort
+ * partitions and arrange them into runs of buckets, and at the end they walk the buckets of the index.
  */
 import { join } from 'node:path';
 import type { LineBlock } from '../../drop/line-blocks.ts';
+import type { BucketRange, BucketWalks, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import { decodeDictionary } from '../../index/write.ts';
 import { recordNames } from '../../record/names.ts';
 import { type ArrangedRun, RunArranger } from '../arrange/run-arranger.ts';
@@ -20,6 +21,7 @@ export class LocalWorker implements BuildWorker {
   #spill: SpillWriter | undefined;
   #scanner: PartScanner | undefined;
   #arranger: RunArranger | undefined;
+  #walks: BucketWalks | undefined;
 
   /** Does nothing yet; each step begins with its call. */
   constructor(setup: WorkerSetup) {
@@ -82,6 +84,16 @@ export class LocalWorker implements BuildWorker {
 
   async arrange(run: number): Promise<ArrangedRun> {
     return this.#arranger!.arrange(run);
+  }
+
+  async walk(setup: VerifySetup, buckets: BucketRange): Promise<IntactBuckets | undefined> {
+    if (this.#walks === undefined) {
+      this.#arranger = undefined;
+      // What only this step needs is loaded when it begins.
+      const { BucketWalks } = await import('../../index/verify.ts');
+      this.#walks = new BucketWalks(setup);
+    }
+    return this.#walks.walk(buckets);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 /** What a build and its workers say to each other: plain data, so that it can cross to a thread. */
 import type { LineBlock } from '../../drop/line-blocks.ts';
 import type { DropPart } from '../../drop/manifest.ts';
+import type { BucketRange, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { ArrangedRun, RunPlan } from '../arrange/run-arranger.ts';
 import type { SpillFile } from '../arrange/spill.ts';
@@ -49,6 +50,8 @@ export interface BuildWorker {
   /** Begins the second half. */
   beginArranging(plan: ArrangePlan): Promise<void>;
   arrange(run: number): Promise<ArrangedRun>;
+  /** Walks buckets of the finished index; undefined where anything is wrong with them. */
+  walk(setup: VerifySetup, buckets: BucketRange): Promise<IntactBuckets | undefined>;
   close(): Promise<void>;
 }
 
@@ -61,4 +64,5 @@ export type WorkerCall =
   | { readonly method: 'endFeed'; readonly part: number }
   | { readonly method: 'finishScan' }
   | { readonly method: 'beginArranging'; readonly plan: ArrangePlan }
-  | { readonly method: 'arrange'; readonly run: number };
+  | { readonly method: 'arrange'; readonly run: number }
+  | { readonly method: 'walk'; readonly setup: VerifySetup; readonly buckets: BucketRange };

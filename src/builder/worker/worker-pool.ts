@@ -1,5 +1,6 @@
 /** Workers of a build: threads, or none of them. */
 import type { LineBlock } from '../../drop/line-blocks.ts';
+import type { BucketRange, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import { Thread } from '../../platform/threads.ts';
 import type { ArrangedRun } from '../arrange/run-arranger.ts';
 import type { PartOutcome } from '../scan/part-scanner.ts';
@@ -43,6 +44,10 @@ class ThreadWorker implements BuildWorker {
 
   arrange(run: number): Promise<ArrangedRun> {
     return this.#call({ method: 'arrange', run });
+  }
+
+  walk(setup: VerifySetup, buckets: BucketRange): Promise<IntactBuckets | undefined> {
+    return this.#call({ method: 'walk', setup, buckets });
   }
 
   close(): Promise<void> {

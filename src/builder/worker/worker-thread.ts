@@ -31,6 +31,8 @@ async function answer(call: WorkerCall): Promise<Answer> {
         transfer: [arranged.run.buckets.buffer, arranged.run.payload.buffer] as ArrayBuffer[],
       };
     }
+    case 'walk':
+      return { value: await worker.walk(call.setup, call.buckets), transfer: [] };
   }
 }
 

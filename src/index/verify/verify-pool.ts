@@ -1,38 +1,56 @@
 /** Threads that walk the buckets of an index ahead of the walk that reports, which then has nothing left to do where all is well. */
 import { runInOrder, Thread } from '../../platform/threads.ts';
 import type { RecordWalk } from './record-walk.ts';
-import type { BucketRange, IntactBuckets, VerifySetup } from './verify-messages.ts';
+import type { BucketRange, BucketWalker, IntactBuckets, VerifySetup } from './verify-messages.ts';
 
 /** Buckets that a thread walks at a time: some tenths of a second. */
 const BUCKETS_PER_CALL = 8192;
 
+/** Threads of a verification's own. */
+export class VerifyThreads {
+  readonly walkers: readonly BucketWalker[];
+  readonly #threads: readonly Thread[];
+
+  /** Starts that many. */
+  constructor(count: number, setup: VerifySetup) {
+    const module = new URL('./verify-thread.ts', import.meta.url);
+    this.#threads = Array.from({ length: count }, () => new Thread(module, setup));
+    this.walkers = this.#threads.map((thread) => (buckets) => thread.call(buckets));
+  }
+
+  /** They have ended when this has. */
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.close()));
+  }
+}
+
 /**
- * Takes the walk past the buckets, from the first one on, that threads find intact; `onSkipped` is told of them in order. At the first that
- * are not it ends: what is wrong there, and after it, is for the walk to say, which sees every bucket in order and so always says the same.
+ * Takes the walk past the buckets, from the first one on, that the walkers find intact; `onSkipped` is told of them in order. At the first
+ * that are not it ends: what is wrong there, and after it, is for the walk to say, which sees every bucket in order and so always says the
+ * same. No walker is at work any more when this ends, so that the caller may close the file.
  */
-export async function walkInThreads(
+export async function walkAhead(
   walk: RecordWalk,
-  workers: number,
-  setup: VerifySetup,
+  walkers: readonly BucketWalker[],
   onSkipped: (buckets: IntactBuckets) => Promise<void>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { bucketCount } = walk;
-  const linesPerCall = Math.min(BUCKETS_PER_CALL, Math.ceil(bucketCount / workers));
-  const calls = Array.from({ length: Math.ceil(bucketCount / linesPerCall) }, (_, call) => call);
-  const module = new URL('./verify-thread.ts', import.meta.url);
-  const threads: Thread[] = [];
+  const bucketsPerCall = Math.min(BUCKETS_PER_CALL, Math.ceil(bucketCount / walkers.length));
+  const calls = Array.from({ length: Math.ceil(bucketCount / bucketsPerCall) }, (_, call) => call);
+  const walking = new Set<Promise<unknown>>();
   let isIntact = true;
   try {
-    while (threads.length < Math.min(workers, calls.length)) threads.push(new Thread(module, setup));
     await runInOrder(
-      threads,
+      walkers,
       calls,
-      async (thread, call) => {
+      async (walker, call) => {
         if (!isIntact) return undefined;
-        const from = call * linesPerCall;
-        const buckets: BucketRange = { from, to: Math.min(bucketCount, from + linesPerCall) };
-        return await thread.call<IntactBuckets | undefined>(buckets);
+        const from = call * bucketsPerCall;
+        const buckets: BucketRange = { from, to: Math.min(bucketCount, from + bucketsPerCall) };
+        const walked = walker(buckets);
+        walking.add(walked);
+        return await walked.finally(() => walking.delete(walked));
       },
       async (buckets) => {
         isIntact &&= buckets !== undefined && walk.skip(buckets);
@@ -41,7 +59,6 @@ export async function walkInThreads(
       signal,
     );
   } finally {
-    // Only then may the caller close the file.
-    await Promise.all(threads.map((thread) => thread.close()));
+    await Promise.allSettled(walking);
   }
 }

@@ -6,7 +6,10 @@ import type { SymbolTable } from '../format/symbol-table.ts';
 export class SymbolEncoder {
   /** Characters that no symbol was found for, since somebody set it to 0. Whatever JSON has to escape is among them. */
   escapes = 0;
-  /** The trie of the symbols: of each node a row with a place for each class; in it the child's row × 256 + the child's code, or 0. */
+  /**
+   * The trie of the symbols: of each node a row with a place for each class; in it the child's row × 256 + the child's code, or 0. A leaf has
+   * no row: the fewer there are, the nearer they lie.
+   */
   readonly #rows: Int32Array;
   /** Characters that symbols have, numbered from 1. */
   readonly #classes: Uint8Array = new Uint8Array(256);
@@ -19,17 +22,17 @@ export class SymbolEncoder {
     }
     const rows: number[] = new Array<number>(width).fill(0);
     table.symbols.forEach((symbol, i) => {
-      let place = 0;
       let row = 0;
-      for (const byte of symbol) {
-        place = row + this.#classes[byte]!;
-        if (rows[place] === 0) {
-          rows[place] = rows.length * 256;
+      for (let at = 0; at < symbol.length - 1; at++) {
+        const place = row + this.#classes[symbol[at]!]!;
+        if (rows[place]! < 256) {
+          rows[place] = rows[place]! + rows.length * 256;
           for (let j = 0; j < width; j++) rows.push(0);
         }
         row = rows[place]! >>> 8;
       }
-      rows[place] = row * 256 + i + SYMBOL_CODE.first;
+      const place = row + this.#classes[symbol[symbol.length - 1]!]!;
+      rows[place] = (rows[place]! & ~0xff) + i + SYMBOL_CODE.first;
     });
     this.#rows = Int32Array.from(rows);
   }
@@ -46,12 +49,12 @@ export class SymbolEncoder {
       let after = read;
       for (let i = read; i < end; i++) {
         const child = rows[row + classes[source[i]!]!]!;
-        if (child === 0) break;
-        row = child >>> 8;
         if ((child & 0xff) !== 0) {
           best = child & 0xff;
           after = i + 1;
         }
+        row = child >>> 8;
+        if (row === 0) break;
       }
       if (best === 0) {
         this.escapes += 1;

@@ -1,4 +1,4 @@
-/** Letters and digits of ASCII in a text, looked at without a copy. */
+/** Letters and digits of ASCII in a text, looked at without a copy, and sets of file extensions, which are made of them. */
 
 export function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
@@ -56,7 +56,7 @@ export function hasRun(text: string, table: Uint8Array, size: number): boolean {
 }
 
 /** As many letters and digits fit into a small integer. */
-export const PACKED_MAX_LENGTH = 5;
+const PACKED_MAX_LENGTH = 5;
 const BASE = 37;
 
 /** At most {@link PACKED_MAX_LENGTH} letters and digits, without case, as one number; -1 where there are more, or something else is among them. */
@@ -71,6 +71,31 @@ export function packed(text: string, start: number, end: number): number {
     else return -1;
   }
   return number;
+}
+
+/** A set of extensions, which are letters and digits of ASCII. */
+export class ExtensionSet {
+  readonly #packed = new Set<number>();
+  readonly #long = new Set<string>();
+
+  /** @param extensions in lower case, a blank between them */
+  constructor(extensions: string) {
+    for (const extension of extensions.split(' ')) {
+      if (extension.length > PACKED_MAX_LENGTH) this.#long.add(extension);
+      else this.#packed.add(packed(extension, 0, extension.length));
+    }
+  }
+
+  /** Whether what stands between `start` and `end` is one. */
+  has(text: string, start: number, end: number): boolean {
+    if (end <= start) return false;
+    const number = packed(text, start, end);
+    return number >= 0 ? this.#packed.has(number) : this.#hasText(text.slice(start, end).toLowerCase());
+  }
+
+  #hasText(lower: string): boolean {
+    return this.#long.has(lower) || this.#packed.has(packed(lower, 0, lower.length));
+  }
 }
 
 // How tokens are compared: letters and digits of ASCII without case, everything between them left out, as one hash.

@@ -2,7 +2,7 @@
  * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
  * servers do so: words that are written together are known by the words they begin and end with.
  */
-import { ExtensionSet } from './extension-set.ts';
+import { ExtensionSet } from './characters.ts';
 import { staticDot, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -75,25 +75,22 @@ export class ProgramNames {
       if (extension > stop + 1 && !isCalled && !isPage) return undefined;
     }
     if (!isCalled && (hasMoreWords(path, start, stop) || !this.#edges.mayMatch(path, start, stop))) return undefined;
-    const words = path
-      .slice(start, stop)
-      .toLowerCase()
-      .split(/[^a-z]+/)
-      .filter(Boolean);
-    if (words.length === 0 || (!isCalled && words.length > UNCALLED_WORDS_MAX)) return undefined;
-    const name = words.join('');
-    const parts = new Set<number>();
+    const text = path.slice(start, stop).toLowerCase();
+    const name = text.replace(/[^a-z]+/g, '');
+    if (name === '') return undefined;
+    const parts: number[] = [];
     this.#addVerb(name, parts);
     if (isCalled) {
+      const words = text.match(/[a-z]+/g) ?? [];
       for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
     }
-    return { lists: this.#listsOfCores(name), parts: [...parts] };
+    return { lists: this.#listsOfCores(name), parts };
   }
 
   /** Lists of what is left of a name without the words that say nothing, in every way to take them off. */
   #listsOfCores(name: string): number[] {
-    const lists = new Set<number>();
+    const lists: number[] = [];
     const cores = [name];
     for (let at = 0; at < cores.length && cores.length < CORES_MAX; at++) {
       const core = cores[at]!;
@@ -103,55 +100,66 @@ export class ProgramNames {
         if (core.endsWith(word)) cores.push(core.slice(0, -word.length));
     }
     for (const core of cores) if (core.length >= CORE_MIN_LENGTH && core !== name) this.#add(core, lists);
-    return [...lists];
+    return lists;
   }
 
   /** Adds the lists of a verb before what it is done to: `deleteitem`. */
-  #addVerb(name: string, to: Set<number>): void {
+  #addVerb(name: string, to: number[]): void {
     for (const verb of this.#verbs.get(name.charCodeAt(0)) ?? []) {
       const at = verb.length;
       if (at < CORE_MIN_LENGTH || name.length - at < CORE_MIN_LENGTH || !name.startsWith(verb)) continue;
-      if (this.#tokens.find(name, at, name.length).includes(this.#object)) to.add(this.#verb);
+      if (this.#tokens.find(name, at, name.length).includes(this.#object)) addOnce(to, this.#verb);
     }
   }
 
-  #add(text: string, to: Set<number>, isWithoutVerb = false): void {
-    for (const list of this.#tokens.find(text, 0, text.length)) if (!isWithoutVerb || list !== this.#verb) to.add(list);
+  #add(text: string, to: number[], isWithoutVerb = false): void {
+    for (const list of this.#tokens.find(text, 0, text.length))
+      if (!isWithoutVerb || list !== this.#verb) addOnce(to, list);
   }
 }
 
-/** How words begin and end: two letters tell of most names that none does. */
+function addOnce(to: number[], list: number): void {
+  if (!to.includes(list)) to.push(list);
+}
+
+/** How words begin and end: three letters tell of most names that none does. */
 class Edges {
-  readonly #first = new Uint8Array(32 * 32);
-  readonly #last = new Uint8Array(32 * 32);
+  /** For two letters, as a number, the third ones as bits. */
+  readonly #starts = new Uint32Array(32 * 32);
+  /** The same from the end. */
+  readonly #ends = new Uint32Array(32 * 32);
 
   constructor(first: readonly string[], last: readonly string[]) {
-    for (const word of first) mark(this.#first, word.charCodeAt(0), word.charCodeAt(1));
-    for (const word of last) mark(this.#last, word.charCodeAt(word.length - 1), word.charCodeAt(word.length - 2));
+    for (const word of first) mark(this.#starts, word);
+    for (const word of last) mark(this.#ends, [...word].reverse().join(''));
   }
 
   /** Whether a word may begin or end the letters between `start` and `stop`. */
   mayMatch(text: string, start: number, stop: number): boolean {
-    let [first, second, last, beforeLast] = [0, 0, 0, 0];
-    for (let at = start; at < stop && second === 0; at++) {
-      const letter = letterOf(text.charCodeAt(at));
-      if (first === 0) first = letter;
-      else second = letter;
-    }
-    for (let at = stop - 1; at >= start && beforeLast === 0; at--) {
-      const letter = letterOf(text.charCodeAt(at));
-      if (last === 0) last = letter;
-      else beforeLast = letter;
-    }
-    return this.#first[first * 32 + second] === 1 || this.#last[last * 32 + beforeLast] === 1;
+    return isMarked(this.#starts, text, start, stop, 1) || isMarked(this.#ends, text, stop - 1, start - 1, -1);
   }
 }
 
-/** Marks two letters; where a word has only one, whatever stands beside it. */
-function mark(table: Uint8Array, outer: number, inner: number): void {
-  const letter = letterOf(outer);
-  if (Number.isNaN(inner)) table.fill(1, letter * 32, letter * 32 + 32);
-  else table[letter * 32 + letterOf(inner)] = 1;
+/** Marks the first three letters of a word; where it has fewer, whatever may follow. */
+function mark(table: Uint32Array, word: string): void {
+  const [first, second, third] = [0, 1, 2].map((at) => letterOf(word.charCodeAt(at))) as [number, number, number];
+  const thirds = word.length < 3 ? -1 : 1 << third;
+  if (word.length > 1) table[first * 32 + second]! |= thirds;
+  else for (let any = 0; any < 32; any++) table[first * 32 + any]! |= thirds;
+}
+
+/** Whether the first three letters from `start` on, in steps of `step` up to `stop`, are marked. */
+function isMarked(table: Uint32Array, text: string, start: number, stop: number, step: 1 | -1): boolean {
+  let letters = 0;
+  let found = 0;
+  for (let at = start; at !== stop && found < 3; at += step) {
+    const letter = letterOf(text.charCodeAt(at));
+    if (letter === 0) continue;
+    letters = letters * 32 + letter;
+    found++;
+  }
+  for (; found < 3; found++) letters *= 32;
+  return ((table[letters >> 5]! >>> (letters & 31)) & 1) === 1;
 }
 
 /** 1 to 26; 0 for what is no letter. Two letters beyond ASCII have a small one in it: no name is worth a closer look for them. */
@@ -165,8 +173,7 @@ function hasMoreWords(path: string, start: number, end: number): boolean {
   let words = 0;
   let isWord = false;
   for (let at = start; at < end; at++) {
-    const lower = path.charCodeAt(at) | 0x20;
-    const isLetter = lower >= 0x61 && lower <= 0x7a;
+    const isLetter = letterOf(path.charCodeAt(at)) > 0;
     if (isLetter && !isWord) words++;
     isWord = isLetter;
   }

@@ -1,6 +1,5 @@
 /** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
-import { isDigit } from './characters.ts';
-import { ExtensionSet } from './extension-set.ts';
+import { ExtensionSet, isDigit } from './characters.ts';
 
 const EXTENSION_MAX_LENGTH = 10;
 

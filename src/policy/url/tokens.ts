@@ -8,6 +8,7 @@ import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
 import { staticDot } from './segments.ts';
+import { TokenTable } from './token-table.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
@@ -26,37 +27,27 @@ function squeeze(text: string): string {
   return lead + folded.replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** All token lists of a policy, in one hash table. */
+/** What stands in the table; other tokens have a sign in front, or letters beyond ASCII. */
+const PLAIN_TOKEN = /^[a-z0-9]+$/;
+
+/** All token lists of a policy, as one. */
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
   readonly names: readonly string[];
   readonly #ordinals = new Map<string, number>();
-  readonly #byToken = new Map<string, number[]>();
-  readonly #slots: Int32Array;
-  readonly #tokens: string[] = [];
-  readonly #listsOf: (readonly number[])[] = [];
+  readonly #byToken: ReadonlyMap<string, readonly number[]>;
+  readonly #plain: TokenTable;
   readonly #segments = new PathSegments(this);
 
   constructor(lists: Readonly<Record<string, TokenList>>) {
     this.names = Object.keys(lists);
+    const byToken = new Map<string, number[]>();
     for (const [ordinal, name] of this.names.entries()) {
       this.#ordinals.set(name, ordinal);
-      for (const token of phrasesOf(lists[name]!, squeeze)) add(this.#byToken, token, ordinal);
+      for (const token of phrasesOf(lists[name]!, squeeze)) add(byToken, token, ordinal);
     }
-    let size = 1024;
-    while (size < this.#byToken.size * 4) size *= 2;
-    this.#slots = new Int32Array(size).fill(-1);
-    for (const [token, ordinals] of this.#byToken) this.#insert(token, ordinals);
-  }
-
-  #insert(token: string, ordinals: readonly number[]): void {
-    let hash = HASH_SEED;
-    for (let at = 0; at < token.length; at++) hash = Math.imul(hash ^ token.charCodeAt(at), HASH_PRIME);
-    let slot = mix(hash) & (this.#slots.length - 1);
-    while (this.#slots[slot] !== -1) slot = (slot + 1) & (this.#slots.length - 1);
-    this.#slots[slot] = this.#tokens.length;
-    this.#tokens.push(token);
-    this.#listsOf.push(ordinals);
+    this.#byToken = withSharedLists(byToken);
+    this.#plain = new TokenTable([...this.#byToken].filter(([token]) => PLAIN_TOKEN.test(token)));
   }
 
   /** Ordinal of a list. @throws PagegateError policy_invalid */
@@ -78,7 +69,7 @@ export class TokenIndex {
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
-    return this.#probe(hash, text, start, end);
+    return this.#plain.find(hash, text, start, end);
   }
 
   /**
@@ -95,20 +86,12 @@ export class TokenIndex {
 
   /** The same as {@link find}, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[] {
-    return end - start > TOKEN_MAX_LENGTH ? NONE : this.#probe(hash, text, start, end);
+    return end - start > TOKEN_MAX_LENGTH ? NONE : this.#plain.find(hash, text, start, end);
   }
 
   /** A path, taken apart. What is answered holds until another path is. */
   segments(path: string): PathSegments {
     return this.#segments.read(path);
-  }
-
-  #probe(hash: number, text: string, start: number, end: number): readonly number[] {
-    for (let slot = mix(hash) & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
-      const entry = this.#slots[slot]!;
-      if (entry === -1) return NONE;
-      if (isToken(this.#tokens[entry]!, text, start, end)) return this.#listsOf[entry]!;
-    }
   }
 
   /** A token with a leading dot or underscore: as it stands, up to its next dot, or without the lead. */
@@ -124,12 +107,12 @@ export class TokenIndex {
 
   /** Every token with its lists, for reports. */
   *entries(): IterableIterator<{ token: string; lists: readonly number[] }> {
-    for (const [at, token] of this.#tokens.entries()) yield { token, lists: this.#listsOf[at]! };
+    for (const [token, lists] of this.#byToken) yield { token, lists };
   }
 
   /** The tokens of one list. */
   *tokensIn(list: number): IterableIterator<string> {
-    for (let at = 0; at < this.#tokens.length; at++) if (this.#listsOf[at]!.includes(list)) yield this.#tokens[at]!;
+    for (const [token, lists] of this.#byToken) if (lists.includes(list)) yield token;
   }
 }
 
@@ -139,18 +122,14 @@ function add(map: Map<string, number[]>, token: string, ordinal: number): void {
   else if (!ordinals.includes(ordinal)) ordinals.push(ordinal);
 }
 
-function mix(hash: number): number {
-  return (hash ^ (hash >>> 15)) >>> 0;
-}
-
-/** Whether the text, separators left out, spells the token. */
-function isToken(token: string, text: string, start: number, end: number): boolean {
-  let matched = 0;
-  for (let at = start; at < end; at++) {
-    const folded = FOLD[text.charCodeAt(at)]!;
-    if (folded === 0) continue;
-    if (matched === token.length || token.charCodeAt(matched) !== folded) return false;
-    matched++;
-  }
-  return matched === token.length && matched > 0;
+/** The same, with one object for all tokens that are in the same lists. */
+function withSharedLists(byToken: ReadonlyMap<string, readonly number[]>): Map<string, readonly number[]> {
+  const shared = new Map<string, readonly number[]>();
+  return new Map(
+    [...byToken].map(([token, lists]) => {
+      const key = lists.join();
+      if (!shared.has(key)) shared.set(key, lists);
+      return [token, shared.get(key)!];
+    }),
+  );
 }

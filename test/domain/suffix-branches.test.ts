@@ -1,0 +1,85 @@
+/** The shortcut of a build around the Public Suffix List says only what the list itself says. */
+import { createRequire } from 'node:module';
+import { describe, expect, it } from 'vitest';
+import { registrableDomain } from '../../src/domain/public-suffix.ts';
+import { SuffixBranches } from '../../src/domain/suffix-branches.ts';
+
+interface SuffixTree {
+  readonly edgeStart: Uint16Array;
+  readonly edgeLength: Uint8Array;
+  readonly edgeChild: Uint16Array;
+  readonly labelText: string;
+  readonly rulesRoot: number;
+  readonly exceptionsRoot: number;
+}
+
+/** Every name that the list's tree has, with `*` for any label. */
+function namesOfTree(): string[] {
+  const tree = createRequire(import.meta.url)('tldts/dist/cjs/src/data/trie.js') as SuffixTree;
+  const labels: string[] = [];
+  let offset = 0;
+  for (const length of tree.edgeLength) {
+    labels.push(tree.labelText.slice(offset, offset + length));
+    offset += length;
+  }
+  const names: string[] = [];
+  const visit = (node: number, below: string): void => {
+    for (let edge = tree.edgeStart[node]!; edge < tree.edgeStart[node + 1]!; edge++) {
+      const name = below === '' ? labels[edge]! : `${labels[edge]}.${below}`;
+      names.push(name);
+      visit(tree.edgeChild[edge]!, name);
+    }
+  };
+  visit(tree.rulesRoot, '');
+  visit(tree.exceptionsRoot, '');
+  return names;
+}
+
+const suffixes = new SuffixBranches();
+
+/** What the shortcut says of a name, which stands anywhere in some bytes. */
+function endsAbove(name: string): boolean {
+  const bytes = Buffer.from(`"https://${name}/path"`, 'latin1');
+  const two = name.split('.').slice(-2).join('.');
+  const start = bytes.indexOf(`${two}/`);
+  return suffixes.endAbove(
+    bytes,
+    new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+    start,
+    start + two.length,
+  );
+}
+
+const lastTwo = (name: string): string => name.split('.').slice(-2).join('.');
+
+describe('the shortcut around the list', () => {
+  // Canonical hosts are ASCII; the tree has each name in both spellings.
+  const names = namesOfTree()
+    .map((name) => name.replaceAll('*', 'any'))
+    .filter((name) => /^[!-~]+$/.test(name));
+
+  it('knows the list', () => {
+    expect(names.length).toBeGreaterThan(8_000);
+    expect(names).toContain('co.uk');
+    expect(names).toContain('www.ck');
+  });
+
+  it('never says that the last two labels are registrable where the list says otherwise', () => {
+    const wrong: string[] = [];
+    for (const name of names) {
+      for (const host of [name, `a.${name}`, `www.a.${name}`]) {
+        if (host.includes('.') && endsAbove(host) && registrableDomain(host) !== lastTwo(host)) wrong.push(host);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('says so of names that no rule is about', () => {
+    for (const name of ['example.com', 'www.example.com', 'a.b.example.de', 'example.unlisted', 'ab.io']) {
+      expect(endsAbove(name), name).toBe(true);
+    }
+    for (const name of ['co.uk', 'a.co.uk', 'github.io', 'a.github.io', 'amazonaws.com', 'any.ck', 'www.ck']) {
+      expect(endsAbove(name), name).toBe(false);
+    }
+  });
+});
