@@ -7,7 +7,7 @@ import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'a
 import { keyFromHost } from '../domain/host-key.ts';
 import { hasRepeatedName } from '../json/repeated-names.ts';
 import { LIMITS } from '../limits.ts';
-import { isLanguage } from './languages.ts';
+import { isLanguage } from './language-codes.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
 import { quoteJson } from './quote.ts';
 import { DETAIL_MAX_CHARACTERS, Diagnostics, type Reject, type RejectReason } from './reject-reasons.ts';

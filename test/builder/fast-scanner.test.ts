@@ -12,7 +12,7 @@ import {
   RecordFields,
 } from '../../src/index/write.ts';
 import { parseEntry } from '../../src/record/entry.ts';
-import { languages } from '../../src/record/languages.ts';
+import { languages } from '../../src/record/language-codes.ts';
 import { recordNames } from '../../src/record/names.ts';
 import { filteringTaxonomy, iabCategories } from '../../src/record/taxonomy.ts';
 import { pageTypes, type VocabularyScope } from '../../src/record/vocabulary.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
-import { isLanguage, languages } from '../../src/record/languages.ts';
+import { isLanguage, languages } from '../../src/record/language-codes.ts';
 import {
   filteringCategories,
   filteringOrdinal,

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { languages } from '../../src/record/languages.ts';
+import { languages } from '../../src/record/language-codes.ts';
 import { filteringCategories, iabPaths } from '../../src/record/taxonomy.ts';
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { isLanguage } from '../../src/record/languages.ts';
+import { isLanguage } from '../../src/record/language-codes.ts';
 import type { CategoryRule, Mapping } from './mapping.ts';
 
 export interface Fact {

@@ -9,7 +9,7 @@ import { ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import type { Dictionary, RecordFields } from '../../index/write.ts';
 import { LINE_MAX_BYTES } from '../../record/entry.ts';
-import { languages } from '../../record/languages.ts';
+import { languages } from '../../record/language-codes.ts';
 import type { Repair } from '../../record/reject-reasons.ts';
 import { filteringTaxonomy, iabCategories } from '../../record/taxonomy.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';

@@ -4,7 +4,7 @@
  */
 
 import { ByteKey } from '../../bytes/byte-map.ts';
-import { languages } from '../../record/languages.ts';
+import { languages } from '../../record/language-codes.ts';
 import type { RecordNames } from '../../record/names.ts';
 import { type Dictionary, PATH_TEMPLATES_MAX, type PathTemplate } from '../format/dictionary.ts';
 import {

@@ -5,7 +5,7 @@ import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
-import { SecretScanner } from '../secrets.ts';
+import { SecretScanner } from './secrets.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';

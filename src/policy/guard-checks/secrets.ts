@@ -1,7 +1,7 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
-import type { SecretForm, SecretToken } from './documents.ts';
-import { ALPHANUMERIC, DIGITS, hasRun, isDigit, isIn, tableOf } from './url/characters.ts';
-import { type PathSegments, SIGN } from './url/path-segments.ts';
+import type { SecretForm, SecretToken } from '../documents.ts';
+import { ALPHANUMERIC, DIGITS, hasRun, isDigit, isIn, tableOf } from '../url/characters.ts';
+import { type PathSegments, SIGN } from '../url/path-segments.ts';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
