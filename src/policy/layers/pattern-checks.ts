@@ -20,12 +20,11 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
     const maxRun = rule.max_run ?? 160;
     const maxSum = rule.max_sum ?? 256;
     const isBulk = (text: string, inKey: Uint8Array, separators: Uint8Array): boolean =>
-      text.length > maxRun && (hasDataRun(text, maxRun) || sumOfKeys(text, inKey, separators) > maxSum);
+      text.length > maxRun && (hasDataRun(text, maxRun) || sumOfKeys(withoutSigns(text), inKey, separators) > maxSum);
     return ({ url }) =>
       url.query.length > maxLength ||
-      // Signs behind the last key do not make less of it.
-      isBulk(withoutSigns(url.query), IN_QUERY_KEY, QUERY_SEPARATORS) ||
-      isBulk(withoutSigns(url.path), IN_PATH_KEY, SLASH);
+      isBulk(url.query, IN_QUERY_KEY, QUERY_SEPARATORS) ||
+      isBulk(url.path, IN_PATH_KEY, SLASH);
   },
   graphql_mutation: () => (subject) => {
     if (subject.parameters.length === 0 || !GRAPHQL_PATH.test(subject.url.decodedPath)) return false;
@@ -57,7 +56,7 @@ function isDigitOrCapital(code: number): boolean {
   return isDigit(code) || (code >= 0x41 && code <= 0x5a);
 }
 
-/** How many characters stand in keys between separators, when there are several. */
+/** How many characters stand in keys between separators, when there are several. No sign stands behind the last one. */
 function sumOfKeys(text: string, inKey: Uint8Array, separators: Uint8Array): number {
   let keys = 0;
   let sum = 0;

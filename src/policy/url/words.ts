@@ -313,6 +313,7 @@ export class Words {
   /** Reads the last segment without the site's own name: `my-example-login`, `ExampleLogon`, `myexample` of `example.org`. */
   #readOwnName(path: string, stop: number): void {
     const first = this.lastStart;
+    if (stop - first > OWN_NAME_MAX_LENGTH) return;
     const end = siteEnd(this.#host);
     const start = siteStart(this.#host, end);
     const size = end - start;
@@ -488,6 +489,8 @@ function canBeTitle(path: string, start: number, end: number, stop: number): boo
 
 /** Shorter names stand in other words. */
 const SITE_MIN_LENGTH = 3;
+/** Longer segments are titles. */
+const OWN_NAME_MAX_LENGTH = 32;
 /** So long is a word for what is one's own, and a sign behind it. */
 const OWN_WORD_MAX_LENGTH = 7;
 
