@@ -23,6 +23,10 @@ const TRAILING_SIGNS = [
   '/.',
   '/./',
   '//',
+  // A parameter where a query should begin.
+  '&x=1',
+  '&x=',
+  '%26x=',
 ];
 
 const FRAGMENTS = [

@@ -10,7 +10,7 @@ import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { lastLetterEnd, nameEnd, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import { isPath, listsOfValue, nameStop } from '../url/values.ts';
+import { isPath, listsOfValue, nameStop, queryStop } from '../url/values.ts';
 import { CONTEXT } from '../url/word-contexts.ts';
 import { Words } from '../url/words.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
@@ -221,7 +221,10 @@ export class PatternLayer {
   #readFile(path: string, start: number, end: number): void {
     const stop = nameStop(path, start, end);
     this.#readFileName(path, start, lastLetterEnd(path, start, stop));
-    if (stop < end) this.#readFileName(path, start, end);
+    if (stop === end) return;
+    this.#readFileName(path, start, end);
+    const query = queryStop(path, stop, end);
+    if (query > stop && query < end) this.#readFileName(path, start, lastLetterEnd(path, start, query));
   }
 
   /** A file: its whole name, and its extension. */

@@ -53,7 +53,8 @@ export function pathBeforeQuery({ decodedPath, queryMark }: CanonicalUrl): strin
 
 /** The same; undefined where that leaves out nothing but a name's tail. */
 export function shorterPath(url: CanonicalUrl): string | undefined {
-  if (url.queryMark <= 0 || !url.decodedPath.includes('/', url.queryMark)) return undefined;
+  if (url.queryMark <= 0) return undefined;
   const path = pathBeforeQuery(url);
-  return path !== undefined && url.decodedPath.includes('/', path.length) ? path : undefined;
+  if (path === undefined) return undefined;
+  return path.endsWith('/') || url.decodedPath.includes('/', path.length) ? path : undefined;
 }

@@ -1,6 +1,6 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
-import { nameEnd, withoutExtension, withoutSigns } from './segments.ts';
+import { nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */
 export const SIGN = {
@@ -46,7 +46,7 @@ export interface NameFinder {
 
 /** The segments of one path at a time. What is behind `count` is old. */
 export class PathSegments {
-  /** Up to its last letter or digit: what anyone can put behind that makes no difference to who reads the segments. */
+  /** Up to its last letter or digit, as {@link withoutLooseSigns} says: what anyone can put behind that makes no difference to who reads the segments. */
   path = '';
   count = 0;
   /** Bits of {@link SIGN} of the whole path. */
@@ -98,7 +98,7 @@ export class PathSegments {
   }
 
   #read(whole: string): void {
-    const path = withoutSigns(whole);
+    const path = withoutLooseSigns(whole);
     this.#whole = whole;
     this.path = path;
     this.count = 0;

@@ -2,6 +2,7 @@
 import { ExtensionSet, isDigit } from './characters.ts';
 
 const EXTENSION_MAX_LENGTH = 10;
+const EXCLAMATION_MARK = 0x21;
 
 /** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
 const STATIC_EXTENSIONS = new ExtensionSet(
@@ -12,11 +13,11 @@ const STATIC_EXTENSIONS = new ExtensionSet(
 
 // A segment is sliced before it is searched: a search of the path would run over all the other segments, once for each.
 
-/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`) and its extension. */
+/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`), what another such sign begins, and its extension. */
 export function wholeNameEnd(path: string, cut: number, end: number): number {
-  const name = path.slice(cut, end).split(';', 1)[0]!;
-  const stop = cut + name.length;
-  const dot = name.lastIndexOf('.');
+  let stop = cut + 1;
+  while (stop < end && path.charCodeAt(stop) !== 0x3b && !beginsQuery(path, stop, end)) stop++;
+  const dot = path.slice(cut, stop).lastIndexOf('.');
   return dot > 0 ? withoutExtension(path, cut + dot, stop) : stop;
 }
 
@@ -81,7 +82,7 @@ function withoutDots(path: string, start: number, end: number): number {
 
 /** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
 function isMethodMark(path: string, at: number, end: number): boolean {
-  if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
+  if (path.charCodeAt(at) !== EXCLAMATION_MARK || at + 1 >= end) return false;
   const next = path.charCodeAt(at + 1) | 0x20;
   return next >= 0x61 && next <= 0x7a;
 }
@@ -177,6 +178,16 @@ export function lastLetterEnd(text: string, start: number, end: number): number 
 export function withoutSigns(text: string): string {
   const end = lastLetterEnd(text, 0, text.length);
   return end === text.length ? text : text.slice(0, end);
+}
+
+/**
+ * The same; but the equals sign of a parameter without a value stays, because it alone says that a parameter stands there: `/login&x=`.
+ */
+export function withoutLooseSigns(text: string): string {
+  const end = lastLetterEnd(text, 0, text.length);
+  if (end === text.length) return text;
+  const isParameter = text[end] === '=' && text.lastIndexOf('&', end) > text.lastIndexOf('/', end);
+  return text.slice(0, isParameter ? end + 1 : end);
 }
 
 const LETTER_OR_DIGIT = /[\p{L}\p{N}\p{M}\p{Cs}]/u;

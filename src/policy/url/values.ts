@@ -1,5 +1,5 @@
 /** What the value of a query parameter says. */
-import { beginsQuery, nameEnd, staticDot, withoutSigns } from './segments.ts';
+import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /**
@@ -7,7 +7,7 @@ import type { TokenIndex } from './tokens.ts';
  * may be the id of a program.
  */
 export function listsOfValue(signed: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
-  const value = withoutSigns(signed);
+  const value = withoutLooseSigns(signed);
   const whole = tokens.findName(value, 0, nameEnd(value, 0, value.length));
   if (mayBeId && isProgramId(value)) return whole;
   const fileDot = staticDot(value);
@@ -41,6 +41,13 @@ function isSeparator(value: string, at: number): boolean {
   if (beginsQuery(value, at, value.length)) return true;
   const code = value.charCodeAt(at);
   return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
+}
+
+/** Where a query begins in a segment, from `start` on. */
+export function queryStop(path: string, start: number, end: number): number {
+  let at = start;
+  while (at < end && !beginsQuery(path, at, end)) at++;
+  return at;
 }
 
 /** Where a segment's parameters begin. */
