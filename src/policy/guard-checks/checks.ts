@@ -5,7 +5,6 @@ import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
-import { SecretScanner } from './secrets.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
@@ -13,6 +12,7 @@ import type { TokenIndex } from '../url/tokens.ts';
 import { isInvalidIdn, isTunnelName, spelledAddresses } from './host-names.ts';
 import { LookalikeNames } from './lookalikes.ts';
 import { hasNestedInternal } from './nested-urls.ts';
+import { SecretScanner } from './secrets.ts';
 import { LENGTH_MAX } from './traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;
