@@ -223,8 +223,8 @@ export class PatternLayer {
     this.#readFileName(path, start, lastLetterEnd(path, start, stop));
     if (stop === end) return;
     this.#readFileName(path, start, end);
-    const query = queryStop(path, stop, end);
-    if (query > stop && query < end) this.#readFileName(path, start, lastLetterEnd(path, start, query));
+    const query = queryStop(path, stop + 1, end);
+    if (query < end) this.#readFileName(path, start, lastLetterEnd(path, start, query));
   }
 
   /** A file: its whole name, and its extension. */

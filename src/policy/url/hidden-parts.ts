@@ -1,6 +1,6 @@
 /** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
 import { type CanonicalUrl, decodeOnce } from '../../domain/canonical-url.ts';
-import { beginsQuery } from './segments.ts';
+import { beginsQuery, lastLetterEnd } from './segments.ts';
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
@@ -51,10 +51,11 @@ export function pathBeforeQuery({ decodedPath, queryMark }: CanonicalUrl): strin
   return undefined;
 }
 
-/** The same; undefined where that leaves out nothing but a name's tail. */
+/** The same; undefined where that leaves out nothing but the tail of a name. */
 export function shorterPath(url: CanonicalUrl): string | undefined {
   if (url.queryMark <= 0) return undefined;
   const path = pathBeforeQuery(url);
   if (path === undefined) return undefined;
-  return path.endsWith('/') || url.decodedPath.includes('/', path.length) ? path : undefined;
+  const isLastEmpty = lastLetterEnd(path, 0, path.length) <= path.lastIndexOf('/');
+  return isLastEmpty || url.decodedPath.includes('/', path.length) ? path : undefined;
 }

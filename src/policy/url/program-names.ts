@@ -3,8 +3,9 @@
  * servers do so: words that are written together are known by the words they begin and end with.
  */
 import { ExtensionSet } from './characters.ts';
-import { staticDot, withoutSigns } from './segments.ts';
+import { lastLetterEnd, staticDot } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
+import { nameStop } from './values.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
 const PROGRAM_EXTENSIONS = new ExtensionSet(
@@ -69,7 +70,7 @@ export class ProgramNames {
     if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
     let isCalled = false;
     if (path.charCodeAt(stop) === 0x2e) {
-      const extension = stop + 1 + withoutSigns(path.slice(stop + 1, end)).length;
+      const extension = lastLetterEnd(path, stop + 1, nameStop(path, stop + 1, end));
       isCalled = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
       const isPage = PAGE_EXTENSIONS.has(path, stop + 1, extension);
       if (extension > stop + 1 && !isCalled && !isPage) return undefined;

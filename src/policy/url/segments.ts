@@ -81,7 +81,7 @@ function withoutDots(path: string, start: number, end: number): number {
 }
 
 /** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
-function isMethodMark(path: string, at: number, end: number): boolean {
+export function isMethodMark(path: string, at: number, end: number): boolean {
   if (path.charCodeAt(at) !== EXCLAMATION_MARK || at + 1 >= end) return false;
   const next = path.charCodeAt(at + 1) | 0x20;
   return next >= 0x61 && next <= 0x7a;

@@ -9,7 +9,7 @@ import { hasDigit, isDigit } from './characters.ts';
 import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
 import { ProgramNames } from './program-names.ts';
-import { hasTail, isCutMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
+import { hasTail, isCutMark, isMethodMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import { CONTEXT, POSITION } from './word-contexts.ts';
 
@@ -62,6 +62,8 @@ const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
 const EXCLAMATION_MARK = 0x21;
+/** No more methods of one name are looked at. */
+const METHOD_MARKS_MAX = 4;
 
 /** Whether a sign stands in front of somebody's name: `@`, and `~` before a user's folder. */
 function isNameSign(code: number): boolean {
@@ -413,14 +415,20 @@ export class Words {
     return (this.#saidBy(lists) & what) !== 0;
   }
 
-  /** Lists of a name that a sign cuts: of the part before, of the whole, and of a method of an action (`x!login.action`). */
+  /** Lists of a name that signs cut: of the part before each, of the whole, and of a method of an action (`x!login.action`). */
   #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
     const part = this.#tokens.findName(path, start, stop);
     const whole = this.#tokens.findName(path, start, wholeEnd);
     const isMethod =
       path.charCodeAt(stop) === EXCLAMATION_MARK && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
     const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];
-    return [...new Set([...part, ...whole, ...method])];
+    const lists = new Set([...part, ...whole, ...method]);
+    for (let at = stop + 1, marks = 0; at < wholeEnd && marks < METHOD_MARKS_MAX; at++) {
+      if (!isMethodMark(path, at, end)) continue;
+      marks++;
+      for (const list of this.#tokens.findName(path, start, at)) lists.add(list);
+    }
+    return [...lists];
   }
 
   #mark(table: 0 | 1, lists: readonly number[], bits: number): void {
