@@ -128,6 +128,8 @@ describe('guard rules', () => {
     ['https://example.org/?u=//192.168.0.1/', 'nested_internal'],
     ['https://example.org/?next=169.254.169.254/latest', 'nested_internal'],
     ['https://example.org/?host=localhost:9200', 'nested_internal'],
+    ['https://example.org/?url=localhost:8080%26x=', 'nested_internal'],
+    ['https://example.org/?url=redis%26x=1', 'nested_internal'],
     ['https://example.org/?url=redis', 'nested_internal'],
     ['https://example.org/?host=Postgres/db', 'nested_internal'],
     ['https://example.org/?url=home', '-'],

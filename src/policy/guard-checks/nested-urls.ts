@@ -49,7 +49,10 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
     const isInternal = (target: string): boolean =>
       isInternalTarget(target, places) || isInternalPlace(target, places, lists);
     const bare = withoutTail(value);
-    return isInternal(value) || (bare.length < value.length && isInternal(bare));
+    if (isInternal(value) || (bare.length < value.length && isInternal(bare))) return true;
+    // A parameter that is encoded into the value.
+    const mark = value.indexOf('&');
+    return mark > 0 && isInternal(value.slice(0, mark));
   });
 }
 
