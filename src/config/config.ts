@@ -5,6 +5,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { parseNetwork } from '../network/address.ts';
@@ -305,7 +306,7 @@ const checkPart = (tree: Tree, source: string): void => check(structuredClone(tr
 /** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
 const checkWhole = (tree: Tree): void => check(tree, 'the configuration');
 
-/** Compiled once, neither optimized nor checked itself (a test does that): it is asked a few times, and every command waits for it. */
+/** Compiled once: every command waits for it. */
 let validator: ValidateFunction<Tree> | undefined;
 
 /** Fills in defaults, too. @throws PagegateError config_invalid */
@@ -314,9 +315,7 @@ function check(tree: Tree, source: string): void {
     allErrors: true,
     allowUnionTypes: true,
     useDefaults: true,
-    code: { optimize: false },
-    validateSchema: false,
-    meta: false,
+    ...SELDOM_ASKED_SCHEMA,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
     ? [...nulProblems(tree), ...networkProblems(tree)]

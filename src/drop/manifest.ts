@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
+import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
@@ -44,14 +45,7 @@ export interface ManifestFile {
   readonly sha256: string;
 }
 
-/** Not optimized: it reads one manifest. That the schema is valid is tested. */
-const ajv = new Validator({
-  allErrors: false,
-  strict: true,
-  validateSchema: false,
-  meta: false,
-  code: { optimize: false },
-});
+const ajv = new Validator({ allErrors: false, strict: true, ...SELDOM_ASKED_SCHEMA });
 addFormats.default(ajv, ['date-time']);
 const validate = ajv.compile<Manifest>(
   JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -126,10 +127,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
       strict: true,
       allowUnionTypes: true,
       strictRequired: false,
-      // It is asked once at a start. That the schemas are valid is tested.
-      validateSchema: false,
-      meta: false,
-      code: { optimize: false },
+      ...SELDOM_ASKED_SCHEMA,
     });
     validator.addSchema(readSchema('parts'));
   }

@@ -1,6 +1,6 @@
 /** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
 import { type CanonicalUrl, decodeOnce } from '../../domain/canonical-url.ts';
-import { beginsQuery, lastLetterEnd } from './segments.ts';
+import { lastLetterEnd, queryStop } from './segments.ts';
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
@@ -45,10 +45,8 @@ export function queryInPath({ decodedPath, queryMark }: CanonicalUrl): string {
 /** The path up to where a server that decodes before it looks sees its end; undefined where that is the end of the path. */
 export function pathBeforeQuery({ decodedPath, queryMark }: CanonicalUrl): string | undefined {
   if (queryMark < 0) return undefined;
-  for (let at = queryMark; at < decodedPath.length; at++) {
-    if (beginsQuery(decodedPath, at, decodedPath.length)) return decodedPath.slice(0, at);
-  }
-  return undefined;
+  const stop = queryStop(decodedPath, queryMark, decodedPath.length);
+  return stop === decodedPath.length ? undefined : decodedPath.slice(0, stop);
 }
 
 /** The same; undefined where that leaves out nothing but the tail of a name. */

@@ -3,9 +3,8 @@
  * servers do so: words that are written together are known by the words they begin and end with.
  */
 import { ExtensionSet } from './characters.ts';
-import { lastLetterEnd, staticDot } from './segments.ts';
+import { lastLetterEnd, nameStop, staticDot } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
-import { nameStop } from './values.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
 const PROGRAM_EXTENSIONS = new ExtensionSet(

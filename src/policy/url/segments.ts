@@ -2,7 +2,6 @@
 import { ExtensionSet, isDigit } from './characters.ts';
 
 const EXTENSION_MAX_LENGTH = 10;
-const EXCLAMATION_MARK = 0x21;
 
 /** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
 const STATIC_EXTENSIONS = new ExtensionSet(
@@ -15,8 +14,7 @@ const STATIC_EXTENSIONS = new ExtensionSet(
 
 /** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`), what another such sign begins, and its extension. */
 export function wholeNameEnd(path: string, cut: number, end: number): number {
-  let stop = cut + 1;
-  while (stop < end && path.charCodeAt(stop) !== 0x3b && !beginsQuery(path, stop, end)) stop++;
+  const stop = nameStop(path, cut + 1, end);
   const dot = path.slice(cut, stop).lastIndexOf('.');
   return dot > 0 ? withoutExtension(path, cut + dot, stop) : stop;
 }
@@ -82,7 +80,7 @@ function withoutDots(path: string, start: number, end: number): number {
 
 /** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
 export function isMethodMark(path: string, at: number, end: number): boolean {
-  if (path.charCodeAt(at) !== EXCLAMATION_MARK || at + 1 >= end) return false;
+  if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
   const next = path.charCodeAt(at + 1) | 0x20;
   return next >= 0x61 && next <= 0x7a;
 }
@@ -99,6 +97,20 @@ export function beginsQuery(text: string, at: number, end: number): boolean {
     if (sign === 0x26 || sign === 0x3b || sign === 0x2f || sign === 0x3f || sign === 0x23) return false;
   }
   return false;
+}
+
+/** Where a query begins, from `start` on; at `end` where none does. */
+export function queryStop(path: string, start: number, end: number): number {
+  let at = start;
+  while (at < end && !beginsQuery(path, at, end)) at++;
+  return at;
+}
+
+/** The same for a segment's parameters (`;…`) as well. */
+export function nameStop(path: string, start: number, end: number): number {
+  let at = start;
+  while (at < end && path.charCodeAt(at) !== 0x3b && !beginsQuery(path, at, end)) at++;
+  return at;
 }
 
 /** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */

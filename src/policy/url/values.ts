@@ -42,18 +42,3 @@ function isSeparator(value: string, at: number): boolean {
   const code = value.charCodeAt(at);
   return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
 }
-
-/** Where a query begins in a segment, from `start` on. */
-export function queryStop(path: string, start: number, end: number): number {
-  let at = start;
-  while (at < end && !beginsQuery(path, at, end)) at++;
-  return at;
-}
-
-/** Where a segment's parameters begin. */
-export function nameStop(path: string, start: number, end: number): number {
-  for (let at = start; at < end; at++) {
-    if (path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end)) return at;
-  }
-  return end;
-}

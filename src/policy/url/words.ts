@@ -61,7 +61,6 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
-const EXCLAMATION_MARK = 0x21;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
@@ -419,8 +418,7 @@ export class Words {
   #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
     const part = this.#tokens.findName(path, start, stop);
     const whole = this.#tokens.findName(path, start, wholeEnd);
-    const isMethod =
-      path.charCodeAt(stop) === EXCLAMATION_MARK && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
+    const isMethod = isMethodMark(path, stop, end) && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
     const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];
     const lists = new Set([...part, ...whole, ...method]);
     for (let at = stop + 1, marks = 0; at < wholeEnd && marks < METHOD_MARKS_MAX; at++) {
@@ -507,9 +505,7 @@ const OWN_WORD_MAX_LENGTH = 7;
  * 0 where there is none.
  */
 function siteEnd(host: string): number {
-  let end = host.length;
-  while (end > 0 && host.charCodeAt(end - 1) !== 0x2e) end--;
-  for (end--; end > 0; ) {
+  for (let end = host.lastIndexOf('.'); end > 0; ) {
     const start = siteStart(host, end);
     if (end - start > SITE_MIN_LENGTH || start === 0) return end;
     end = start - 1;
@@ -518,9 +514,7 @@ function siteEnd(host: string): number {
 }
 
 function siteStart(host: string, end: number): number {
-  let start = end;
-  while (start > 0 && host.charCodeAt(start - 1) !== 0x2e) start--;
-  return start;
+  return host.lastIndexOf('.', end - 1) + 1;
 }
 
 /** Whether what stands in a host from `start` to `end` stands at a place of the path, in any case. */
