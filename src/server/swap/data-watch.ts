@@ -182,10 +182,12 @@ export class DataWatch {
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isStopped) return;
-    this.notices.look();
+    const hasNews = this.notices.look();
     this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
-    if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
+    // An index that was refused for its license is not when the license, or the key that it is signed with, is put back.
+    const mayBeLicensed = hasNews && this.problems.index !== undefined;
+    if (mayBeLicensed || this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
   }
 
