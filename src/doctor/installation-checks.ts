@@ -39,7 +39,7 @@ async function checkCertificate(config: Config): Promise<Outcome> {
   if (certificate_file === null || key_file === null) {
     return skipped('no certificate: plain HTTP, which is for loopback only');
   }
-  const { readChain } = await import('../server/certificate-files.ts');
+  const { readChain } = await import('../server/read-certificate.ts');
   const { certificate } = readChain(certificate_file);
   const left = Date.parse(certificate.validTo) - Date.now();
   const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
@@ -58,7 +58,7 @@ async function checkCertificate(config: Config): Promise<Outcome> {
 async function checkPrivateKey(config: Config): Promise<Outcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { readCertificate } = await import('../server/certificate-files.ts');
+  const { readCertificate } = await import('../server/read-certificate.ts');
   readCertificate(certificate_file, key_file);
   return ok('the private key fits the certificate');
 }
