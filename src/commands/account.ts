@@ -230,13 +230,13 @@ async function report(ledger: Ledger, name: string, options: LedgerCommandOption
     rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
   }
   const states = keys.map((record) => {
-    if (record.revokedAt !== null) return `${record.id} revoked`;
-    if (record.expiresAt === null) return `${record.id} current`;
+    if (record.revokedAt !== null) return `number ${record.id}, revoked`;
+    if (record.expiresAt === null) return `number ${record.id}, current`;
     return record.expiresAt > latestSeconds
-      ? `${record.id} until ${new Date(record.expiresAt * 1000).toISOString()}`
-      : `${record.id} expired`;
+      ? `number ${record.id}, until ${new Date(record.expiresAt * 1000).toISOString()}`
+      : `number ${record.id}, expired`;
   });
-  rows.push(['keys', states.join(', ') || 'none yet']);
+  rows.push(['keys', states.join('; ') || 'none yet']);
   if (key !== undefined) rows.push(['key', key]);
   for (const [label, text] of rows) printLine(`${label.padEnd(8)} ${text}`);
 }

@@ -166,6 +166,13 @@ describe('the server', () => {
     expect(serve()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
+  it('does not start with an address of a fleet that cannot be read, and makes nothing', () => {
+    writeFileSync(at('fleet.json'), '{"ledger":{"url":"mysql://u@h/d"}}');
+    const { status, code } = run('serve', '--port', '0', '--admin-port', '0', '--config', at('fleet.json'));
+    expect({ status, code }).toEqual({ status: 3, code: 'bad_ledger_url' });
+    expect(readdirSync(folder)).toEqual(['fleet.json']);
+  });
+
   it('ends, its ledger writer too, where it cannot make its own files', () => {
     // What cannot be removed stands for a folder that belongs to another user.
     mkdirSync(at('state/run/burst-1/x'), { recursive: true });
