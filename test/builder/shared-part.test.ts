@@ -1,4 +1,4 @@
-/** A part that is larger than a worker's share: read once, scanned by all workers together. */
+/** Parts are read by one worker each, and scanned by all of them together. */
 import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -93,10 +93,10 @@ describe('blocks of lines', () => {
   });
 });
 
-/** About 6 MB: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
-function part(): string {
+/** 150 bytes a line: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
+function part(lineCount = 40_000): string {
   const lines = ['\ufeff{"domain":"first.example"}'];
-  for (let i = 0; i < 40_000; i += 1) {
+  for (let i = 0; i < lineCount; i += 1) {
     const domain = `name${i % 35_000}.example`;
     if (i % 3 === 0) lines.push(`{"domain":"bad domain ${i}"}`);
     else if (i % 997 === 0) lines.push('', `{"domain":"www.${domain}","language":"de"}\r`);
@@ -152,6 +152,25 @@ describe('a drop with one part that is larger than the others together', () => {
       }
     },
   );
+
+  it('and one whose parts are read side by side give the same with any number of workers', async () => {
+    const large = part(12_000);
+    const parts = {
+      'a.ndjson': large,
+      'b.ndjson.zst': large,
+      'c.ndjson': [],
+      'd.ndjson.gz': part(500),
+      'e.ndjson': large,
+    };
+    await makeDrop(join(folder, 'drop'), parts);
+    const alone = await build(0);
+    expect(alone.report.rejectsWritten).toBeGreaterThan(12_000);
+    for (const workers of [1, 2, 4, 7]) {
+      const { report, sums } = await build(workers);
+      expect(resultOf(report)).toEqual(resultOf(alone.report));
+      expect(sums).toBe(alone.sums);
+    }
+  });
 
   it('is refused for what is wrong with it as a whole', async () => {
     const drop = join(folder, 'drop');
