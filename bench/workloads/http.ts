@@ -22,17 +22,9 @@ import {
 } from '../http/compared-servers.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
-import {
-  type Contender,
-  measure,
-  rowOf,
-  type Survey,
-  sampleOf,
-  survey,
-  takeTurns,
-  targetOf,
-  writeTargets,
-} from '../http/rounds.ts';
+import { type Contender, measure, takeTurns, targetOf, writeTargets } from '../http/rounds.ts';
+import { rowOf, sampleOf } from '../http/rows.ts';
+import { type Survey, survey } from '../http/survey.ts';
 import { hasWrk, runWrk } from '../http/wrk.ts';
 import type { LoadLength } from '../load-generator.ts';
 import { dropFromPageCache } from '../page-cache.ts';

@@ -21,7 +21,9 @@ import {
 } from '../http/compared-servers.ts';
 import { cpuUsOf } from '../http/cpu.ts';
 import { bareTargets, mixedTargets } from '../http/mix.ts';
-import { survey, targetOf, writeTargets } from '../http/rounds.ts';
+import { targetOf, writeTargets } from '../http/rounds.ts';
+import { STEPS, stepOfFunction } from '../http/steps.ts';
+import { survey } from '../http/survey.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
 const REQUESTS = 40_000;
@@ -32,19 +34,6 @@ const PROFILED = { requests: 150_000, durationMs: 60_000 };
 const PROFILE_DEADLINE_MS = 30_000;
 const PROBE = new URL('../http/cpu-profiler.ts', import.meta.url);
 
-/** The steps in the order of a request. A function belongs to the first whose pattern `<file>#<function>` fits; calls of the transport follow. */
-const STEPS: readonly (readonly [string, RegExp])[] = [
-  ['headers and client', /request\/(?:headers|client-address|burst|closing)\.ts#|network\/|#(?:#admit|#readHeaders?)$/],
-  ['query', /request\/query\.ts#/],
-  ['key', /store\/|#(?:authenticate|#lookUp|#keyProblem)$/],
-  ['charge', /ledger\//],
-  ['canonical URL', /domain\/|#readTarget$/],
-  ['policy', /policy\//],
-  ['record', /index\/|server\/evidence\.ts#/],
-  ['render', /request\/answer\.ts#/],
-  ['log and metrics', /(?:metrics|decision-log|mask|log)\.ts#|#(?:#record|#counterOf)$/],
-  ['the handler itself', /src\/server\//],
-];
 /** Calls into the transport that write an answer: the transport alone takes them, too. */
 const SEND = /^(?:writeHeader|writeStatus|end|cork|endWithoutBody)$/;
 const GARBAGE = 'garbage';
@@ -86,8 +75,8 @@ function stepOf(
   if (/^\((?:idle|program|root)\)$/.test(name) || SEND.test(name)) return undefined;
   for (let id: number | undefined = leaf; id !== undefined; id = parents.get(id)) {
     const { functionName, url } = byId.get(id)!.callFrame;
-    const step = STEPS.find(([, pattern]) => pattern.test(`${url}#${functionName}`));
-    if (step !== undefined) return step[0];
+    const step = stepOfFunction(url, functionName);
+    if (step !== undefined) return step;
   }
   return OTHER;
 }
@@ -149,7 +138,7 @@ async function measureSteps(
 
 /** What the transport takes alone is its own; what the worker takes beyond that is divided by the samples. */
 function rowsOf(measured: Readonly<Record<string, Measured>>): Record<string, Cell>[] {
-  const names = [TRANSPORT, ...STEPS.map(([name]) => name), GARBAGE, OTHER];
+  const names = [TRANSPORT, ...STEPS.map(({ name }) => name), GARBAGE, OTHER];
   const usOf = ({ steps, workerUs, fixedUs }: Measured, step: string): number => {
     if (step === TRANSPORT) return fixedUs;
     const all = [...steps.values()].reduce((sum, count) => sum + count, 0);

@@ -3,6 +3,7 @@
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
 
+import { LIMITS } from '../limits.ts';
 import { hidesTraversal } from './dot-segments.ts';
 import { isPlainHost } from './host-key.ts';
 import { decodeOnce, isEncodedTwice } from './percent-decode.ts';
@@ -104,7 +105,7 @@ const DOT = 0x2e;
 const QUESTION_MARK = 0x3f;
 const NUMBER_SIGN = 0x23;
 
-/** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails. */
+/** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails or would work long for no host. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
   if (value.startsWith('https://')) return parsePlainUrl(value, true, 8) ?? parseAnyUrl(value);
   return (value.startsWith('http://') ? parsePlainUrl(value, false, 7) : undefined) ?? parseAnyUrl(value);
@@ -185,6 +186,7 @@ export function isPlainPath(bytes: Uint8Array, start: number, end: number): bool
 
 /** The full parser: the platform's URL, and a look at how the value was spelled. */
 function parseAnyUrl(value: string): CanonicalUrl | undefined {
+  if (hasTooManyLabels(value)) return undefined;
   const url = URL.parse(value);
   if (url === null) return undefined;
   const scheme = url.protocol.slice(0, -1);
@@ -211,6 +213,23 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
     queryMarkIn(decodedPath),
     false,
   );
+}
+
+/**
+ * Whether the host of a URL has more dots than a name may have characters. No such name exists, and the platform's parser would take a
+ * millisecond for 8 KB of international ones.
+ */
+export function hasTooManyLabels(value: string): boolean {
+  if (value.length <= LIMITS.domainBytes.value) return false;
+  let at = value.indexOf(':') + 1;
+  while (at < value.length && (value.charCodeAt(at) <= 0x20 || '/\\'.includes(value[at]!))) at++;
+  let dots = 0;
+  for (; at < value.length && !'/\\?#'.includes(value[at]!); at++) {
+    // What stands before an `@` is a user's name. Four characters are a dot of a name (UTS #46).
+    if (value[at] === '@') dots = 0;
+    else if ('.\u3002\uff0e\uff61'.includes(value[at]!)) dots++;
+  }
+  return dots > LIMITS.domainBytes.value;
 }
 
 /** The host as http would read it, also for schemes whose hosts the standard leaves as they are. */

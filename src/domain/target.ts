@@ -1,7 +1,7 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
 
 import { LIMITS } from '../limits.ts';
-import { type CanonicalUrl, parseBareUrl, parseUrl } from './canonical-url.ts';
+import { type CanonicalUrl, hasTooManyLabels, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './host-key.ts';
 
 /** What a method may be written with (RFC 9110, token). */
@@ -52,8 +52,7 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
     if (at >= 0 && !value.slice(0, at).includes('/')) return { problem: 'userinfo' };
   }
   const url = bare ? parseBareUrl(value) : parseUrl(value);
-  if (url === undefined || url.host === '')
-    return { problem: value.trim() === '' ? 'empty' : problemOfUnparsable(value) };
+  if (url === undefined || url.host === '') return { problem: problemOf(value, bare) };
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
@@ -63,6 +62,12 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
   if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };
+}
+
+/** Why a value is not a URL with a host. */
+function problemOf(value: string, bare: boolean): HostProblem {
+  if (value.trim() === '') return 'empty';
+  return hasTooManyLabels(bare ? `https://${value}` : value) ? 'too_long' : problemOfUnparsable(value);
 }
 
 /** Whether a value names its scheme. Control characters before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */

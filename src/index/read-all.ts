@@ -17,11 +17,11 @@ import {
   SLOTS_PER_BUCKET,
 } from './format/layout.ts';
 import { bucketChecksum, recordSeed, saltOf } from './format/salt.ts';
+import { readHeader, readTables } from './read/checked-sections.ts';
 import { ChunkReader } from './read/chunk-reader.ts';
 import { IndexFile } from './read/index-file.ts';
 import { type IndexInfo, infoOf } from './read/index-info.ts';
 import type { IndexSource } from './read/index-source.ts';
-import { readHeader, readTables } from './read/read-tables.ts';
 import { ImpossibleRecord, RecordDecoder, type RecordParts } from './read/record-decoder.ts';
 import { RecordRenderer } from './read/record-renderer.ts';
 

@@ -18,12 +18,12 @@ import {
 } from './format/layout.ts';
 import { bucketChecksum, recordSeed, saltOf } from './format/salt.ts';
 import type { SymbolTable } from './format/symbol-table.ts';
+import { readHeader, readTables } from './read/checked-sections.ts';
 import { IndexFile } from './read/index-file.ts';
 import { type IndexInfo, infoOf } from './read/index-info.ts';
 import type { IndexBytes } from './read/index-source.ts';
 import { MappedFile } from './read/mapped-file.ts';
 import { PayloadWindows } from './read/payload-windows.ts';
-import { readHeader, readTables } from './read/read-tables.ts';
 import { ImpossibleRecord, RecordDecoder } from './read/record-decoder.ts';
 import { RecordRenderer } from './read/record-renderer.ts';
 import type { RenderTables } from './read/render-tables.ts';

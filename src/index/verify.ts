@@ -14,10 +14,10 @@ import {
   HEADER_SIZE_BYTES,
   SECTIONS,
 } from './format/layout.ts';
+import { readHeader, readTables } from './read/checked-sections.ts';
 import { chunksOf, isZero } from './read/chunk-reader.ts';
 import { IndexFile } from './read/index-file.ts';
 import { type IndexSource, readBytes } from './read/index-source.ts';
-import { readHeader, readTables } from './read/read-tables.ts';
 import type { RenderTables } from './read/render-tables.ts';
 import { type Damage, RecordWalk } from './verify/record-walk.ts';
 import type { BucketWalker, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';

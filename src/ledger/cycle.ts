@@ -4,14 +4,19 @@ import { LIMITS } from '../limits.ts';
 /** Length of a cycle, in seconds. */
 export const CYCLE_SECONDS = LIMITS.cycleSeconds.value;
 
-/** The cycle that a moment falls into; never below 0, so that a clock before the start opens no cycle of its own. */
-export function cycleAt(anchorSeconds: number, nowSeconds: number): number {
-  return Math.max(0, Math.floor((nowSeconds - anchorSeconds) / CYCLE_SECONDS));
+/** The second at which a cycle begins: cycle 0 with the first payment, whose second is the anchor. */
+export function cycleStart(anchorSeconds: number, cycle: number): number {
+  return anchorSeconds + cycle * CYCLE_SECONDS;
 }
 
 /** The second at which a cycle ends and the next one begins. */
 export function cycleEnd(anchorSeconds: number, cycle: number): number {
-  return anchorSeconds + (cycle + 1) * CYCLE_SECONDS;
+  return cycleStart(anchorSeconds, cycle + 1);
+}
+
+/** The cycle that a moment falls into; never below 0, so that a clock before the start opens no cycle of its own. */
+export function cycleAt(anchorSeconds: number, nowSeconds: number): number {
+  return Math.max(0, Math.floor((nowSeconds - cycleStart(anchorSeconds, 0)) / CYCLE_SECONDS));
 }
 
 /** A second as RFC 3339, UTC. */

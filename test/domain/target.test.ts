@@ -55,8 +55,17 @@ describe('parseTarget', () => {
     ['https://[fe80::1%25eth0]/', 'unparsable'],
     ['https://xn--\u{1F4A9}.com/', 'idn_invalid'],
     ['x'.repeat(VALUE_MAX_LENGTH + 1), 'value_too_long'],
+    [`https://${'\u00e9.'.repeat(254)}fr/`, 'too_long'],
+    [`${'\u00e9\uff61'.repeat(254)}fr`, 'too_long'],
   ])('%j has no key: %s', (value, problem) => {
     expect(read(value)).toBe(`! ${problem}`);
+  });
+
+  it('counts dots of the host alone', () => {
+    const dots = '.'.repeat(300);
+    for (const value of [`https://a${dots}@\u00e9.fr/`, `https://\u00e9.fr/${dots}`, `https://\u00e9.fr?${dots}`]) {
+      expect(read(value)).toContain('xn--9ca.fr');
+    }
   });
 
   it.each([' ', '\t', '\r', '\n', '\f', ' \r\n\t\f '])('takes no notice of outer blanks: %j', (blank) => {

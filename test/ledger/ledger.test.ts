@@ -17,7 +17,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../src/errors.ts';
 import { readAudit } from '../../src/ledger/audit.ts';
-import { CYCLE_SECONDS, cycleAt } from '../../src/ledger/cycle.ts';
+import { CYCLE_SECONDS, cycleAt, cycleEnd, cycleStart } from '../../src/ledger/cycle.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { loadPlans, resolvePlan } from '../../src/ledger/plans.ts';
 import { quotaView } from '../../src/ledger/quota.ts';
@@ -173,6 +173,10 @@ describe('what counts at a moment', () => {
     expect([0, 999, 1_000, 1_000 + CYCLE_SECONDS - 1, 1_000 + CYCLE_SECONDS].map((now) => cycleAt(1_000, now))).toEqual(
       [0, 0, 0, 0, 1],
     );
+    for (const cycle of [0, 1, 7]) {
+      expect(cycleAt(1_000, cycleStart(1_000, cycle))).toBe(cycle);
+      expect(cycleEnd(1_000, cycle)).toBe(cycleStart(1_000, cycle + 1));
+    }
     await ledger.createAccount('acme');
     const { account } = await ledger.subscribe('acme', 'custom', 'INV-1', 2);
     expect(quotaView(account, { cycle: 0, used: 5 }, account.anchor!)).toMatchObject({
@@ -277,6 +281,9 @@ describe('keys', () => {
     renameSync(folder.keyFile, `${folder.keyFile}.lost`);
     ledger = folder.ledger();
     await expectRejection(ledger.showKey('acme'), 'key_not_readable');
+    // No new one is made for a look: it would be taken for the one that is put back.
+    expect(existsSync(folder.keyFile)).toBe(false);
+    await expect(ledger.showKey('acme')).rejects.toThrow(`there is no ${folder.keyFile}. Put the file back`);
     const { key } = await ledger.rotateKey('acme');
     expect((await ledger.showKey('acme')).key).toBe(key);
   });

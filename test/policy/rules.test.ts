@@ -849,6 +849,8 @@ describe('pattern rules', () => {
     ['/?x=1&https%3A%2F%2Fevil.org', 'open_redirect'],
     ['/?https://www.example.org/', '-'],
     ['/goto/https://evil.org/x', 'open_redirect'],
+    ['/goto/https://evil.org&', 'open_redirect'],
+    ['/goto/https://evil.org&&@', 'open_redirect'],
     ['/goto/https:/evil.org/x', 'open_redirect'],
     ['/goto/https%3A%2F%2Fevil.org%2Fx', 'open_redirect'],
     ['/goto/RU=https%3a%2f%2fevil.org/RK=2', 'open_redirect'],

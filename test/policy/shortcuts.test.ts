@@ -1,7 +1,7 @@
 /** What spares work for the ordinary request, against the work itself. */
 import { describe, expect, it } from 'vitest';
 import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
-import { traitsOf } from '../../src/policy/guard-checks/traits.ts';
+import { traitsOf } from '../../src/policy/layers/guard-traits.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { findRun, runEnd, tableOf } from '../../src/policy/url/characters.ts';
 import { encodedTargets, mayHoldTarget } from '../../src/policy/url/encoded-targets.ts';

@@ -154,6 +154,21 @@ describe('data', () => {
     expect(adminUrl).toMatch(/^http/);
   });
 
+  it('a trusted key that is put back ends the warnings about license and index', async () => {
+    const vendor = createLicenseKey();
+    const keyFile = join(folder(), 'vendor.public.pem');
+    const { paths } = await start({
+      config: { license: { trusted_keys: { vendor: keyFile } }, server: { poll_seconds: 0.1 } },
+    });
+    const entitlement = { kind: 'refreshes_until', until: day(300) } as const;
+    const terms = { licensee: 'Test', dataset: 'test', entitlement };
+    writeFileSync(paths.licenseFile, issueLicense(terms, vendor.privateKey, 'vendor'));
+    const isAway = expect.stringContaining(keyFile);
+    expect(await askServer(paths.socket, 'reload')).toMatchObject({ warnings: [isAway, isAway] });
+    writeFileSync(keyFile, vendor.publicKey);
+    await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
+  });
+
   it('a drop that was rolled back is told until a newer one is served', async () => {
     const { paths, publish } = await start({ config: { server: { poll_seconds: 0.1 } } });
     expect((await readyz(server!)).warnings).toEqual([]);

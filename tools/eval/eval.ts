@@ -24,8 +24,7 @@ const { values } = await readOptions(USAGE, {
   unsure: '0',
   json: '',
 });
-if (values.misses === '') values.misses = values.half === 'develop' ? '10' : '0';
-const missesMax = wholeNumber(values, 'misses', 0);
+const missesMax = values.misses === '' ? (values.half === 'develop' ? 10 : 0) : wholeNumber(values, 'misses', 0);
 const unsureMax = wholeNumber(values, 'unsure', 0);
 if (!HALVES.includes(values.half)) refuse(`--half must be one of ${HALVES.join(', ')}.`);
 if (values.set !== 'all' && !(values.set in SETS)) refuse(`--set must be one of ${Object.keys(SETS).join(', ')}, all.`);

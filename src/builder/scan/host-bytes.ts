@@ -47,14 +47,10 @@ export class FixedText {
   }
 }
 
-/** Where the last two labels of the host that `hostEnd` found last begin. */
-export const lastLabels = { start: 0 };
-
 /** A host as it stands in a key (see `isPlainHost` of the domain module): where it ends, or `NOT_FOUND`. */
 export function hostEnd(buffer: Uint8Array, start: number, end: number): number {
   let at = start;
   let labelStart = start;
-  let labelBefore = start;
   let labels = 0;
   let before = 4;
   for (; at < end; at++) {
@@ -63,18 +59,24 @@ export function hostEnd(buffer: Uint8Array, start: number, end: number): number 
     if (kind === 4) {
       if (before >= 3 || at - labelStart > LABEL_MAX_BYTES) return NOT_FOUND;
       labels += 1;
-      labelBefore = labelStart;
       labelStart = at + 1;
     } else if (kind === 3 && (before === 4 || (at === labelStart + 3 && isAce(buffer, labelStart)))) return NOT_FOUND;
     before = kind;
   }
   if (labels === 0 || before >= 3 || at - labelStart > LABEL_MAX_BYTES || at - start > NAME_MAX_BYTES) return NOT_FOUND;
-  lastLabels.start = labelBefore;
   return HOST_CLASS[buffer[labelStart]!] === 1 ? at : NOT_FOUND;
 }
 
 function isAce(buffer: Uint8Array, at: number): boolean {
   return buffer[at] === 0x78 && buffer[at + 1] === 0x6e && buffer[at + 2] === HYPHEN;
+}
+
+/** Where the last two labels of a host begin that has two or more. */
+export function lastLabelsStart(buffer: Uint8Array, start: number, end: number): number {
+  let at = end - 1;
+  while (buffer[at] !== DOT) at--;
+  while (at > start && buffer[at - 1] !== DOT) at--;
+  return at;
 }
 
 export function startsWithWww(buffer: Uint8Array, at: number): boolean {

@@ -12,7 +12,7 @@ import {
 } from '../../index/write.ts';
 import { PAGE_URL_MAX_BYTES } from '../../record/page-urls.ts';
 import { pageTypes, type VocabularyScope } from '../../record/vocabulary.ts';
-import { FixedText, hostEnd, lastLabels } from './host-bytes.ts';
+import { FixedText, hostEnd, lastLabelsStart } from './host-bytes.ts';
 
 const QUOTE = 0x22;
 const PERCENT = 0x25;
@@ -180,7 +180,7 @@ export class PageScanner {
     }
     if (below === 0) return true;
     if (source[start + below - 1] !== DOT) return false;
-    if (this.#suffixes.endAbove(source, view, lastLabels.start, end)) return true;
+    if (this.#suffixes.endAbove(source, view, lastLabelsStart(source, start, end), end)) return true;
     const registrable = registrableDomain((source as Sliceable).latin1Slice(start, end));
     // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;

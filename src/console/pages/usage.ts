@@ -1,5 +1,5 @@
 /** Usage of accounts: by day, in the present cycle, and how long the quota will last. */
-import { CYCLE_SECONDS } from '../../ledger/cycle.ts';
+import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import { type UsageDay, usageBehind, usageByDay } from '../../ledger/usage.ts';
 import { LIMITS } from '../../limits.ts';
@@ -73,7 +73,7 @@ function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number
   const { quota_limit: limit, quota_used: used } = view.quota;
   const { anchor } = view.account;
   if (anchor === null || limit === null) return null;
-  const startMs = (anchor + view.cycle * CYCLE_SECONDS) * 1000;
+  const startMs = cycleStart(anchor, view.cycle) * 1000;
   const days = CYCLE_SECONDS / 86_400;
   const today = Math.min(days - 1, Math.max(0, Math.floor((nowMs - startMs) / DAY_MS)));
   const known = new Map(usage.map(({ day, lookups }) => [day, lookups]));

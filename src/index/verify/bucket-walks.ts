@@ -1,6 +1,6 @@
 /** What a thread does that walks buckets for a verification. */
+import { readHeader, readTables } from '../read/checked-sections.ts';
 import { sourceOfDescriptor } from '../read/index-source.ts';
-import { readHeader, readTables } from '../read/read-tables.ts';
 import type { RenderTables } from '../read/render-tables.ts';
 import { RecordWalk } from './record-walk.ts';
 import type { BucketRange, IntactBuckets, VerifySetup } from './verify-messages.ts';

@@ -1,7 +1,7 @@
 /** What goes into one record, as ranges of bytes: filled again for each line of a drop, so that nothing is allocated for it. */
 import type { Entry } from '../../record/entry.ts';
 import { PAGE_TYPES_MAX } from '../format/layout.ts';
-import { findDomainInUrl } from './url-parts.ts';
+import { findDomainInUrl } from './domain-in-url.ts';
 
 /** Of a page whose URL is not on the record's domain. */
 export const OFF_DOMAIN = -1;

@@ -1,13 +1,13 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
-import { GUARD_CHECKS, type GuardCheck, type GuardContext } from '../guard-checks/checks.ts';
-import { needsOf, TRAIT_SETS, traitsOf } from '../guard-checks/traits.ts';
 import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import type { TokenIndex } from '../url/tokens.ts';
+import { GUARD_CHECKS, type GuardCheck, type GuardContext } from './guard-checks.ts';
+import { needsOf, TRAIT_SETS, traitsOf } from './guard-traits.ts';
 import type { HostPolicy } from './high-value-hosts.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 

@@ -8,7 +8,8 @@ import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 const FILTER_BITS_PER_TOKEN = 8;
 const SLOTS_PER_TOKEN = 2;
 const NO_ENTRY = -1;
-const NONE: readonly number[] = Object.freeze([]);
+/** In no list. */
+export const NO_LISTS: readonly number[] = Object.freeze([]);
 
 /** A hash table behind a filter; filled once. */
 export class TokenTable {
@@ -47,10 +48,10 @@ export class TokenTable {
   find(hash: number, text: string, start: number, end: number): readonly number[] {
     const mixed = mix(hash);
     const bit = mixed & (this.#filter.length * 32 - 1);
-    if (((this.#filter[bit >>> 5]! >>> (bit & 31)) & 1) === 0) return NONE;
+    if (((this.#filter[bit >>> 5]! >>> (bit & 31)) & 1) === 0) return NO_LISTS;
     for (let slot = mixed & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
       const entry = this.#slots[slot]!;
-      if (entry === NO_ENTRY) return NONE;
+      if (entry === NO_ENTRY) return NO_LISTS;
       if (this.#isSpelled(entry, text, start, end)) return this.#lists[entry]!;
     }
   }

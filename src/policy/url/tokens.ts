@@ -8,14 +8,12 @@ import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { PathSegments } from './path-segments.ts';
 import { staticDot } from './segments.ts';
-import { TokenTable } from './token-table.ts';
+import { NO_LISTS, TokenTable } from './token-table.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
 const TOKEN_MAX_LENGTH = 96;
 
 const ASCII = /^\p{ASCII}*$/u;
-
-const NONE: readonly number[] = Object.freeze([]);
 
 /** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
 function squeeze(text: string): string {
@@ -59,13 +57,13 @@ export class TokenIndex {
 
   /** Lists that hold the token between `start` and `end`. */
   find(text: string, start: number, end: number): readonly number[] {
-    if (end - start > TOKEN_MAX_LENGTH || end <= start) return NONE;
+    if (end - start > TOKEN_MAX_LENGTH || end <= start) return NO_LISTS;
     const first = text.charCodeAt(start);
     if (first === 0x2e || first === 0x5f) return this.#findLed(text.slice(start, end));
     let hash = HASH_SEED;
     for (let at = start; at < end; at++) {
       const code = text.charCodeAt(at);
-      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NONE;
+      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NO_LISTS;
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
@@ -79,14 +77,16 @@ export class TokenIndex {
   findName(text: string, start: number, end: number): readonly number[] {
     if (staticDot(text, start + 1, end) < 0) return this.find(text, start, end);
     const first = text.charCodeAt(start);
-    if (first !== 0x2e && first !== 0x5f) return NONE;
+    if (first !== 0x2e && first !== 0x5f) return NO_LISTS;
     const name = text.slice(start, end);
-    return this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NONE;
+    return (
+      this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
+    );
   }
 
   /** The same as {@link find}, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[] {
-    return end - start > TOKEN_MAX_LENGTH ? NONE : this.#plain.find(hash, text, start, end);
+    return end - start > TOKEN_MAX_LENGTH ? NO_LISTS : this.#plain.find(hash, text, start, end);
   }
 
   /** A path, taken apart. What is answered holds until another path is. */
@@ -101,7 +101,7 @@ export class TokenIndex {
       this.#byToken.get(squeeze(text)) ??
       (dot > 0 ? this.#byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
       this.#byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
-      NONE
+      NO_LISTS
     );
   }
 

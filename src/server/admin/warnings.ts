@@ -3,9 +3,9 @@ import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
-import type { Certificate } from '../certificate-files.ts';
-import { certificatesOf } from '../certificate-files.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
+import type { Certificate } from '../read-certificate.ts';
+import { certificatesOf } from '../read-certificate.ts';
 import type { DiskSpace } from './disk-space.ts';
 
 export const WARNING_KINDS = [

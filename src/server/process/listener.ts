@@ -2,8 +2,9 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
+import { memoryFile } from '../../platform/libc.ts';
 import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
-import { type Certificate, configuredCertificate, withCertificateFiles } from '../certificate-files.ts';
+import { type Certificate, configuredCertificate } from '../read-certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
 
@@ -183,4 +184,18 @@ function createEndpointApp(certificate: Certificate, ciphers: string | undefined
       throw new PagegateError('tls_unusable', what, { ciphers }, { cause });
     }
   });
+}
+
+/** Puts chain and key into files in memory for the time of a task, because the transport takes only names of files. */
+function withCertificateFiles<T>(
+  { chain, key }: Certificate,
+  task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,
+): T {
+  const [chainFile, keyFile] = [memoryFile(chain), memoryFile(key)];
+  try {
+    return task({ cert_file_name: chainFile.path, key_file_name: keyFile.path });
+  } finally {
+    chainFile.close();
+    keyFile.close();
+  }
 }

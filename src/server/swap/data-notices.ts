@@ -1,7 +1,7 @@
 /** What a worker reads beside what it serves, for health alone: the license's last day, and the drops that were rolled back. */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
-import { readTrustedKeys } from '../../config/trusted-keys.ts';
+import { isPem, readTrustedKeys } from '../../config/trusted-keys.ts';
 import { loadLicense } from '../../license/installed.ts';
 import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
 import { fileIdentity } from '../data-loader.ts';
@@ -19,14 +19,16 @@ export class DataNotices {
     this.look();
   }
 
-  /** Reads what has changed on the disk. */
-  look(): void {
+  /** Reads what has changed on the disk; returns whether anything has. */
+  look(): boolean {
     const { licenseFile, indexDir } = statePaths(this.#config);
-    const identity = [licenseFile, withdrawnFile(indexDir)].map(identityOf).join(' ');
-    if (identity === this.#identity) return;
+    const keyFiles = Object.values(this.#config.license.trusted_keys).filter((key) => !isPem(key));
+    const identity = [licenseFile, ...keyFiles, withdrawnFile(indexDir)].map(identityOf).join(' ');
+    if (identity === this.#identity) return false;
     this.#identity = identity;
     this.license = this.#readLicense(licenseFile);
     this.#newest = newestMark(indexDir);
+    return true;
   }
 
   /** The newest drop that was rolled back, where nothing newer is served since. */

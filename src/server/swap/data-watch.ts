@@ -8,10 +8,10 @@ import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
-import { type Certificate, configuredCertificate } from '../certificate-files.ts';
 import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { Part, ReloadReport } from '../process/worker-status.ts';
+import { type Certificate, configuredCertificate } from '../read-certificate.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
 import { DataNotices } from './data-notices.ts';
@@ -182,10 +182,12 @@ export class DataWatch {
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isStopped) return;
-    this.notices.look();
+    const hasNews = this.notices.look();
     this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
-    if (this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
+    // An index that was refused for its license is not when the license, or the key that it is signed with, is put back.
+    const mayBeLicensed = hasNews && this.problems.index !== undefined;
+    if (mayBeLicensed || this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
   }
 

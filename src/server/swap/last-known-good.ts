@@ -7,8 +7,8 @@ import { closeSync, constants, openSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import type { PolicyDocument } from '../../policy/documents.ts';
-import type { Certificate } from '../certificate-files.ts';
 import { openFileIdentity } from '../data-loader.ts';
+import type { Certificate } from '../read-certificate.ts';
 
 /** What one worker has accepted. */
 export type KnownGoodPart =

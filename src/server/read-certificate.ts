@@ -1,10 +1,9 @@
-/** Certificate and private key of the listener: read once, checked, and handed to the transport from memory. */
+/** Certificate and private key of the listener, read from their files and checked. Whether they are taken is decided in `swap/`. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { memoryFile } from '../platform/libc.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** A chain of a few certificates has some ten thousand bytes. */
@@ -85,18 +84,4 @@ function unusable(path: string, why: string, cause?: unknown): PagegateError {
  */
 export function configuredCertificate({ certificate_file, key_file }: Config['tls']): Certificate | undefined {
   return certificate_file === null || key_file === null ? undefined : readCertificate(certificate_file, key_file);
-}
-
-/** Puts chain and key into files in memory for the time of a task, because the transport takes only names of files. */
-export function withCertificateFiles<T>(
-  { chain, key }: Certificate,
-  task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,
-): T {
-  const [chainFile, keyFile] = [memoryFile(chain), memoryFile(key)];
-  try {
-    return task({ cert_file_name: chainFile.path, key_file_name: keyFile.path });
-  } finally {
-    chainFile.close();
-    keyFile.close();
-  }
 }

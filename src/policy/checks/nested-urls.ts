@@ -158,6 +158,9 @@ function isInternalText(text: string, places: InternalPlaces, isBare: boolean): 
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
   if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
+  // To whoever reads parameters from a path, the next one begins at an `&`.
+  const mark = start.indexOf('&');
+  if (mark > 0 && isInternal(parseUrl(start.slice(0, mark)))) return true;
   // Clients to whom a backslash is no slash take what is before the `@` for a user's name.
   return start.includes('\\') && start.includes('@') && isInternal(parseUrl(start.replaceAll('\\', '%5C')));
 }
@@ -203,7 +206,9 @@ interface OwnSite {
 
 /** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
 function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
-  const other = text === undefined ? undefined : (parseUrl(text) ?? parseUrl(withoutSigns(text)));
+  if (text === undefined) return false;
+  // Signs behind a URL are no part of its host, and an `&` may begin the next parameter.
+  const other = parseUrl(withoutTail(text)) ?? parseUrl(text.split('&', 1)[0]!);
   if (other === undefined) return false;
   own.site ??= registrableDomain(url.host) ?? url.host;
   return (registrableDomain(other.host) ?? other.host) !== own.site;

@@ -3,17 +3,17 @@
 import { BoundedCache } from '../../bounded-cache.ts';
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
+import { isInvalidIdn, isTunnelName, spelledAddresses } from '../checks/host-names.ts';
+import { LookalikeNames } from '../checks/lookalikes.ts';
+import { hasNestedInternal } from '../checks/nested-urls.ts';
+import { SecretScanner } from '../checks/secrets.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
 import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import { isInvalidIdn, isTunnelName, spelledAddresses } from './host-names.ts';
-import { LookalikeNames } from './lookalikes.ts';
-import { hasNestedInternal } from './nested-urls.ts';
-import { SecretScanner } from './secrets.ts';
-import { LENGTH_MAX } from './traits.ts';
+import { LENGTH_MAX } from './guard-traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;
 

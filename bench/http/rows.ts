@@ -1,0 +1,47 @@
+/** Rows of the HTTP bench: what is measured of a subject in a round, and the columns that the rounds come to. */
+import type { LoadReport } from '../load-generator.ts';
+import { type Cell, median } from '../workload.ts';
+
+/** One subject in one round. */
+export interface Sample {
+  readonly rate: number;
+  /** Processor time of all its processes for each request, in microseconds. */
+  readonly cpuUs: number;
+  readonly p50Us: number;
+  readonly p99Us: number;
+}
+
+/** Of what the load generator reports, and the processor time that its requests took. */
+export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): Sample {
+  return { rate: answered / (elapsedMs / 1_000), cpuUs: cpuUs / answered, p50Us, p99Us };
+}
+
+/** A row of the table: all ratios are to the transport in the same round. */
+export function rowOf(
+  cell: string,
+  label: string,
+  own: readonly Sample[],
+  fixed: readonly Sample[],
+): Record<string, Cell> {
+  const middle = (pick: (sample: Sample) => number): number => median(own.map(pick));
+  const tail = ({ p50Us, p99Us }: Sample): number => p99Us / p50Us;
+  const ratios = own.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
+  const digits = (value: number, count: number): number => Number(value.toFixed(count));
+  return {
+    cell,
+    server: label,
+    'CPU µs': digits(
+      middle(({ cpuUs }) => cpuUs),
+      1,
+    ),
+    'CPU ÷ transport': digits(median(ratios), 2),
+    least: digits(Math.min(...ratios), 2),
+    most: digits(Math.max(...ratios), 2),
+    'own µs': digits(median(own.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
+    'rate /s': Math.round(middle(({ rate }) => rate)),
+    'rate ÷ transport': digits(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
+    'p50 µs': middle(({ p50Us }) => p50Us),
+    'p99 µs': middle(({ p99Us }) => p99Us),
+    'p99/p50 ÷ transport': digits(median(own.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
+  };
+}

@@ -1,0 +1,46 @@
+/** The steps of a request, in their order, and which functions of the program belong to which. */
+
+interface Step {
+  readonly name: string;
+  /** Files and folders of `src/`, each with all that is in it. */
+  readonly places: readonly string[];
+  /** Functions by name, wherever they are. */
+  readonly functions?: readonly string[];
+}
+
+/** A function belongs to the first step that names it, its file or a folder above; calls of the transport follow. */
+export const STEPS: readonly Step[] = [
+  {
+    name: 'headers and client',
+    places: ['server/request/burst-limit.ts', 'server/request/connection-close.ts', 'network/'],
+    functions: ['#admit', '#readHeaders', '#readHeader'],
+  },
+  { name: 'query', places: ['server/request/query.ts'] },
+  { name: 'key', places: ['ledger/store/'], functions: ['authenticate', '#lookUp', '#keyProblem'] },
+  { name: 'charge', places: ['ledger/'] },
+  { name: 'canonical URL', places: ['domain/', 'server/request/input.ts'] },
+  { name: 'policy', places: ['policy/'] },
+  { name: 'record', places: ['index/', 'server/record-evidence.ts'] },
+  { name: 'render', places: ['server/request/answer-body.ts'] },
+  {
+    name: 'log and metrics',
+    places: [
+      'server/admin/metric-counters.ts',
+      'server/request/decision-log.ts',
+      'server/request/refusal-log.ts',
+      'server/request/mask.ts',
+      'server/log.ts',
+    ],
+    functions: ['#record', '#counterOf'],
+  },
+  { name: 'the handler itself', places: ['server/'] },
+];
+
+/** The step of a function; undefined where it belongs to none. `url` is that of its file. */
+export function stepOfFunction(url: string, name: string): string | undefined {
+  return STEPS.find(
+    ({ places, functions = [] }) =>
+      functions.includes(name) ||
+      places.some((place) => (place.endsWith('/') ? url.includes(`/src/${place}`) : url.endsWith(`/src/${place}`))),
+  )?.name;
+}
