@@ -13,7 +13,7 @@ import { makeDrop, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'pagegate-shared-part-'));
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-parts-'));
   mkdirSync(join(folder, 'out'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -94,9 +94,9 @@ describe('blocks of lines', () => {
 });
 
 /** 150 bytes a line: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
-function part(lineCount = 40_000): string {
+function part(size = 40_000): string {
   const lines = ['\ufeff{"domain":"first.example"}'];
-  for (let i = 0; i < lineCount; i += 1) {
+  for (let i = 0; i < size; i += 1) {
     const domain = `name${i % 35_000}.example`;
     if (i % 3 === 0) lines.push(`{"domain":"bad domain ${i}"}`);
     else if (i % 997 === 0) lines.push('', `{"domain":"www.${domain}","language":"de"}\r`);
