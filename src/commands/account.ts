@@ -1,5 +1,6 @@
 /** `pagegate account`: who may look up, on which plan, and what they have used. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
@@ -186,7 +187,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
     return;
   }
   const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;
-  printLine(`Restored ${accounts} accounts.`);
+  printLine(`Restored ${counted(accounts, 'account')}.`);
   printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
   for (const { account, lookups } of raised)
     printLine(`  ${account}: ${lookups.toLocaleString('en-US')} lookups since the backup stay used`);
