@@ -52,6 +52,12 @@ export interface GenerationReport {
   readonly build: unknown;
 }
 
+/** What the build of a generation left out, by reason. */
+export function rejectsOf({ build }: GenerationReport): Readonly<Record<string, number>> {
+  const { rejects } = (build ?? {}) as { rejects?: unknown };
+  return typeof rejects === 'object' && rejects !== null ? (rejects as Record<string, number>) : {};
+}
+
 export interface Generation {
   readonly generation: number;
   readonly directory: string;
