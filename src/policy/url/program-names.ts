@@ -26,7 +26,7 @@ const LISTS = {
 } as const;
 
 const NAME_MAX_LENGTH = 64;
-/** Prose has more words. A letter alone is none. */
+/** Prose has more words. A letter alone is not one. */
 const UNCALLED_WORDS_MAX = 2;
 /** Shorter words end others as well (`cart`, `descartes`). */
 const LAST_WORD_MIN_LENGTH = 5;
