@@ -429,9 +429,9 @@ export class Words {
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
     this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
-    // Nothing stands before a text in the last segment, and nobody asks what a segment without words is.
-    const hasWords = this.#lastLists.length > 0;
-    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, hasWords, end < path.length));
+    // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
+    const isAsked = this.#isAnyWanted(this.#lastLists);
+    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
     // A name that somebody chose announces nothing, whatever stands behind it.
@@ -443,11 +443,11 @@ export class Words {
     this.#notePlace(whole, position);
   }
 
-  #contextAt(start: number, position: number, isTitle: boolean, hasWords: boolean, isBeforeMore: boolean): number {
+  #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    if (this.#isTopic || (hasWords && isBeforeMore && start < this.#text)) return CONTEXT.topic;
-    if (this.#level >= CONTEXT.documentation || !hasWords) return this.#level;
+    if (this.#isTopic || (isAsked && isBeforeMore && start < this.#text)) return CONTEXT.topic;
+    if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
     const level = Math.max(this.#level, this.#editorialContext(start));
     if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#documentation) return level;
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
