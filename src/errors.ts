@@ -71,7 +71,8 @@ const INDEXES = table({
   },
   index_missing: {
     exit: EXIT.environment,
-    message: 'There is no index file at this path; build one with `pagegate build`.',
+    message:
+      'There is no index file at this path; bring a drop with `pagegate refresh DROP`, or build the file with `pagegate build`.',
   },
   index_unreadable: {
     exit: EXIT.environment,
@@ -518,7 +519,7 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, for example with pagegate prune, or name another folder (--temp).',
+      'There is not enough free space for the build; free some, for example with pagegate prune, or build on another disk (`pagegate build --temp`).',
   },
   build_path: {
     exit: EXIT.bad_input,

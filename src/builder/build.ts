@@ -23,9 +23,8 @@ import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
-import { planScan } from './scan/plan-scan.ts';
+import { BlockQueue } from './scan/block-queue.ts';
 import { RankSet } from './scan/rank-set.ts';
-import { feedPart } from './scan/shared-part.ts';
 import type { BuildWorker } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 
@@ -104,6 +103,7 @@ async function run(build: Build): Promise<BuildReport> {
     parts,
     partitionBits: build.partitionBits,
     ranks: RankSet.allocate(countRecords(manifest)),
+    blocks: BlockQueue.allocate(Math.max(1, draft.workers), parts.length),
     progress,
   });
   try {
@@ -147,32 +147,17 @@ async function run(build: Build): Promise<BuildReport> {
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
-/** All parts: first those that all workers scan together, then each of the others by one of them. */
+/** The first half: the workers share the parts out among themselves. */
 async function scan(
   build: Build,
   workers: readonly BuildWorker[],
   progress: Float64Array,
 ): Promise<{ files: SpillFile[]; maxAnswerSizeBytes: number }> {
   const { manifest, draft, meter, options } = build;
-  const sizes = manifest.files.map(({ bytes }) => bytes);
-  const totalBytes = sizes.reduce((sum, bytes) => sum + bytes, 0);
+  const totalBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
   meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
-  const { shared, whole } = planScan(sizes, workers.length);
-  for (const number of shared) {
-    const onBytes = (sizeBytes: number): void => {
-      progress[0] = progress[0]! + sizeBytes;
-    };
-    const part = manifest.files[number]!;
-    draft.addPart(await abortable(feedPart({ drop: options.drop, part, number }, workers, onBytes), options.signal));
-  }
-  await runInOrder(
-    workers,
-    whole,
-    (worker, part) => worker.scan(part),
-    (outcome) => draft.addPart(outcome),
-    options.signal,
-  );
-  const results = await abortable(Promise.all(workers.map((worker) => worker.finishScan())), options.signal);
+  const results = await abortable(Promise.all(workers.map((worker) => worker.scan())), options.signal);
+  for (const { outcome } of results) draft.addScan(outcome);
   draft.tempUsedBytes = results.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   return {
     files: results.map(({ file }) => file),

@@ -2,7 +2,7 @@
 import type { Manifest } from '../drop/manifest.ts';
 import type { BuildOptions } from './options.ts';
 import { addCounts, type Counts, sortedCounts } from './scan/counts.ts';
-import type { PartOutcome } from './scan/part-scanner.ts';
+import type { ScanOutcome } from './scan/part-scanner.ts';
 
 export type TimedStep = 'sample' | 'scan' | 'write' | 'verify';
 
@@ -93,8 +93,8 @@ export class ReportDraft {
     }
   }
 
-  /** Adds what came of a part. */
-  addPart(outcome: PartOutcome): void {
+  /** Adds what came of a worker's lines. */
+  addScan(outcome: ScanOutcome): void {
     this.#lines += outcome.records;
     this.entries += outcome.entries;
     this.#pages += outcome.pages;

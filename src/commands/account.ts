@@ -1,5 +1,6 @@
 /** `pagegate account`: who may look up, on which plan, and what they have used. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
@@ -186,7 +187,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
     return;
   }
   const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;
-  printLine(`Restored ${accounts} accounts.`);
+  printLine(`Restored ${counted(accounts, 'account')}.`);
   printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
   for (const { account, lookups } of raised)
     printLine(`  ${account}: ${lookups.toLocaleString('en-US')} lookups since the backup stay used`);
@@ -229,13 +230,13 @@ async function report(ledger: Ledger, name: string, options: LedgerCommandOption
     rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
   }
   const states = keys.map((record) => {
-    if (record.revokedAt !== null) return `${record.id} revoked`;
-    if (record.expiresAt === null) return `${record.id} current`;
+    if (record.revokedAt !== null) return `number ${record.id}, revoked`;
+    if (record.expiresAt === null) return `number ${record.id}, current`;
     return record.expiresAt > latestSeconds
-      ? `${record.id} until ${new Date(record.expiresAt * 1000).toISOString()}`
-      : `${record.id} expired`;
+      ? `number ${record.id}, until ${new Date(record.expiresAt * 1000).toISOString()}`
+      : `number ${record.id}, expired`;
   });
-  rows.push(['keys', states.join(', ') || 'none yet']);
+  rows.push(['keys', states.join('; ') || 'none yet']);
   if (key !== undefined) rows.push(['key', key]);
   for (const [label, text] of rows) printLine(`${label.padEnd(8)} ${text}`);
 }

@@ -1,5 +1,6 @@
 /** `pagegate doctor`: looks at everything the program depends on, and says what to do. It changes nothing. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import type { CheckResult, Status } from '../doctor/check.ts';
 import { EXIT } from '../errors.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
@@ -31,7 +32,7 @@ async function doctor(options: DoctorFlags): Promise<void> {
       printLine(`${MARKS[status].padEnd(8)} ${id.padEnd(width)}  ${found}`);
       if (advice !== undefined) printLine(`${' '.repeat(width + 11)}→ ${advice}`);
     }
-    printLine(`${problems} problems, ${warnings} warnings.`);
+    printLine(`${counted(problems, 'problem')}, ${counted(warnings, 'warning')}.`);
   }
   if (problems > 0) process.exitCode = EXIT.environment;
 }

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
+import { counted } from '../counted.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
@@ -88,7 +89,7 @@ async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void
   const isSigned = existsSync(join(dir, SIGNATURE_FILE));
   if (options.json) printJson({ file, parts: manifest.files.length, records, stale_signature: isSigned });
   else {
-    printLine(`${file}: ${manifest.files.length} parts, ${records.toLocaleString('en-US')} records.`);
+    printLine(`${file}: ${counted(manifest.files.length, 'part')}, ${counted(records, 'record')}.`);
     if (isSigned) printLine(`${SIGNATURE_FILE} is of the manifest before: sign the drop again.`);
   }
 }
@@ -131,7 +132,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   }
   const signature = checked.signedBy === null ? 'without a checked signature' : `signed by ${checked.signedBy}`;
   const unpacked = parts.reduce((sum, part) => sum + part.unpackedSizeBytes, 0);
-  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${parts.length} parts are intact.`);
+  printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${intact(parts.length)}.`);
   printLine(`They unpack to ${unpacked.toLocaleString('en-US')} bytes. Manifest SHA-256: ${checked.manifestSha256}`);
 }
 
@@ -147,5 +148,7 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };
   if (options.json) printJson(report);
-  else printLine(`Signed: ${file} (${parts.length} parts are intact; manifest SHA-256 ${checked.manifestSha256}).`);
+  else printLine(`Signed: ${file} (${intact(parts.length)}; manifest SHA-256 ${checked.manifestSha256}).`);
 }
+
+const intact = (parts: number): string => `${counted(parts, 'part')} ${parts === 1 ? 'is' : 'are'} intact`;

@@ -1,5 +1,7 @@
 /** `pagegate generations`: what was built and what is served. */
+
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
@@ -55,5 +57,6 @@ async function list(options: ConfigFlags & { readonly json?: true }): Promise<vo
       ]),
     ]);
   }
-  if (litter.length > 0) printLine(`${litter.length} leftovers of interrupted runs; "pagegate prune" removes them.`);
+  if (litter.length > 0)
+    printLine(`${counted(litter.length, 'leftover')} of interrupted runs; "pagegate prune" removes them.`);
 }

@@ -55,7 +55,7 @@ export function registerLicense(program: Command): void {
     'license install acme.json --trust v=v.public.pem',
   ).action(async (file: string, options: TrustOptions) => {
     const { installLicense, loadLicense } = await import('../license/installed.ts');
-    const { target, trusted, configured } = await settings(options);
+    const { target, trusted, configured, indexFile } = await settings(options);
     const license = installLicense(target, file, trusted);
     let missing: string | undefined;
     try {
@@ -66,6 +66,8 @@ export function registerLicense(program: Command): void {
     print(license, options, `Installed as ${target}.`);
     // On standard error, so that it is seen beside --json, too.
     if (missing !== undefined) process.stderr.write(`${printable(untrustedNote(license, missing))}\n`);
+    const uncovered = await uncoveredNote(license, indexFile);
+    if (uncovered !== undefined) process.stderr.write(`${printable(uncovered)}\n`);
   });
   example(
     trusting(license.command('verify <file>').description('verify a license without installing it')),
@@ -90,8 +92,28 @@ function untrustedNote({ signedBy }: License, reason: string): string {
   return `Not trusted by the configuration, so nothing is activated with it yet: put ${setting} into it. (${reason})`;
 }
 
+/** What is served goes on under a license that does not cover it, but the next start would serve nothing. */
+async function uncoveredNote(license: License, indexFile: string): Promise<string | undefined> {
+  const { openIndex } = await import('../index/read.ts');
+  const { assertEntitled } = await import('../license/license.ts');
+  try {
+    const index = openIndex(indexFile);
+    try {
+      assertEntitled(license, index.info);
+    } finally {
+      index.close();
+    }
+  } catch (error) {
+    if (!(error instanceof PagegateError) || error.code !== 'license_not_entitled') return undefined;
+    return `Warning: ${error.message} A running server goes on with it, but does not start with it again. Install a license that covers it, or refresh from a drop that this one covers.`;
+  }
+  return undefined;
+}
+
 interface Settings {
   readonly target: string;
+  /** What is served, or would be. */
+  readonly indexFile: string;
   /** The keys of the configuration and of `--trust`. */
   readonly trusted: TrustedKeys;
   /** The keys of the configuration, which all other commands and the server go by. */
@@ -114,7 +136,8 @@ async function settings(options: TrustOptions): Promise<Settings> {
   });
   const configured = readTrustedKeys(config.license.trusted_keys);
   const trusted = { ...configured, ...Object.fromEntries(more) };
-  return { target: statePaths(config).licenseFile, trusted, configured };
+  const { licenseFile: target, indexFile } = statePaths(config);
+  return { target, indexFile, trusted, configured };
 }
 
 async function keygen(options: { readonly out: string }): Promise<void> {
@@ -152,7 +175,7 @@ async function issue(options: IssueOptions): Promise<void> {
   const pem = readKeyFile(options.key, 'bad_license_key');
   const terms = { licensee: options.licensee, dataset: options.dataset, entitlement };
   const id = options.id === undefined ? {} : { licenseId: options.id };
-  process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName));
+  process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName, options.key));
 }
 
 function print(license: License, options: TrustOptions, note?: string): void {

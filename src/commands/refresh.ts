@@ -90,6 +90,9 @@ function reportJson(report: RefreshReport): Record<string, unknown> {
             revision: report.withdrawn.revision,
             withdrawn_at: report.withdrawn.withdrawnAt,
           },
+    withdrawn_is_kept: report.withdrawnIsKept,
+    rejects: report.rejects,
+    rejects_file: report.rejectsFile,
     duration_ms: report.durationMs,
   };
 }

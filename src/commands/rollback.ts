@@ -43,7 +43,9 @@ async function run(options: RollbackFlags): Promise<void> {
     });
     return;
   }
-  const before = report.previousGeneration === null ? '' : ` (before: generation ${report.previousGeneration})`;
-  printLine(`Served is generation ${report.generation}, revision ${report.revision}${before}.`);
+  const isSame = report.outcome === 'unchanged' || report.previousGeneration === null;
+  const before = isSame ? '' : ` (before: generation ${report.previousGeneration})`;
+  const verb = report.outcome === 'unchanged' ? 'Served already is' : 'Served is';
+  printLine(`${verb} generation ${report.generation}, revision ${report.revision}${before}.`);
   printLine(describeNotice(report.notice));
 }

@@ -10,6 +10,7 @@ const GLIBC_OLDEST = [2, 36] as const;
 /** Files that are open beside the connections: index, ledger, log, sockets, standard streams. */
 const FILES_BESIDE_CONNECTIONS = 128;
 const GIB = 2 ** 30;
+const MIB = 2 ** 20;
 const SMALL_MEMORY_BYTES = 512 * 2 ** 20;
 /** Nothing of this program was written before. */
 const CLOCK_EARLIEST_MS = Date.UTC(2026, 0, 1);
@@ -106,6 +107,9 @@ function checkClock(): Outcome {
   return ok(synchronized ? `${found}, synchronized` : found);
 }
 
+/** A ledger's write-ahead log grows by a few megabytes between two checkpoints. */
+const LEDGER_NEEDS_BYTES = 8 * MIB;
+
 /** Magic numbers of file systems that forget at a reboot. */
 const FORGETFUL: ReadonlyMap<number, string> = new Map([
   [0x01021994, 'tmpfs'],
@@ -120,17 +124,27 @@ function existingParent(path: string): string {
   return at;
 }
 
-async function checkFileSystems(config: Config): Promise<Outcome> {
+async function checkFileSystems(config: Config): Promise<Outcome[]> {
   const { statePaths } = await import('../config/paths.ts');
   const { refuseNetworkFileSystem } = await import('../ledger/check.ts');
   const { ledgerFile, indexDir } = statePaths(config);
-  refuseNetworkFileSystem(existingParent(dirname(ledgerFile)));
-  const kind = FORGETFUL.get(statfsSync(existingParent(dirname(ledgerFile))).type >>> 0);
-  if (kind !== undefined) {
-    return warning(`the ledger is on ${kind}`, 'Its charges are gone with it; put state_dir on a disk or a volume.');
+  const ledgerDir = existingParent(dirname(ledgerFile));
+  refuseNetworkFileSystem(ledgerDir);
+  const { type, bavail, bsize } = statfsSync(ledgerDir);
+  const findings: Outcome[] = [];
+  const kind = FORGETFUL.get(type >>> 0);
+  if (kind !== undefined)
+    findings.push(
+      warning(`the ledger is on ${kind}`, 'Its charges are gone with it; put state_dir on a disk or a volume.'),
+    );
+  if (bavail * bsize < LEDGER_NEEDS_BYTES) {
+    const found = `the disk of ${ledgerDir} is full: ${Math.floor((bavail * bsize) / MIB)} MiB are free`;
+    findings.push(problem(found, 'Free some: without it the ledger cannot be written, and every lookup is 503.'));
   }
-  const { bavail, bsize } = statfsSync(existingParent(indexDir));
-  return ok(`local, ${((bavail * bsize) / GIB).toFixed(1)} GiB free for index generations`);
+  if (findings.length > 0) return findings;
+  const forIndex = statfsSync(existingParent(indexDir));
+  const free = ((forIndex.bavail * forIndex.bsize) / GIB).toFixed(1);
+  return [ok(`local, ${free} GiB free for index generations`)];
 }
 
 export const HOST_CHECKS: readonly Check[] = [

@@ -2,8 +2,10 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
+import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import type { GenerationReport } from '../refresh/store.ts';
+import type { ServerStatus } from '../server/status.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 import { FLEET_CHECKS } from './fleet-checks.ts';
 import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
@@ -84,8 +86,7 @@ async function checkIndex(config: Config): Promise<Outcome> {
     return problem(`there is no ${paths.indexFile}`, 'Bring the first drop: pagegate refresh DROP');
   }
   const age = Date.now() - Date.parse(info.created);
-  const count = info.recordCount.toLocaleString('en-US');
-  const found = `generation ${info.generation}, ${info.dataset} revision ${info.revision}, ${count} records, ${days(age)} days old`;
+  const found = `generation ${info.generation}, ${info.dataset} revision ${info.revision}, ${counted(info.recordCount, 'record')}, ${counted(days(age), 'day')} old`;
   if (age < -DAY_MS) return warning(found, `The drop was made at ${info.created}, in the future: check the clock.`);
   return ok(found);
 }
@@ -117,12 +118,12 @@ async function checkStore(config: Config): Promise<Outcome> {
   const { nextNumber } = await import('../refresh/generation-numbers.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
-  if (!existsSync(indexDir)) return skipped('no index store yet');
+  if (statSync(indexDir, { throwIfNoEntry: false }) === undefined) return skipped('no index store yet');
   const generations = listGenerations(indexDir);
   nextNumber(indexDir, generations);
   const damaged = generations.filter((one) => one.report === undefined).map((one) => one.generation);
   const litter = listLitter(indexDir);
-  const found = `${generations.length} generations kept, ${litter.length} leftovers`;
+  const found = `${counted(generations.length, 'generation')} kept, ${counted(litter.length, 'leftover')}`;
   if (damaged.length > 0)
     return warning(`generation ${damaged.join(', ')} has no report`, 'It cannot be activated: pagegate prune --keep 1');
   if (litter.length > 0) return warning(found, 'An interrupted refresh left them: pagegate prune');
@@ -180,28 +181,29 @@ async function checkLedger(config: Config): Promise<Outcome> {
   if (movedTo !== null) return problem(`${ledgerFile} was moved to ${movedTo}`, 'Set ledger.url.');
   if (damage !== undefined) return problem(`quick_check: ${damage}`, 'Restore a backup: see docs/operations.md.');
   // A fleet goes by its database's clock.
-  if (clock !== undefined && !isCopy) return problem(`${accounts} accounts`, clock);
+  if (clock !== undefined && !isCopy) return problem(counted(accounts, 'account'), clock);
   if (counters?.isInMemory === false)
     return warning(
       `the shared counters are ${counters.path}`,
       'A charge may wait for the disk: give /dev/shm 8 MB more.',
     );
   return accounts > 0
-    ? ok(`${accounts} accounts, intact`)
+    ? ok(`${counted(accounts, 'account')}, intact`)
     : warning('no account', 'Make one: pagegate account create NAME');
 }
 
+/** What the running server says of itself: it may be unable to serve where every file is as it should be. */
 async function checkServer(config: Config): Promise<Outcome> {
   const { askServer } = await import('../server/control-socket.ts');
   const { socket } = statePaths(config);
-  if (!existsSync(socket)) return skipped('no server is running');
   try {
-    await askServer(socket, 'status', 5_000);
-    return ok(`a server answers on ${socket}`);
+    const { ready, reasons, warnings } = (await askServer(socket, 'status', 5_000)) as ServerStatus;
+    const found = `a server answers on ${socket}`;
+    if (!ready) return problem(`${found}, and is not ready`, `It says: ${reasons.join('; ')}`);
+    return warnings.length === 0 ? ok(found) : warning(`${found}, and warns`, `It says: ${warnings.join('; ')}`);
   } catch (error) {
-    const { code } = error as { code?: string };
-    if (code === 'server_not_running') return skipped(`no server answers on ${socket}`);
-    throw error;
+    if (!(error instanceof PagegateError) || error.code !== 'server_not_running') throw error;
+    return skipped(`no server answers on ${socket}`);
   }
 }
 

@@ -98,6 +98,15 @@ function sameFolder(one: string, other: string): boolean {
   return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 }
 
+function mayUse(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function attempt(task: () => Outcome[]): Outcome[] {
   try {
     return task();
@@ -112,15 +121,16 @@ function checkPermissions(config: Config): Outcome | readonly Outcome[] {
   if (stats === undefined) {
     return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
   }
+  if (!mayUse(state_dir)) {
+    const found = `this user may not use ${state_dir}, which belongs to user ${stats.uid} and has mode ${modeOf(stats)}`;
+    return problem(found, 'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below see less.');
+  }
   // Root looks on behalf of the server's user, whose the state directory is.
   const user = process.geteuid?.() ?? 0;
   const owners = new Set([0, user === 0 ? stats.uid : user]);
   const { ledgerKeyFile, ledgerFile } = statePaths(config);
   const findings = [
-    ...attempt(() => {
-      accessSync(state_dir, constants.R_OK | constants.W_OK | constants.X_OK);
-      return judgeParents(realpathSync(state_dir));
-    }),
+    ...attempt(() => judgeParents(realpathSync(state_dir))),
     ...guardedPaths(config).flatMap((one) => attempt(() => judge(one, owners))),
   ];
   if (sameFolder(dirname(ledgerKeyFile), dirname(ledgerFile))) {

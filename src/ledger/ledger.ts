@@ -15,7 +15,7 @@ import {
   withEffectivePlan,
 } from './quota.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from './store/api-key.ts';
-import { type KeyVault, openKeyVault } from './store/key-vault.ts';
+import { findKeyVault, type KeyVault, openKeyVault } from './store/key-vault.ts';
 import type { LedgerStore, Moment, Sql, Transaction } from './store/ledger-store.ts';
 import {
   type AccountRow,
@@ -258,13 +258,12 @@ export class Ledger {
         'SELECT sealed, vault_id FROM api_keys WHERE id = ?',
         record.id,
       ))!;
-      const keys = this.#keys();
-      if (row.vault_id !== keys.id)
-        throw new PagegateError(
-          'key_not_readable',
-          `Key ${record.id} was sealed by ${row.vault_id}, here is ${keys.id}.`,
-        );
-      return { key: keys.open(row.sealed, account.id, record.id), record };
+      // A new encryption key would open nothing, and stand in the way of the one that is put back.
+      const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
+      if (keys?.id === row.vault_id) return { key: keys.open(row.sealed, account.id, record.id), record };
+      const here = keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}`;
+      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${here}. Put the file back that it was sealed with, or rotate the key.`;
+      throw new PagegateError('key_not_readable', what, { path: this.#keyFile, expected: row.vault_id, got: keys?.id });
     });
   }
 

@@ -2,7 +2,7 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -85,17 +85,21 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
   return { plan: id, limit };
 }
 
-/** The catalog of an installation: plans.json in the state directory where there is one, otherwise the shipped one. */
+/**
+ * The catalog of an installation: plans.json in the state directory where there is one, otherwise the shipped one.
+ *
+ * @throws PagegateError state_unavailable where nobody can say whether there is one, bad_plan_catalogue
+ */
 export function loadCatalogue(stateDir: string): readonly Plan[] {
   const own = join(stateDir, 'plans.json');
   return isThere(own) ? loadPlans(own) : loadPlans();
 }
 
-/** Also where it cannot be looked at, or is a link to nothing: another catalog than the operator's own must not take its place. */
+/** Also a link to nothing: another catalog than the operator's own must not take its place. */
 function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return true;
+  } catch (error) {
+    throw fromSystem('state_unavailable', path, error);
   }
 }

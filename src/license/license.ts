@@ -153,9 +153,10 @@ export interface LicenseTerms {
  * Signs a license (vendor side) and returns the file's content.
  *
  * @param signedBy the name under which the licensee trusts the key.
+ * @param keyFile what messages call the private key.
  * @throws PagegateError bad_license for terms that no licensee would accept, bad_license_key.
  */
-export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedBy: string): string {
+export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedBy: string, keyFile = signedBy): string {
   if (!KEY_NAME.test(signedBy)) refuse(`key: expected a name like vendor-2026, got "${signedBy.slice(0, 64)}".`);
   const { entitlement } = terms;
   const payload = Buffer.from(
@@ -172,10 +173,12 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
   parsePayload(payload, signedBy);
   let key: KeyObject;
   try {
+    if (privateKeyPem.includes('PUBLIC KEY'))
+      throw new Error('it is a public key; a license is signed with the private one');
     key = createPrivateKey(privateKeyPem);
     if (key.asymmetricKeyType !== 'ed25519') throw new Error(`expected ed25519, got ${key.asymmetricKeyType}`);
   } catch (cause) {
-    throw new PagegateError('bad_license_key', `${(cause as Error).message}.`, {}, { cause });
+    throw new PagegateError('bad_license_key', `Key "${keyFile}": ${(cause as Error).message}.`, {}, { cause });
   }
   const envelope = {
     format: FORMAT,

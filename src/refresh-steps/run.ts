@@ -3,6 +3,7 @@ import { buildIndex } from '../builder/build.ts';
 import { describeProgress } from '../builder/progress.ts';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
+import { counted } from '../counted.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
 import type { Progress, ProgressView } from '../progress.ts';
 import { ProgressFile } from '../refresh/progress.ts';
@@ -91,13 +92,30 @@ export function describeRefresh(report: RefreshReport): string[] {
     const { withdrawn } = report;
     return [
       `unchanged (withdrawn): revision ${withdrawn.revision} was rolled back here at ${withdrawn.withdrawnAt}, as generation ${withdrawn.generation}.`,
-      `${what} is served as generation ${generation}. To serve the other one on purpose: pagegate rollback --to ${withdrawn.generation}, or --rollback.`,
+      `${what} is served as generation ${generation}. To serve the other one on purpose: ${
+        report.withdrawnIsKept ? `pagegate rollback --to ${withdrawn.generation}, or ` : ''
+      }pagegate refresh DROP --rollback.`,
     ];
   }
   if (report.outcome === 'unchanged') return [`${what} is already served as generation ${generation}; nothing to do.`];
   const how = report.reused ? 'was already built and is now served' : 'is built, verified and served';
-  const size = `${recordCount.toLocaleString('en-US')} records, ${sizeBytes.toLocaleString('en-US')} bytes`;
+  const size = `${counted(recordCount, 'record')}, ${counted(sizeBytes, 'byte')}`;
   const lines = [`${what} ${how} as generation ${generation}: ${size}, ${(report.durationMs / 1000).toFixed(1)} s.`];
+  const rejected = describeRejects(report);
+  if (rejected !== undefined) lines.push(rejected);
   if (prunedGenerations.length > 0) lines.push(`Generations removed: ${prunedGenerations.join(', ')}.`);
   return lines;
+}
+
+/** Reasons that a sentence names. */
+const REASONS_MAX = 4;
+
+/** What was left out of the build, the most frequent reasons first; undefined where nothing was. */
+function describeRejects({ rejects, rejectsFile }: RefreshReport): string | undefined {
+  const reasons = Object.entries(rejects).sort(([, a], [, b]) => b - a);
+  if (reasons.length === 0) return undefined;
+  const total = reasons.reduce((sum, [, count]) => sum + count, 0);
+  const named = reasons.slice(0, REASONS_MAX).map(([reason, count]) => `${reason} ${count.toLocaleString('en-US')}`);
+  const more = reasons.length > REASONS_MAX ? ', …' : '';
+  return `Left out of it: ${counted(total, 'reject')} (${named.join(', ')}${more}); see ${rejectsFile}.`;
 }

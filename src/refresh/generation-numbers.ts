@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
-import { GENERATION_MAX, GENERATION_NAME, type Generation } from './store.ts';
+import { GENERATION_MAX, GENERATION_NAME, type Generation, STORE_FILE } from './store.ts';
 import { readWithdrawn } from './withdrawn-drops.ts';
 
 const FILE_MAX_BYTES = 64;
@@ -12,11 +12,11 @@ const fileOf = (store: string): string => join(store, 'last-number');
 /**
  * The highest number that was given here; 0 where nothing says so.
  *
- * @throws PagegateError store_damaged where the file holds something else
+ * @throws PagegateError store_damaged where the file holds something else, store_unavailable where it cannot be read
  */
 function readLastNumber(store: string): number {
   const file = fileOf(store);
-  const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
+  const bytes = readSmallFileIfAny(file, { ...STORE_FILE, maxBytes: FILE_MAX_BYTES });
   if (bytes === undefined) return 0;
   const text = bytes.toString('latin1').trim();
   if (GENERATION_NAME.test(text)) return Number(text);

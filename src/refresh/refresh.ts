@@ -25,6 +25,7 @@ import {
   listGenerations,
   REJECTS_FILE,
   REPORT_FILE,
+  rejectsOf,
   removeLitter,
   switchCurrent,
 } from './store.ts';
@@ -111,6 +112,11 @@ export interface RefreshReport {
   readonly prunedGenerations: readonly number[];
   /** Where the drop was rolled back here, so that it is not served: what is told is then what is served instead. */
   readonly withdrawn: WithdrawnManifest | null;
+  /** Whether the generation that was rolled back is still kept. */
+  readonly withdrawnIsKept: boolean;
+  /** What was left out of this build, by reason; each of them is in `rejectsFile`, up to its limit. */
+  readonly rejects: Readonly<Record<string, number>>;
+  readonly rejectsFile: string;
   readonly durationMs: number;
 }
 
@@ -251,6 +257,9 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     notice: outcome === 'unchanged' ? ({ server: 'not_needed' } as const) : await steps.notifyServer(report.generation),
     prunedGenerations: await pruneGenerations(store, options.keep),
     withdrawn,
+    withdrawnIsKept: listGenerations(store).some((one) => one.generation === withdrawn?.generation),
+    rejects: rejectsOf(report),
+    rejectsFile: join(generationDirectory(store, report.generation), REJECTS_FILE),
     durationMs: Math.round(performance.now() - startedMs),
   });
   assertFull(manifest);

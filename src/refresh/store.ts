@@ -23,6 +23,8 @@ import { readSmallFile } from '../platform/small-file.ts';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
 const GENERATIONS = 'generations';
+/** What a small file of the store is called that cannot be read, and one that is not what pagegate wrote. */
+export const STORE_FILE = { code: 'store_unavailable', kindCode: 'store_damaged', sizeCode: 'store_damaged' } as const;
 /** A report has some thousand bytes. */
 const REPORT_MAX_BYTES = 1024 * 1024;
 /** Prefix of everything that is not finished. */
@@ -48,6 +50,12 @@ export interface GenerationReport {
   /** When the generation was finished, RFC 3339. */
   readonly builtAt: string;
   readonly build: unknown;
+}
+
+/** What the build of a generation left out, by reason. */
+export function rejectsOf({ build }: GenerationReport): Readonly<Record<string, number>> {
+  const { rejects } = (build ?? {}) as { rejects?: unknown };
+  return typeof rejects === 'object' && rejects !== null ? (rejects as Record<string, number>) : {};
 }
 
 export interface Generation {

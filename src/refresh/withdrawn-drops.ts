@@ -5,7 +5,7 @@ import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
-import { GENERATION_MAX } from './store.ts';
+import { GENERATION_MAX, STORE_FILE } from './store.ts';
 
 export interface WithdrawnManifest {
   readonly manifestSha256: string;
@@ -37,12 +37,12 @@ function isMark(value: unknown): value is WithdrawnManifest {
 /**
  * The marks, oldest first; none where there is no file.
  *
- * @throws PagegateError store_damaged where there is one that cannot be read: a timer would bring back what somebody rolled
- *   back
+ * @throws PagegateError store_damaged where there is one that holds something else: a timer would bring back what somebody
+ *   rolled back; store_unavailable where it cannot be read
  */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
   const file = withdrawnFile(store);
-  const bytes = readSmallFileIfAny(file, { code: 'store_damaged', maxBytes: FILE_MAX_BYTES });
+  const bytes = readSmallFileIfAny(file, { ...STORE_FILE, maxBytes: FILE_MAX_BYTES });
   if (bytes === undefined) return [];
   const marks = parseDocument(bytes, 'store_damaged', file);
   if (Array.isArray(marks) && marks.every(isMark)) return marks;

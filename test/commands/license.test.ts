@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { writeIndex } from '../support/index-file.ts';
 import { pagegate } from '../support/program.ts';
 
 let folder: string;
@@ -54,5 +55,28 @@ describe('license install', () => {
     const { status, stderr } = run('install', 'acme.json', '--config', 'config.json');
     expect([status, stderr]).toEqual([0, '']);
     expect(run('show', '--config', 'config.json').stdout).toContain('v-2026');
+  });
+
+  it.each([
+    ['covers what is served', 'web', '2026-01-02T03:04:05Z', ''],
+    ['ended before it was made', 'web', '2028-01-02T03:04:05Z', 'it covers drops made up to 2027-06-30'],
+    ['is for other data', 'mail', '2026-01-02T03:04:05Z', 'the index has "mail"'],
+  ])('warns where what is served is not covered: the license %s', (_what, dataset, created, expected) => {
+    const index = join(folder, 'state/index/current/index.pgx');
+    writeIndex(index, [{ domain: 'a.example.com', page_types: {} }], { dataset, created });
+    const { status, stderr } = run('install', 'acme.json', '--config', 'config.json');
+    rmSync(index);
+    expect(status).toBe(0);
+    if (expected === '') expect(stderr).toBe('');
+    else expect(stderr).toMatch(new RegExp(`^Warning: .*${expected}.* does not start with it again`));
+  });
+});
+
+describe('license issue', () => {
+  it('with the public key, or none, says which file it is and what is wrong', () => {
+    const terms = ['--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
+    const issue = (key: string) => pagegate(['license', 'issue', '--key', key, ...terms], { cwd: folder });
+    expect(issue('v.pem').stderr).toMatch(/Key "v\.pem": it is a public key; a license is signed with the private one/);
+    expect(issue('config.json')).toMatchObject({ status: 3, stderr: expect.stringContaining('Key "config.json": ') });
   });
 });

@@ -1,6 +1,7 @@
 /** Files and folders that cannot be read or written: each command ends with a code and an exit code of its own, never with a stack. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -165,6 +166,13 @@ describe('the server', () => {
     expect(serve()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
+  it('does not start with an address of a fleet that cannot be read, and makes nothing', () => {
+    writeFileSync(at('fleet.json'), '{"ledger":{"url":"mysql://u@h/d"}}');
+    const { status, code } = run('serve', '--port', '0', '--admin-port', '0', '--config', at('fleet.json'));
+    expect({ status, code }).toEqual({ status: 3, code: 'bad_ledger_url' });
+    expect(readdirSync(folder)).toEqual(['fleet.json']);
+  });
+
   it('ends, its ledger writer too, where it cannot make its own files', () => {
     // What cannot be removed stands for a folder that belongs to another user.
     mkdirSync(at('state/run/burst-1/x'), { recursive: true });
@@ -254,5 +262,34 @@ describe.runIf(existsSync('/proc/self'))('a state directory in whose place none 
   ])('ends with %s, and does not try for ever: %j', (code, words) => {
     const { status, stderr, signal } = pagegate([...words, '--state-dir', '/proc/nope'], UNHURRIED);
     expect([status, signal, /\[(\w+)\]\n$/.exec(stderr)?.[1]]).toEqual([7, null, code]);
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('a state directory of another user', () => {
+  const asNobody = (...words: string[]) =>
+    pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, uid: 65_534, gid: 65_534, cwd: '/' });
+
+  it.each([
+    ['state_unavailable', ['plan', 'list']],
+    ['state_unavailable', ['account', 'list']],
+    ['state_unavailable', ['key', 'show', 'acme']],
+    ['store_unavailable', ['generations', 'list']],
+  ])('is not taken for damaged: %s of %j', (code, words) => {
+    mkdirSync(at('state/index'), { recursive: true });
+    chmodSync(folder, 0o755);
+    chmodSync(at('state'), 0o700);
+    const { status, stderr } = asNobody(...words);
+    expect([status, stderr]).toEqual([7, expect.stringMatching(`EACCES.*\\[${code}\\]\n$`)]);
+  });
+
+  it('is what doctor names first, and it does not say that no server runs', () => {
+    mkdirSync(at('state/run'), { recursive: true });
+    chmodSync(folder, 0o755);
+    chmodSync(at('state'), 0o700);
+    const { status, stdout } = asNobody('doctor');
+    expect(status).toBe(7);
+    expect(stdout).toMatch(/PROBLEM +permissions +this user may not use .*belongs to user 0 and has mode 0700\n/);
+    expect(stdout.match(/ permissions /g)).toHaveLength(1);
+    expect(stdout).toMatch(/PROBLEM +server +server_forbidden/);
   });
 });

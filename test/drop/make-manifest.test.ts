@@ -50,7 +50,7 @@ describe('pagegate drop manifest', () => {
       writeFileSync(at('a.ndjson'), '{"domain":"a.example"}\n');
       writeFileSync(at('notice'), 'Made for a test.');
       const first = manifest(folder, '--dataset', 'example', '--page-types', 'complete', '--notice', at('notice'));
-      expect(first).toMatchObject({ status: 0, stdout: `${at('manifest.json')}: 1 parts, 1 records.\n` });
+      expect(first).toMatchObject({ status: 0, stdout: `${at('manifest.json')}: 1 part, 1 record.\n` });
       expect(readManifest(folder).manifest).toMatchObject({
         dataset: 'example',
         revision: 1,

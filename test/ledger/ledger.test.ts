@@ -281,6 +281,9 @@ describe('keys', () => {
     renameSync(folder.keyFile, `${folder.keyFile}.lost`);
     ledger = folder.ledger();
     await expectRejection(ledger.showKey('acme'), 'key_not_readable');
+    // No new one is made for a look: it would be taken for the one that is put back.
+    expect(existsSync(folder.keyFile)).toBe(false);
+    await expect(ledger.showKey('acme')).rejects.toThrow(`there is no ${folder.keyFile}. Put the file back`);
     const { key } = await ledger.rotateKey('acme');
     expect((await ledger.showKey('acme')).key).toBe(key);
   });

@@ -21,6 +21,7 @@ import { STATE_CHECKS } from '../../src/doctor/installation-checks.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { listenControl } from '../../src/server/control-socket.ts';
 import { writeIndex } from '../support/index-file.ts';
 
 let root: string;
@@ -135,7 +136,7 @@ describe('the index', () => {
     installIndex();
     expect(await check('index', configOf())).toMatchObject({
       status: 'ok',
-      found: expect.stringContaining('1 records'),
+      found: expect.stringContaining('1 record,'),
     });
     expect(await check('versions', configOf())).toMatchObject({ status: 'ok' });
   });
@@ -280,7 +281,7 @@ describe('the ledger', () => {
   test('with an account is fine, closed to others, and without one is a warning', async () => {
     expect(await check('ledger', configOf())).toMatchObject({ status: 'warning' });
     await makeLedger();
-    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 accounts, intact' });
+    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 account, intact' });
     expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
   });
 
@@ -343,5 +344,45 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate'
     expect(signed.status).toBe(0);
     const old = await check('certificate', configOf({ tls: { certificate_file, key_file } }));
     expect(old).toMatchObject({ status: 'problem', advice: expect.stringContaining('expired') });
+  });
+});
+
+describe('the running server', () => {
+  const answering = async (status: object, task: () => Promise<void>): Promise<void> => {
+    const answer = async () => status;
+    const handlers = { status: answer, reload: answer, restart: answer, drain: answer };
+    const socket = await listenControl(statePaths(configOf()).socket, handlers);
+    await task().finally(() => socket.close());
+  };
+
+  test.each([
+    ['ok', { ready: true, reasons: [], warnings: [] }, undefined],
+    ['warning', { ready: true, reasons: [], warnings: ['the license ends'] }, 'It says: the license ends'],
+    ['problem', { ready: false, reasons: ['no ledger', 'no index'], warnings: [] }, 'It says: no ledger; no index'],
+  ])('is %s where it says %j', async (status, said, advice) => {
+    await answering(said, async () => {
+      const result = await check('server', configOf());
+      expect([result.status, result.advice]).toEqual([status, advice]);
+    });
+  });
+
+  test('that is not there is no problem', async () => {
+    expect(await check('server', configOf())).toMatchObject({ status: 'skipped' });
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('a disk that is full', () => {
+  test('is a problem, whatever kind of file system it is', async () => {
+    const state = join(root, 'state');
+    mkdirSync(state);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', state]).status === 0;
+    if (!mounted) return;
+    try {
+      const found = await checkAll('file_systems', configOf());
+      expect(found.map((one) => one.status)).toEqual(['warning', 'problem']);
+      expect(found[1]!.found).toContain('is full: 0 MiB are free');
+    } finally {
+      spawnSync('umount', [state]);
+    }
   });
 });

@@ -73,10 +73,9 @@ describe('the set that was put away', () => {
 /** Goals that are not met, with the share that was: docs/verdict.md has them as well. Whoever changes one changes both. */
 const UNMET: readonly string[] = [
   'labelled, login denied (report): 94.7 %',
-  'own, change_password denied (report): 92.9 %',
   'own, reading pages denied (report): 0.85 %',
   'own, reading pages flagged (report): 0.17 %',
-  'unseen, login denied (report): 95.9 %',
+  'unseen, login denied (report): 96.9 %',
   'unseen, reading pages denied (report): 1.87 %',
 ];
 

@@ -69,8 +69,77 @@ describe('a word and what stands beside it', () => {
   });
 });
 
+describe('a login in the words of a language', () => {
+  const LOGINS: Readonly<Record<string, readonly string[]>> = {
+    fr: ['je-me-connecte'],
+    es: ['acceso-a-tu-cuenta', 'clientes-iniciar-sesion'],
+    pt: ['acesso-do-aluno', 'area-do-cliente-login'],
+    it: ['accedi-al-portale', 'area-riservata-login'],
+    nl: ['inloggen-met-digid', 'klanten-inloggen'],
+    pl: ['zaloguj-sie-do-panelu-klienta', 'logowanie-do-systemu'],
+    cs: ['prihlaseni-do-portalu'],
+    hu: ['bejelentkezes-felhasznaloknak', 'netbank-belepes'],
+    ro: ['conectare-clienti'],
+    sv: ['logga-in-med-bankid'],
+    da: ['log-ind-paa-selvbetjening', 'kunde-log-ind'],
+    no: ['logg-inn-mine-sider'],
+    fi: ['kirjaudu-omille-sivuille'],
+    tr: ['internet-sube-giris', 'bayi-girisi'],
+    el: ['είσοδος-πελατών'],
+    ru: ['vhod-v-lichnyy-kabinet', 'вход-для-партнеров'],
+    uk: ['вхід-до-кабінету'],
+    hr: ['prijava-korisnika'],
+    vi: ['dang-nhap-he-thong'],
+    id: ['masuk-ke-akun', 'login-mahasiswa'],
+    ja: ['会員様ログイン'],
+    zh: ['统一身份登录'],
+    ko: ['통합로그인'],
+    ar: ['تسجيل-الدخول-للحساب'],
+    fa: ['ورود-به-سامانه'],
+    he: ['כניסה-למערכת'],
+  };
+
+  it.each(Object.entries(LOGINS))('%s', (_language, names) => {
+    for (const name of names) {
+      expect([name, judge(`https://www.example.org/${encodeURIComponent(name)}`)]).toEqual([name, 'deny rules/login']);
+    }
+  });
+});
+
 describe('an act by its place', () => {
   it.each([
+    // A word for a login, or for a new password, at the end of a name that is written as one word.
+    ['https://www.example.org/auth/shibbolethLogin', 'login'],
+    ['https://www.example.org/x/selfsignin', 'login'],
+    ['https://www.example.org/wizard/HelpChangePassword', 'password_reset'],
+    ['https://www.example.org/pkmslogin.form', 'login'],
+    ['https://www.example.org/bc/member/SfrPasswordReminder.jsp', 'password_reset'],
+    // A letter alone is no word of a name.
+    ['https://www.example.de/m-passwort-vergessen.html', 'password_reset'],
+    // Two signs open a view of a page.
+    ['https://www.example.org/pt-br/@@login', 'login'],
+    // A route of a front page without a slash in front, whatever parameters it has.
+    ['https://www.example.org/#welcome/login', 'login'],
+    ['https://www.example.org/#user/account?x=1', 'account'],
+    ['https://www.example.org/#login?next=a', 'login'],
+    // Sessions that begin, and front pages that ask who comes.
+    ['https://www.example.org/user_sessions/new', 'login'],
+    ['https://customers.example.org/', 'login'],
+    ['https://student-portal.example.edu/', 'login'],
+    ['https://espace-client.example.fr/x', 'account'],
+    // Programs on hosts that are called as documentation is.
+    ['https://learn.example.edu/webapps/login/', 'login'],
+    ['https://learn.example.edu/webapps/x/execute/changePassword', 'password_reset'],
+    // Steps of a booking, below a word that opens titles elsewhere.
+    ['https://www.example.org/book/passenger', 'booking'],
+    // What a writer does, and verbs of other languages.
+    ['https://www.example.org/cafes/123/articles/write', 'post'],
+    ['https://www.example.es/peticiones/1/firmar', 'post'],
+    ['https://www.example.ru/podat-obyavlenie', 'post'],
+    // What is paid.
+    ['https://www.example.org/pay-your-invoice', 'checkout'],
+    ['https://www.example.org/guest-payment', 'checkout'],
+    ['https://www.example.mx/pago-de-facturas', 'checkout'],
     // The names of programs, with the extension of a page or without one.
     ['https://www.example.org/displayLoginForm.htm', 'login'],
     ['https://www.example.org/x/showLogonPage.html', 'login'],
@@ -115,6 +184,17 @@ describe('an act by its place', () => {
 
 describe('reading matter that names an act', () => {
   it.each([
+    // Words that end as a login does, names with a sign in them, and titles of threads.
+    'https://www.example.org/kis-login',
+    'https://www.example.org/x/a@login',
+    'https://forum.example.org/threads/facebook-login.123/',
+    'https://www.example.org/wiki/Page#Login/Register',
+    'https://www.example.org/#welcome/tour',
+    'https://customers.example.org/stories',
+    'https://www.example.org/conference/sessions/new',
+    'https://www.example.org/book/confirmed-kill',
+    'https://docs.example.org/articles/write-ahead',
+    'https://support.example.no/kundeservice/innlogging-nettbank.html',
     // What a company offers under the name of a way to log in, and payments as a topic.
     'https://www.example.org/products/single-sign-on',
     'https://www.example.org/solutions/social-login',

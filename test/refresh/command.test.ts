@@ -262,3 +262,26 @@ test('prune removes what an interrupted refresh left, and old generations', asyn
   expect(listGenerations(place.store)).toMatchObject([{ current: true }]);
   expect(listLitter(place.store)).toEqual([]);
 });
+
+test('what was left out of a build, and whether what was rolled back is still kept, is told', async () => {
+  const own = createInstallation();
+  try {
+    const text = async (...words: string[]): Promise<string> =>
+      (await run(PAGEGATE, [...words, '--config', own.configFile])).stdout;
+    const elsewhere = () => ({ login: 'https://elsewhere.example.net/login' });
+    expect(await text('refresh', own.drop('r1', { revision: 1 }))).not.toContain('Left out');
+    const drop = own.drop('r2', { revision: 2, pages: elsewhere });
+    expect(await text('refresh', drop)).toContain(
+      `Left out of it: 200 rejects (page_off_domain 200); see ${join(own.store, 'generations/2/rejects.ndjson')}.\n`,
+    );
+    expect(await text('rollback')).toContain('Served is generation 1, revision 1 (before: generation 2).');
+    expect(await text('rollback', '--to', '1')).toContain('Served already is generation 1, revision 1.');
+    expect(await text('refresh', drop)).toContain('pagegate rollback --to 2, or pagegate refresh DROP --rollback.');
+    await text('prune', '--keep', '1');
+    const again = await text('refresh', drop);
+    expect(again).toContain('on purpose: pagegate refresh DROP --rollback.');
+    expect((await own.pagegate('refresh', drop)).json).toMatchObject({ withdrawn_is_kept: false, rejects: {} });
+  } finally {
+    own.remove();
+  }
+});

@@ -86,14 +86,12 @@ export class PartitionSorter {
   /** Finds the records and puts them in order: first into bins by the bits of the hash that tell them apart, then within each. */
   #sort(): void {
     const { bytes } = this;
-    let count = 0;
-    for (let at = 0; at < this.#filled; at += SPILL_HEADER_BYTES + spilledSize(bytes, at)) count += 1;
+    const { count, low, shift, binCount } = this.#planBins();
     this.count = count;
     if (this.order.length < count) {
       this.order = new Uint32Array(Math.ceil(count * 1.1));
       this.#scratch = new Uint32Array(this.order.length);
     }
-    const { low, shift, binCount } = this.#planBins();
     if (this.#bins.length < binCount + 1) this.#bins = new Uint32Array(binCount + 1);
     const ends = this.#bins.fill(0);
     let i = 0;
@@ -117,20 +115,22 @@ export class PartitionSorter {
     }
   }
 
-  /** The range of hashes here, cut into about as many bins as there are records. */
-  #planBins(): { low: number; shift: number; binCount: number } {
+  /** How many records are here, and the range of their hashes, cut into about as many bins. */
+  #planBins(): { count: number; low: number; shift: number; binCount: number } {
     const { bytes } = this;
+    let count = 0;
     let low = 0xffff_ffff;
     let high = 0;
     for (let at = 0; at < this.#filled; at += SPILL_HEADER_BYTES + spilledSize(bytes, at)) {
       const hash = readWord(bytes, at);
+      count += 1;
       if (hash < low) low = hash;
       if (hash > high) high = hash;
     }
-    if (high < low) return { low: 0, shift: 31, binCount: 2 };
-    const bits = Math.min(BIN_BITS_MAX, Math.max(1, 32 - Math.clz32(this.count)));
+    if (high < low) return { count, low: 0, shift: 31, binCount: 2 };
+    const bits = Math.min(BIN_BITS_MAX, Math.max(1, 32 - Math.clz32(count)));
     const shift = Math.max(0, 32 - Math.clz32(high - low) - bits);
-    return { low, shift, binCount: ((high - low) >>> shift) + 1 };
+    return { count, low, shift, binCount: ((high - low) >>> shift) + 1 };
   }
 
   #sortBin(start: number, end: number): void {

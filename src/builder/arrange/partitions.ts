@@ -7,7 +7,7 @@ const PARTITION_WANTED_BYTES = 8 << 20;
 const SPILLED_RECORD_BYTES = 90;
 const PARTITION_BITS_MAX = 12;
 /** Partitions that are looked into for how many entries are replaced by later ones. */
-const DUPLICATE_SAMPLE_PARTITIONS = 4;
+const DUPLICATE_SAMPLE_PARTITIONS = 2;
 
 /** How many bits of the hash number the partitions, so that one of them fits the memory it may take. */
 export function planPartitionBits(records: number): number {

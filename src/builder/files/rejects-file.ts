@@ -1,6 +1,7 @@
 /** The side file of rejects: each worker writes those of the lines that it scans, the build gathers them in the order of the drop. */
 
 import {
+  appendFileSync,
   closeSync,
   constants,
   existsSync,
@@ -61,49 +62,44 @@ function isReport(path: string): boolean {
 const partRejects = (tempDir: string, part: number, worker: number): string =>
   join(tempDir, `rejects-${part}-${worker}.ndjson`);
 
-/** Writes the rejects that one worker finds in one part as NDJSON; the file is made with the first of them. */
-export class RejectsWriter {
-  readonly #path: string;
-  readonly #part: string;
-  #descriptor = -1;
-  #buffered = '';
-  #sizeBytes = 0;
-  #written = 0;
+/** What the rejects of one worker are about, and where they go. */
+interface RejectsSetup {
+  readonly tempDir: string;
+  readonly worker: number;
+  readonly parts: readonly { readonly name: string }[];
+}
 
-  /** For the part of that number and name. */
-  constructor(
-    { tempDir, worker }: { readonly tempDir: string; readonly worker: number },
-    number: number,
-    part: string,
-  ) {
-    this.#path = partRejects(tempDir, number, worker);
-    this.#part = part;
+/** Writes the rejects that one worker finds as NDJSON, those of each part into a file that is made with the first of them. */
+export class RejectsWriter {
+  readonly #setup: RejectsSetup;
+  /** Kept so far, of each part. */
+  readonly #kept: Uint32Array;
+  /** Of the part whose rejects came last; no file is open between two writes, as there may be thousands of parts. */
+  #part = 0;
+  #buffered = '';
+
+  constructor(setup: RejectsSetup) {
+    this.#setup = setup;
+    this.#kept = new Uint32Array(setup.parts.length);
   }
 
-  /** Keeps a reject of a line (counted from 1), as long as the part has not too many. */
-  add(line: number, reject: Reject): void {
-    if (this.#written === REJECTS_PER_PART_MAX) return;
-    this.#written += 1;
-    this.#buffered += `${JSON.stringify({ file: this.#part, line, ...reject })}\n`;
-    if (this.#buffered.length > BUFFERED_MAX_CHARACTERS) this.#flush();
+  /** Keeps a reject of a line (counted from 1) of the part of that number, as long as the part has not too many. */
+  add(part: number, line: number, reject: Reject): void {
+    if (this.#kept[part]! === REJECTS_PER_PART_MAX) return;
+    this.#kept[part] = this.#kept[part]! + 1;
+    if (part !== this.#part) this.flush();
+    this.#part = part;
+    this.#buffered += `${JSON.stringify({ file: this.#setup.parts[part]!.name, line, ...reject })}\n`;
+    if (this.#buffered.length > BUFFERED_MAX_CHARACTERS) this.flush();
   }
 
   /** Writes what is left. */
-  close(): void {
-    try {
-      if (this.#buffered !== '') this.#flush();
-    } finally {
-      if (this.#descriptor !== -1) closeSync(this.#descriptor);
-      this.#descriptor = -1;
-    }
-  }
-
-  #flush(): void {
-    if (this.#descriptor === -1) this.#descriptor = openSync(this.#path, 'wx', 0o600);
+  flush(): void {
+    if (this.#buffered === '') return;
+    const { tempDir, worker } = this.#setup;
     const bytes = Buffer.from(this.#buffered);
     this.#buffered = '';
-    writeFully(this.#descriptor, bytes, 0, bytes.length, this.#sizeBytes);
-    this.#sizeBytes += bytes.length;
+    appendFileSync(partRejects(tempDir, this.#part, worker), bytes, { mode: 0o600 });
   }
 }
 

@@ -1,6 +1,5 @@
-/** First half of a build, for one part: bytes → lines → entries → encoded records, partitioned by hash into the worker's temporary file. */
-
-import type { LineBlock } from '../../drop/line-blocks.ts';
+/** First half of a build: bytes → lines → entries → encoded records, partitioned by hash into the worker's temporary file. */
+import { lineBlocks } from '../../drop/line-blocks.ts';
 import { checkCount, checkCountSoFar } from '../../drop/line-counter.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import type { DropPart } from '../../drop/manifest.ts';
@@ -20,12 +19,13 @@ import type { Reject } from '../../record/reject-reasons.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { SpillWriter } from '../arrange/spill.ts';
 import { RejectsWriter } from '../files/rejects-file.ts';
+import type { BlockQueue, BlockSpace, QueuedBlock } from './block-queue.ts';
 import { type Counts, count } from './counts.ts';
 import { FastScanner } from './fast-scanner.ts';
 import type { RankSet } from './rank-set.ts';
 
-/** What came of one part. */
-export interface PartOutcome {
+/** What came of the lines that one worker scanned. */
+export interface ScanOutcome {
   /** Lines that are not blank. */
   readonly records: number;
   readonly entries: number;
@@ -36,9 +36,10 @@ export interface PartOutcome {
   readonly ranksRepeated: number;
 }
 
-/** What all parts that one worker reads have in common. */
+/** What a worker scans with. */
 export interface ScanSetup {
   readonly drop: string;
+  readonly parts: readonly DropPart[];
   readonly tempDir: string;
   /** Number of the worker. */
   readonly worker: number;
@@ -46,30 +47,31 @@ export interface ScanSetup {
   readonly dictionary: Dictionary;
   readonly names: RecordNames;
   readonly ranks: RankSet;
+  readonly queue: BlockQueue;
 }
 
 /** Takes lines, gives records to the spill. */
 class EntrySink implements LineSink {
   readonly rejects: Counts = {};
   readonly repairs: Counts = {};
+  readonly rejectsWriter: RejectsWriter;
+  /** Number of the part whose lines come. */
+  part = 0;
   records = 0;
   entries = 0;
   pages = 0;
   ranksRepeated = 0;
-  readonly #part: number;
   readonly #setup: ScanSetup;
   readonly #encoder: RecordEncoder;
   readonly #fields = new RecordFields();
   readonly #scanner: FastScanner;
   readonly #spill: SpillWriter;
-  readonly #rejectsWriter: RejectsWriter;
 
-  constructor(part: number, setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter, rejects: RejectsWriter) {
-    this.#part = part;
+  constructor(setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter) {
     this.#setup = setup;
     this.#encoder = encoder;
     this.#spill = spill;
-    this.#rejectsWriter = rejects;
+    this.rejectsWriter = new RejectsWriter(setup);
     this.#scanner = new FastScanner(this.#fields, setup.scope, setup.dictionary.pathTemplates);
   }
 
@@ -99,7 +101,7 @@ class EntrySink implements LineSink {
 
   #reject(line: number, reject: Reject): void {
     count(this.rejects, reject.reason);
-    this.#rejectsWriter.add(line, reject);
+    this.rejectsWriter.add(this.part, line, reject);
   }
 
   #store(line: number): void {
@@ -108,48 +110,33 @@ class EntrySink implements LineSink {
     const { source, domainStart, domainEnd } = fields;
     const hashA = hashKeyA(source, domainStart, domainEnd);
     const hashB = hashKeyB(source, domainStart, domainEnd);
-    this.#spill.add(hashA, hashB, this.#part, line, this.#encoder.out, size);
+    this.#spill.add(hashA, hashB, this.part, line, this.#encoder.out, size);
     this.entries += 1;
     this.pages += fields.pageCount;
     if (fields.globalRank !== 0 && this.#setup.ranks.add(fields.globalRank)) this.ranksRepeated += 1;
   }
 }
 
-/** What scans the lines of one part. */
-class PartScan {
-  readonly rejects: RejectsWriter;
-  readonly sink: EntrySink;
-  readonly lines: LineSplitter;
-
-  constructor(number: number, part: DropPart, setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter) {
-    this.rejects = new RejectsWriter(setup, number, part.name);
-    this.sink = new EntrySink(number, setup, encoder, spill, this.rejects);
-    this.lines = new LineSplitter(this.sink);
-  }
-
-  get outcome(): PartOutcome {
-    const { records, entries, pages, ranksRepeated, rejects, repairs } = this.sink;
-    return { records, entries, pages, ranksRepeated, rejects, repairs };
-  }
-}
-
-/** Reads parts, one after the other, into one spill. */
+/**
+ * Reads parts, one after the other, and scans lines into one spill. Each part is read by one worker; its lines go through the queue, where
+ * workers that have no part to read take theirs. So it makes no difference whether a drop is one part or many.
+ */
 export class PartScanner {
   readonly #setup: ScanSetup;
   readonly #encoder: RecordEncoder;
-  readonly #spill: SpillWriter;
+  readonly #sink: EntrySink;
+  readonly #lines: LineSplitter;
   #isStopped = false;
-  /** The part that is fed. */
-  #fed: PartScan | undefined;
 
-  /** What it reads goes into that spill file. */
+  /** What it scans goes into that spill file. */
   constructor(setup: ScanSetup, spill: SpillWriter) {
     this.#setup = setup;
     this.#encoder = new RecordEncoder(setup.dictionary, setup.names);
-    this.#spill = spill;
+    this.#sink = new EntrySink(setup, this.#encoder, spill);
+    this.#lines = new LineSplitter(this.#sink);
   }
 
-  /** No answer from what was read so far is longer. */
+  /** No answer from what was scanned so far is longer. */
   get maxAnswerSizeBytes(): number {
     return this.#encoder.maxAnswerSizeBytes;
   }
@@ -160,44 +147,55 @@ export class PartScanner {
   }
 
   /**
-   * Reads the part of that number in the manifest.
+   * Reads parts as long as there are any, then helps until the others have read theirs.
    *
-   * @throws PagegateError drop_part_records where the part has another number of lines than its manifest says, and what `readPart` throws
+   * @throws PagegateError drop_part_records where a part has another number of lines than its manifest says, and what `readPart` throws
    */
-  async scan(number: number, part: DropPart, onBytes?: OnBytes): Promise<PartOutcome> {
-    const scan = new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
-    const { sink, lines } = scan;
-    try {
-      for await (const chunk of readPart(this.#setup.drop, part, onBytes)) {
-        if (this.#isStopped) throw new PagegateError('interrupted');
-        lines.push(chunk);
-        checkCountSoFar(part, sink.records);
-      }
-      if (this.#isStopped) throw new PagegateError('interrupted');
-      lines.end();
-    } finally {
-      scan.rejects.close();
+  async scan(onBytes?: OnBytes): Promise<ScanOutcome> {
+    const { parts, queue } = this.#setup;
+    for (let number = queue.beginPart(); number < parts.length; number = queue.beginPart()) {
+      await this.#read(number, parts[number]!, onBytes);
+      queue.endPart();
     }
-    checkCount(part, sink.records);
-    return scan.outcome;
+    queue.help(this.#scanBlock, () => queue.isAllScanned);
+    this.#sink.rejectsWriter.flush();
+    const { records, entries, pages, ranksRepeated, rejects, repairs } = this.#sink;
+    return { records, entries, pages, ranksRepeated, rejects, repairs };
   }
 
-  /** Scans some lines of a part that somebody else reads; how many of them are not blank. */
-  feed(number: number, part: DropPart, { bytes, firstLine }: LineBlock): number {
-    this.#fed ??= new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
-    const { sink, lines } = this.#fed;
+  async #read(number: number, part: DropPart, onBytes?: OnBytes): Promise<void> {
+    const { drop, queue } = this.#setup;
+    for await (const block of lineBlocks(readPart(drop, part, onBytes), this.#reserve)) {
+      if (queue.put(block.space, block.sizeBytes, number, block.firstLine)) this.#scanOldest();
+      checkCountSoFar(part, queue.counted);
+    }
+    if (this.#isStopped) throw new PagegateError('interrupted');
+    queue.help(this.#scanBlock, () => queue.isPartScanned);
+    checkCount(part, queue.counted);
+  }
+
+  readonly #reserve = (): BlockSpace => {
+    const { queue } = this.#setup;
+    for (;;) {
+      const space = queue.reserve();
+      if (space !== undefined) return space;
+      this.#scanOldest();
+    }
+  };
+
+  #scanOldest(): void {
+    const block = this.#setup.queue.take();
+    if (block !== undefined) this.#scanBlock(block);
+  }
+
+  readonly #scanBlock = (block: QueuedBlock): void => {
+    if (this.#isStopped) throw new PagegateError('interrupted');
+    const sink = this.#sink;
     const before = sink.records;
-    lines.skipTo(firstLine);
-    lines.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
-    lines.end();
-    return sink.records - before;
-  }
-
-  /** What came of the lines that were fed. */
-  endFeed(number: number, part: DropPart): PartOutcome {
-    const scan = this.#fed ?? new PartScan(number, part, this.#setup, this.#encoder, this.#spill);
-    this.#fed = undefined;
-    scan.rejects.close();
-    return scan.outcome;
-  }
+    sink.part = block.part;
+    this.#lines.skipTo(block.firstLine);
+    this.#lines.push(block.lines);
+    this.#lines.end();
+    this.#setup.queue.release(block, sink.records - before);
+  };
 }

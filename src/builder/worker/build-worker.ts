@@ -3,14 +3,14 @@
  * partitions and arrange them into runs of buckets, and at the end they walk the buckets of the index.
  */
 import { join } from 'node:path';
-import type { LineBlock } from '../../drop/line-blocks.ts';
 import type { BucketRange, BucketWalks, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import { decodeDictionary } from '../../index/write.ts';
 import { recordNames } from '../../record/names.ts';
 import { type ArrangedRun, RunArranger } from '../arrange/run-arranger.ts';
 import { SpillWriter } from '../arrange/spill.ts';
+import { BlockQueue } from '../scan/block-queue.ts';
 import { trainDictionary } from '../scan/dictionary-sample.ts';
-import { type PartOutcome, PartScanner } from '../scan/part-scanner.ts';
+import { PartScanner } from '../scan/part-scanner.ts';
 import { RankSet } from '../scan/rank-set.ts';
 import type { ArrangePlan, BuildWorker, ScanResult, WorkerSetup } from './worker-messages.ts';
 
@@ -34,48 +34,36 @@ export class LocalWorker implements BuildWorker {
   }
 
   async beginScan(dictionary: Uint8Array): Promise<void> {
-    const { drop, tempDir, scope, number, partitionBits, ranks } = this.#setup;
+    const { drop, parts, tempDir, scope, number, partitionBits, ranks, blocks } = this.#setup;
     this.#spill = new SpillWriter(join(tempDir, `records-${number}`), partitionBits);
     this.#scanner = new PartScanner(
       {
         drop,
+        parts,
         tempDir,
         worker: number,
         scope,
         dictionary: decodeDictionary(dictionary),
         names: recordNames(scope),
         ranks: new RankSet(ranks),
+        queue: new BlockQueue(blocks, number),
       },
       this.#spill,
     );
   }
 
-  async scan(part: number): Promise<PartOutcome> {
-    const { number, parts } = this.#setup;
-    return await this.#scanner!.scan(part, parts[part]!, (sizeBytes) => {
+  async scan(): Promise<ScanResult> {
+    const { number } = this.#setup;
+    const outcome = await this.#scanner!.scan((sizeBytes) => {
       this.#progress[number] = this.#progress[number]! + sizeBytes;
     });
-  }
-
-  async feed(part: number, block: LineBlock): Promise<number> {
-    const records = this.#scanner!.feed(part, this.#setup.parts[part]!, block);
-    // Given back now, the memory does not wait for the garbage collector.
-    block.bytes.buffer.transfer(0);
-    return records;
-  }
-
-  async endFeed(part: number): Promise<PartOutcome> {
-    return this.#scanner!.endFeed(part, this.#setup.parts[part]!);
-  }
-
-  async finishScan(): Promise<ScanResult> {
     const spill = this.#spill!;
     const { maxAnswerSizeBytes } = this.#scanner!;
     const file = spill.finish();
     const { sizeBytes } = spill;
     this.#spill = undefined;
     this.#scanner = undefined;
-    return { file, sizeBytes, maxAnswerSizeBytes };
+    return { outcome, file, sizeBytes, maxAnswerSizeBytes };
   }
 
   async beginArranging(plan: ArrangePlan): Promise<void> {

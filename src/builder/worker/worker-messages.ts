@@ -1,11 +1,11 @@
 /** What a build and its workers say to each other: plain data, so that it can cross to a thread. */
-import type { LineBlock } from '../../drop/line-blocks.ts';
 import type { DropPart } from '../../drop/manifest.ts';
 import type { BucketRange, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { ArrangedRun, RunPlan } from '../arrange/run-arranger.ts';
 import type { SpillFile } from '../arrange/spill.ts';
-import type { PartOutcome } from '../scan/part-scanner.ts';
+import type { SharedBlocks } from '../scan/block-queue.ts';
+import type { ScanOutcome } from '../scan/part-scanner.ts';
 
 /** What a worker starts with. */
 export interface WorkerSetup {
@@ -16,12 +16,14 @@ export interface WorkerSetup {
   readonly parts: readonly DropPart[];
   readonly partitionBits: number;
   readonly ranks: SharedArrayBuffer;
+  readonly blocks: SharedBlocks;
   /** One number for each worker: bytes of the drop that it has read. */
   readonly progress: SharedArrayBuffer;
 }
 
 /** What a worker has after the first half. */
 export interface ScanResult {
+  readonly outcome: ScanOutcome;
   readonly file: SpillFile;
   /** Of the file. */
   readonly sizeBytes: number;
@@ -34,19 +36,14 @@ export interface ArrangePlan {
   readonly runs: RunPlan;
 }
 
-/** One worker, in the caller's thread or in its own. Calls come one at a time, but for `feed`. */
+/** One worker, in the caller's thread or in its own. Calls come one at a time. */
 export interface BuildWorker {
   /** Trains the dictionary; its bytes, as in the index's section. */
   train(): Promise<Uint8Array>;
   /** Begins the first half, with the dictionary's bytes. */
   beginScan(dictionary: Uint8Array): Promise<void>;
-  scan(part: number): Promise<PartOutcome>;
-  /** Scans lines of a part that somebody else reads; how many of them are not blank. Further calls need not wait for the answer. */
-  feed(part: number, block: LineBlock): Promise<number>;
-  /** Ends the feeding of a part: what came of the lines that this worker got. */
-  endFeed(part: number): Promise<PartOutcome>;
-  /** Ends the first half. */
-  finishScan(): Promise<ScanResult>;
+  /** Scans the drop together with the other workers; ends when all of it is scanned, and the first half with it. */
+  scan(): Promise<ScanResult>;
   /** Begins the second half. */
   beginArranging(plan: ArrangePlan): Promise<void>;
   arrange(run: number): Promise<ArrangedRun>;
@@ -59,10 +56,7 @@ export interface BuildWorker {
 export type WorkerCall =
   | { readonly method: 'train' }
   | { readonly method: 'beginScan'; readonly dictionary: Uint8Array }
-  | { readonly method: 'scan'; readonly part: number }
-  | { readonly method: 'feed'; readonly part: number; readonly block: LineBlock }
-  | { readonly method: 'endFeed'; readonly part: number }
-  | { readonly method: 'finishScan' }
+  | { readonly method: 'scan' }
   | { readonly method: 'beginArranging'; readonly plan: ArrangePlan }
   | { readonly method: 'arrange'; readonly run: number }
   | { readonly method: 'walk'; readonly setup: VerifySetup; readonly buckets: BucketRange };

@@ -1,9 +1,7 @@
 /** Workers of a build: threads, or none of them. */
-import type { LineBlock } from '../../drop/line-blocks.ts';
 import type { BucketRange, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import { Thread } from '../../platform/threads.ts';
 import type { ArrangedRun } from '../arrange/run-arranger.ts';
-import type { PartOutcome } from '../scan/part-scanner.ts';
 import type { ArrangePlan, BuildWorker, ScanResult, WorkerCall, WorkerSetup } from './worker-messages.ts';
 
 /** A worker in a thread of its own. */
@@ -22,20 +20,8 @@ class ThreadWorker implements BuildWorker {
     return this.#call({ method: 'beginScan', dictionary });
   }
 
-  scan(part: number): Promise<PartOutcome> {
-    return this.#call({ method: 'scan', part });
-  }
-
-  feed(part: number, block: LineBlock): Promise<number> {
-    return this.#thread.call({ method: 'feed', part, block }, [block.bytes.buffer]);
-  }
-
-  endFeed(part: number): Promise<PartOutcome> {
-    return this.#call({ method: 'endFeed', part });
-  }
-
-  finishScan(): Promise<ScanResult> {
-    return this.#call({ method: 'finishScan' });
+  scan(): Promise<ScanResult> {
+    return this.#call({ method: 'scan' });
   }
 
   beginArranging(plan: ArrangePlan): Promise<void> {

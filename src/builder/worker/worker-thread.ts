@@ -15,13 +15,7 @@ async function answer(call: WorkerCall): Promise<Answer> {
     case 'beginScan':
       return { value: await worker.beginScan(call.dictionary), transfer: [] };
     case 'scan':
-      return { value: await worker.scan(call.part), transfer: [] };
-    case 'feed':
-      return { value: await worker.feed(call.part, call.block), transfer: [] };
-    case 'endFeed':
-      return { value: await worker.endFeed(call.part), transfer: [] };
-    case 'finishScan':
-      return { value: await worker.finishScan(), transfer: [] };
+      return { value: await worker.scan(), transfer: [] };
     case 'beginArranging':
       return { value: await worker.beginArranging(call.plan), transfer: [] };
     case 'arrange': {

@@ -14,7 +14,7 @@ export function parsePositive(text: string): number {
   throw new InvalidArgumentError('It must be a whole number from 1, of at most 15 digits.');
 }
 
-/** Reads a number of threads; 0 is not one. */
+/** Reads a number of threads beside the main one; with 0 that one does the work. */
 export function parseThreads(text: string): number {
   const count = parseWhole(text);
   if (count > WORKERS_MAX) throw new InvalidArgumentError(`At most ${WORKERS_MAX} are possible.`);

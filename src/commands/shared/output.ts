@@ -117,3 +117,6 @@ export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>
     for (const name of ABORTING_SIGNALS) process.off(name, onSignal);
   }
 }
+
+/** A text of the server as a sentence: some end with a full stop already. */
+export const sentence = (text: string): string => `${text.replace(/\.$/, '')}.`;

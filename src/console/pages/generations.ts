@@ -1,8 +1,9 @@
 /** Generations: what is served, what is kept, what is refused and why, how they differ; verify, compare, roll back. */
+import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { type Progress, percentOf } from '../../progress.ts';
 import { readProgress } from '../../refresh/progress.ts';
-import { type Generation, listGenerations, listLitter } from '../../refresh/store.ts';
+import { type Generation, listGenerations, listLitter, rejectsOf } from '../../refresh/store.ts';
 import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
 import type { Difference } from '../jobs/messages.ts';
 import type { Job } from '../jobs/runner.ts';
@@ -89,9 +90,8 @@ function work({ app, session, csrf }: SignedVisit): Html {
 /** The latest builds and what was rejected in them, from their reports. */
 function reportOf({ report }: Generation): Value {
   if (report === undefined) return '–';
-  const build = report.build as { readonly rejected?: unknown; readonly rejects?: unknown } | null;
-  const rejected = typeof build?.rejected === 'number' ? build.rejected : undefined;
-  return html`${report.signedBy === null ? mark('warn', 'unsigned') : `signed by ${report.signedBy}`}${rejected !== undefined && html`<div class="detail">${count(rejected)} lines rejected</div>`}`;
+  const rejected = Object.values(rejectsOf(report)).reduce((sum, reason) => sum + reason, 0);
+  return html`${report.signedBy === null ? mark('warn', 'unsigned') : `signed by ${report.signedBy}`}${rejected > 0 && html`<div class="detail">${counted(rejected, 'reject')}</div>`}`;
 }
 
 function list(visit: SignedVisit): Page {

@@ -60,13 +60,26 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
     // A lone character that has no symbol costs two bytes, so that giving it one saves a whole byte.
     if (count > 0) add(symbol, count * (symbol.length === 1 ? 1 : symbol.length - 1));
   });
-  pairUses.forEach((count, pair) => {
-    if (count === 0) return;
-    const symbol = names[Math.floor(pair / PIECES)]! + names[pair % PIECES]!;
-    if (symbol.length <= SYMBOL_MAX_BYTES) add(symbol, count * (symbol.length - 1));
-  });
-  const ranked = [...gains].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-  return ranked
-    .slice(0, 2 * SYMBOLS_MAX)
-    .map(([symbol]) => Uint8Array.from(symbol, (character) => character.charCodeAt(0)));
+  for (let pair = 0; pair < pairUses.length; pair++) {
+    const count = pairUses[pair]!;
+    if (count === 0) continue;
+    const first = names[Math.floor(pair / PIECES)]!;
+    const second = names[pair % PIECES]!;
+    const size = first.length + second.length;
+    if (size <= SYMBOL_MAX_BYTES) add(first + second, count * (size - 1));
+  }
+  return largest(gains, 2 * SYMBOLS_MAX).map((symbol) =>
+    Uint8Array.from(symbol, (character) => character.charCodeAt(0)),
+  );
+}
+
+/** The symbols with the largest gains, at most `count` of them; of equals the smaller one. Of tens of thousands few are kept, so only those are sorted. */
+function largest(gains: ReadonlyMap<string, number>, count: number): string[] {
+  const sorted = Float64Array.from(gains.values()).sort();
+  const least = sorted[Math.max(0, sorted.length - count)] ?? 0;
+  return [...gains]
+    .filter(([, gain]) => gain >= least)
+    .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+    .slice(0, count)
+    .map(([symbol]) => symbol);
 }

@@ -82,18 +82,29 @@ function createSecretFile(file: string): void {
 }
 
 /**
+ * The vault, where there is one already; nothing is made.
+ *
+ * @param ledgerFile what the keys are sealed for; the key must lie elsewhere.
+ * @throws PagegateError bad_key_file when the file is readable by others, or holds something else.
+ */
+export function findKeyVault(keyFile: string, ledgerFile?: string): KeyVault | undefined {
+  if (ledgerFile !== undefined && dirname(resolve(keyFile)) === dirname(resolve(ledgerFile)))
+    throw new PagegateError('bad_key_file', `${keyFile} lies beside the ledger; one backup would carry both.`);
+  const credentials = process.env['CREDENTIALS_DIRECTORY'];
+  const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
+  const secret = credential ?? readKeyFile(keyFile);
+  return secret === undefined ? undefined : createVault(secret);
+}
+
+/**
  * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
  *
  * @param ledgerFile what the keys are sealed for; the key must lie elsewhere.
  * @throws PagegateError bad_key_file when the file is readable by others, holds something else, or cannot be made.
  */
 export function openKeyVault(keyFile: string, ledgerFile?: string): KeyVault {
-  if (ledgerFile !== undefined && dirname(resolve(keyFile)) === dirname(resolve(ledgerFile)))
-    throw new PagegateError('bad_key_file', `${keyFile} lies beside the ledger; one backup would carry both.`);
-  const credentials = process.env['CREDENTIALS_DIRECTORY'];
-  const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
-  const secret = credential ?? readKeyFile(keyFile);
-  if (secret !== undefined) return createVault(secret);
+  const found = findKeyVault(keyFile, ledgerFile);
+  if (found !== undefined) return found;
   createSecretFile(keyFile);
   const made = readKeyFile(keyFile);
   if (made !== undefined) return createVault(made);

@@ -147,16 +147,20 @@ export class PatternLayer {
 
   /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
   #readRoute(url: CanonicalUrl): void {
-    const route = fragmentRoute(url) ?? this.#loginRoute(url);
+    const route = fragmentRoute(url) ?? this.#frontRoute(url);
     if (route !== undefined) this.#words.readPathApart(route);
   }
 
-  /** A word for a login alone in the fragment of a front page (`/#login`), which opens a form there; other words are headings. */
-  #loginRoute(url: CanonicalUrl): string | undefined {
-    const { fragment } = url;
-    if (fragment === '' || !this.#tokens.find(fragment, 0, fragment.length).includes(this.#lists.login))
-      return undefined;
-    return fragment.includes('=') || !this.#isFrontPage(url) ? undefined : looseRoute(url);
+  /**
+   * The fragment of a front page that opens something there without a slash in front: a word for a login alone (`/#login`), or a route of
+   * several (`/#user/login`). Any other word is a heading.
+   */
+  #frontRoute(url: CanonicalUrl): string | undefined {
+    if (url.fragment === '') return undefined;
+    const route = looseRoute(url);
+    if (route.includes('=')) return undefined;
+    const opens = route.includes('/', 1) || this.#tokens.find(route, 1, route.length).includes(this.#lists.login);
+    return opens && this.#isFrontPage(url) ? route : undefined;
   }
 
   #hit(rule: number): void {

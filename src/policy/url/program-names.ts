@@ -8,8 +8,8 @@ import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
 const PROGRAM_EXTENSIONS = new ExtensionSet(
-  'action asp aspx ashx asmx cfm cgi do dll exe faces go jhtml jsf jsp jspx mvc nhn page pang php php3 php4 php5 pl py ' +
-    'seam srf tmall xhtml',
+  'action asp aspx ashx asmx bhtml bml cfm cgi do dll esp exe faces fcc form go htmld jhtml jsf jsp jspa jspx momo mvc naver nhn nsf ' +
+    'page pang php php3 php4 php5 phtml pl py sdo seam srf svc tmall xhtml',
 );
 
 /** Extensions of pages that are written: a short name is a program's all the same (`displayLoginForm.htm`), a title has more words. */
@@ -21,10 +21,12 @@ const LISTS = {
   after: 'program_after',
   verb: 'program_verb',
   object: 'program_object',
+  /** They tell what a name is for that ends with them, whatever stands before. */
+  tail: 'program_tail',
 } as const;
 
 const NAME_MAX_LENGTH = 64;
-/** Prose has more words. */
+/** Prose has more words. A letter alone is not one. */
 const UNCALLED_WORDS_MAX = 2;
 /** Shorter words end others as well (`cart`, `descartes`). */
 const LAST_WORD_MIN_LENGTH = 5;
@@ -48,6 +50,8 @@ export class ProgramNames {
   readonly #verbs: ReadonlyMap<number, readonly string[]>;
   readonly #before: ReadonlyMap<number, readonly string[]>;
   readonly #after: ReadonlyMap<number, readonly string[]>;
+  /** Words behind that tell by themselves, by their last letter. */
+  readonly #tails: ReadonlyMap<number, readonly string[]>;
   readonly #edges: Edges;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
@@ -58,9 +62,10 @@ export class ProgramNames {
     this.#verbs = byLetter(tokens, this.#verb, 0);
     this.#before = byLetter(tokens, tokens.ordinal(LISTS.before), 0);
     this.#after = byLetter(tokens, tokens.ordinal(LISTS.after), -1);
+    this.#tails = byLetter(tokens, tokens.ordinal(LISTS.tail), -1);
     this.#edges = new Edges(
       [...this.#verbs.values(), ...this.#before.values()].flat(),
-      [...this.#after.values()].flat(),
+      [...this.#after.values(), ...this.#tails.values()].flat(),
     );
   }
 
@@ -84,7 +89,7 @@ export class ProgramNames {
       const words = text.match(/[a-z]+/g) ?? [];
       for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
-    }
+    } else if (name === text) this.#addTail(name, parts);
     return { lists: this.#listsOfCores(name), parts };
   }
 
@@ -110,6 +115,12 @@ export class ProgramNames {
       if (at < CORE_MIN_LENGTH || name.length - at < CORE_MIN_LENGTH || !name.startsWith(verb)) continue;
       if (this.#tokens.find(name, at, name.length).includes(this.#object)) addOnce(to, this.#verb);
     }
+  }
+
+  /** Adds the lists of a word behind others that tells by itself: `shibbolethLogin`. */
+  #addTail(name: string, to: number[]): void {
+    for (const word of this.#tails.get(name.charCodeAt(name.length - 1)) ?? [])
+      if (name.length > word.length && name.endsWith(word)) this.#add(word, to);
   }
 
   #add(text: string, to: number[], isWithoutVerb = false): void {
@@ -171,11 +182,10 @@ function letterOf(code: number): number {
 /** Whether a name has more words than one that is not called; told before anything is cut out of it. */
 function hasMoreWords(path: string, start: number, end: number): boolean {
   let words = 0;
-  let isWord = false;
+  let letters = 0;
   for (let at = start; at < end; at++) {
-    const isLetter = letterOf(path.charCodeAt(at)) > 0;
-    if (isLetter && !isWord) words++;
-    isWord = isLetter;
+    letters = letterOf(path.charCodeAt(at)) > 0 ? letters + 1 : 0;
+    if (letters === 2) words++;
   }
   return words > UNCALLED_WORDS_MAX;
 }

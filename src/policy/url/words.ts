@@ -76,9 +76,10 @@ const WORDS_MASK = (1 << WORDS_BITS) - 1;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
-/** Whether a sign stands in front of somebody's name: `@`, and `~` before a user's folder. */
-function isNameSign(code: number): boolean {
-  return code === 0x40 || code === 0x7e;
+/** Whether somebody's name stands there: behind `@`, and `~` before a user's folder. Two of them open a view of a page (`@@login`). */
+function isHandleAt(path: string, start: number): boolean {
+  const code = path.charCodeAt(start);
+  return code === 0x7e || (code === 0x40 && path.charCodeAt(start + 1) !== 0x40);
 }
 
 /** Extensions behind the name of a method. */
@@ -420,7 +421,7 @@ export class Words {
     const isCut = stop < end && isCutMark(path.charCodeAt(stop));
     // Many servers know only the whole name, so it alone can excuse what is below.
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
-    const isHandle = isNameSign(path.charCodeAt(start));
+    const isHandle = isHandleAt(path, start);
     const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
     const wasTitleNext = this.#isTitleNext;
     const isNamed = this.#noteDate(path, start, end) || wasTitleNext;

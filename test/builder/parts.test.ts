@@ -1,4 +1,4 @@
-/** A part that is larger than a worker's share: read once, scanned by all workers together. */
+/** Parts are read by one worker each, and scanned by all of them together. */
 import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { makeDrop, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'pagegate-shared-part-'));
+  folder = mkdtempSync(join(tmpdir(), 'pagegate-parts-'));
   mkdirSync(join(folder, 'out'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -61,6 +61,8 @@ async function* inChunks(bytes: Buffer, random: Random): AsyncGenerator<Buffer> 
   }
 }
 
+const reserve = () => ({ bytes: Buffer.alloc(150_000) });
+
 describe('blocks of lines', () => {
   it('give the lines that the stream has, each with its number', async () => {
     for (let seed = 1; seed <= 20; seed += 1) {
@@ -73,11 +75,12 @@ describe('blocks of lines', () => {
       const told = new Told();
       const lines = new LineSplitter(told);
       let blocks = 0;
-      for await (const block of lineBlocks(inChunks(bytes, random), 150_000)) {
+      for await (const { space, sizeBytes, firstLine } of lineBlocks(inChunks(bytes, random), reserve)) {
         blocks += 1;
-        lines.skipTo(block.firstLine);
-        lines.push(Buffer.from(block.bytes));
+        lines.skipTo(firstLine);
+        lines.push(space.bytes.subarray(0, sizeBytes));
         lines.end();
+        space.bytes.fill('x');
       }
       expect(blocks).toBeGreaterThan(5);
       expect(told.lines).toEqual(whole.lines);
@@ -85,14 +88,15 @@ describe('blocks of lines', () => {
   });
 
   it('are not made of nothing', async () => {
-    for await (const block of lineBlocks(inChunks(Buffer.alloc(0), new Random(1)))) expect(block).toBeUndefined();
+    for await (const block of lineBlocks(inChunks(Buffer.alloc(0), new Random(1)), reserve))
+      expect(block).toBeUndefined();
   });
 });
 
-/** About 6 MB: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
-function part(): string {
+/** 150 bytes a line: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
+function part(size = 40_000): string {
   const lines = ['\ufeff{"domain":"first.example"}'];
-  for (let i = 0; i < 40_000; i += 1) {
+  for (let i = 0; i < size; i += 1) {
     const domain = `name${i % 35_000}.example`;
     if (i % 3 === 0) lines.push(`{"domain":"bad domain ${i}"}`);
     else if (i % 997 === 0) lines.push('', `{"domain":"www.${domain}","language":"de"}\r`);
@@ -148,6 +152,25 @@ describe('a drop with one part that is larger than the others together', () => {
       }
     },
   );
+
+  it('and one whose parts are read side by side give the same with any number of workers', async () => {
+    const large = part(12_000);
+    const parts = {
+      'a.ndjson': large,
+      'b.ndjson.zst': large,
+      'c.ndjson': [],
+      'd.ndjson.gz': part(500),
+      'e.ndjson': large,
+    };
+    await makeDrop(join(folder, 'drop'), parts);
+    const alone = await build(0);
+    expect(alone.report.rejectsWritten).toBeGreaterThan(12_000);
+    for (const workers of [1, 2, 4, 7]) {
+      const { report, sums } = await build(workers);
+      expect(resultOf(report)).toEqual(resultOf(alone.report));
+      expect(sums).toBe(alone.sums);
+    }
+  });
 
   it('is refused for what is wrong with it as a whole', async () => {
     const drop = join(folder, 'drop');

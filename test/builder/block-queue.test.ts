@@ -1,0 +1,93 @@
+/** The queue by which the workers of a scan share blocks of lines. */
+import { describe, expect, it } from 'vitest';
+import { BlockQueue, type QueuedBlock } from '../../src/builder/scan/block-queue.ts';
+
+/** The queues of that many workers over one memory. */
+function queues(workers: number, parts: number): BlockQueue[] {
+  const memory = BlockQueue.allocate(workers, parts);
+  return Array.from({ length: workers }, (_, worker) => new BlockQueue(memory, worker));
+}
+
+function put(queue: BlockQueue, part: number, firstLine: number, text = 'x'): boolean {
+  const space = queue.reserve()!;
+  return queue.put(space, space.bytes.write(text), part, firstLine);
+}
+
+describe('the queue of a scan', () => {
+  it('gives each part to one worker', () => {
+    const [a, b] = queues(2, 3) as [BlockQueue, BlockQueue];
+    expect([a.beginPart(), b.beginPart(), b.beginPart()]).toEqual([0, 1, 2]);
+    expect(a.beginPart()).toBeGreaterThanOrEqual(3);
+    for (const queue of [a, b, b]) {
+      expect(queue.isAllScanned).toBe(false);
+      queue.endPart();
+    }
+    expect(a.isAllScanned).toBe(true);
+  });
+
+  it('gives blocks in the order in which they came, with all that is known of them', () => {
+    const [a, b] = queues(2, 2) as [BlockQueue, BlockQueue];
+    a.beginPart();
+    b.beginPart();
+    put(a, 0, 1, 'first');
+    put(b, 1, 1, 'second');
+    put(a, 0, 2 ** 40 - 1, 'third');
+    const blocks = Array.from({ length: 3 }, () => b.take()!);
+    expect(blocks.map(({ lines, part, firstLine, reader }) => [lines.toString(), part, firstLine, reader])).toEqual([
+      ['first', 0, 1, 0],
+      ['second', 1, 1, 1],
+      ['third', 0, 2 ** 40 - 1, 0],
+    ]);
+    expect(b.take()).toBeUndefined();
+  });
+
+  it('tells a reader how much of its part is scanned, by whomever', () => {
+    const [a, b] = queues(2, 2) as [BlockQueue, BlockQueue];
+    a.beginPart();
+    b.beginPart();
+    put(a, 0, 1);
+    put(b, 1, 1);
+    put(a, 0, 8);
+    for (const [i, block] of [b.take()!, a.take()!, b.take()!].entries()) {
+      expect(a.isPartScanned).toBe(false);
+      b.release(block, 10 ** i);
+    }
+    expect([a.isPartScanned, a.counted, b.isPartScanned, b.counted]).toEqual([true, 101, true, 10]);
+    a.endPart();
+    a.beginPart();
+    expect(a.counted).toBe(0);
+  });
+
+  it('has memory for four blocks of each worker, and gives it again', () => {
+    const [queue] = queues(1, 1) as [BlockQueue];
+    const numbers = new Set<number>();
+    for (let round = 0; round < 3; round += 1) {
+      const blocks: QueuedBlock[] = [];
+      for (let i = 0; i < 4; i += 1) put(queue, 0, i + 1);
+      expect(queue.reserve()).toBeUndefined();
+      for (let block = queue.take(); block !== undefined; block = queue.take()) blocks.push(block);
+      for (const block of blocks) {
+        numbers.add(block.space.number);
+        queue.release(block, 1);
+      }
+    }
+    expect(numbers.size).toBe(4);
+    expect(queue.counted).toBe(12);
+  });
+
+  it('lets a worker keep its block where nobody helps, and some for each that does', () => {
+    const [reader, helper] = queues(2, 1) as [BlockQueue, BlockQueue];
+    reader.beginPart();
+    expect(put(reader, 0, 1)).toBe(true);
+    let scanned = 0;
+    const enough: boolean[] = [];
+    const scan = (block: QueuedBlock): void => {
+      if (scanned === 0) for (let i = 2; i <= 4; i += 1) enough.push(put(reader, 0, i));
+      scanned += 1;
+      helper.release(block, 1);
+    };
+    helper.help(scan, () => reader.isPartScanned);
+    expect([enough, scanned]).toEqual([[false, false, true], 4]);
+    expect(put(reader, 0, 5)).toBe(true);
+  });
+});
