@@ -4,7 +4,7 @@ import { counted } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
-import { configFrom, pathsFrom } from './shared/config-options.ts';
+import { configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
   actorOf,
@@ -160,7 +160,7 @@ function registerCare(add: Add): void {
 
 /** The file that is backed up, restored and checked. @throws PagegateError not_in_a_fleet */
 async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
-  if ((await configFrom(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
+  if ((await configToWrite(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
   return (await pathsFrom(options)).ledgerFile;
 }
 

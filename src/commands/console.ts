@@ -1,7 +1,7 @@
 /** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation } from '../console/users.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
 interface ConsoleFlags extends ConfigFlags {
@@ -71,12 +71,16 @@ export function registerConsole(program: Command): void {
 
 async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => void | Promise<void>): Promise<void> {
   const { ConsoleUsers } = await import('../console/users.ts');
-  const users = new ConsoleUsers(await configFrom(options), options.actor);
+  const config = await configToWrite(options);
+  const users = new ConsoleUsers(config, options.actor);
   try {
     await task(users);
   } finally {
     users.close();
   }
+  // On standard error, so that it is seen beside --json, too.
+  if (!config.console.enabled)
+    process.stderr.write('The console is off: set console.enabled, and restart the server.\n');
 }
 
 const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({

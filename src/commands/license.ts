@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configFrom, configToWrite } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
 import { printable, printJson, printLine } from './shared/output.ts';
 
@@ -55,7 +55,7 @@ export function registerLicense(program: Command): void {
     'license install acme.json --trust v=v.public.pem',
   ).action(async (file: string, options: TrustOptions) => {
     const { installLicense, loadLicense } = await import('../license/installed.ts');
-    const { target, trusted, configured, indexFile } = await settings(options);
+    const { target, trusted, configured, indexFile } = await settings(options, configToWrite);
     const license = installLicense(target, file, trusted);
     let missing: string | undefined;
     try {
@@ -120,11 +120,11 @@ interface Settings {
   readonly configured: TrustedKeys;
 }
 
-async function settings(options: TrustOptions): Promise<Settings> {
+async function settings(options: TrustOptions, read = configFrom): Promise<Settings> {
   const { statePaths } = await import('../config/paths.ts');
   const { isPem, readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { readPublicKey } = await import('../license/license.ts');
-  const config = await configFrom(options);
+  const config = await read(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');
     if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);

@@ -247,9 +247,20 @@ describe('the permissions', () => {
     chownSync(index, 65_534, 65_534);
     expect(await problemsOf()).toEqual([`${index} belongs to user 65534`]);
     // Root looks on behalf of the server's user.
-    chownSync(at(), 65_534, 65_534);
+    for (const path of ['', 'index', 'index/generations', 'index/generations/1']) chownSync(at(path), 65_534, 65_534);
     expect(await problemsOf()).toEqual([]);
   });
+
+  test.runIf(process.getuid?.() === 0)(
+    "what root left in the state directory of the server's user is one",
+    async () => {
+      installIndex();
+      chownSync(at(), 65_534, 65_534);
+      const [found, ...others] = await problemsOf();
+      expect(others).toEqual([]);
+      expect(found).toMatch(/belongs to user 65534, but to root belong .*\/state\/index, .*index\.pgx$/);
+    },
+  );
 });
 
 describe('the listeners', () => {
