@@ -372,7 +372,7 @@ describe('an index that cannot be opened', () => {
   });
 });
 
-describe('a certificate that is none', () => {
+describe('a file that holds no certificate', () => {
   test('is told as what was expected, not in the words of a library alone', async () => {
     const file = join(root, 'junk.pem');
     writeFileSync(file, 'junk');
