@@ -77,6 +77,9 @@ describe('license issue', () => {
     const terms = ['--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
     const issue = (key: string) => pagegate(['license', 'issue', '--key', key, ...terms], { cwd: folder });
     expect(issue('v.pem').stderr).toMatch(/Key "v\.pem": it is a public key; a license is signed with the private one/);
-    expect(issue('config.json')).toMatchObject({ status: 3, stderr: expect.stringContaining('Key "config.json": ') });
+    expect(issue('config.json')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('Key "config.json": it holds no private key in PEM ('),
+    });
   });
 });
