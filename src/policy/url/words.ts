@@ -70,9 +70,6 @@ const PHRASE_MIN_WORDS = 3;
 const COMPOUND_MIN_LENGTH = 8;
 /** As many folders with such names say that what is below them was written for people. */
 const FOLDERS_MIN = 2;
-/** Where a number holds the count of a name's words; what they say stands behind it. */
-const WORDS_BITS = 8;
-const WORDS_MASK = (1 << WORDS_BITS) - 1;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
@@ -324,34 +321,29 @@ export class Words {
       const start = starts[at]!;
       const end = ends[at]!;
       if ((bits[at]! & SIGN.separator) === 0 || stops[at] !== end || lists[at]!.length > 0) continue;
-      const compound = this.#readCompound(path, start, end);
-      const words = compound & WORDS_MASK;
-      const isPlace = (compound & (SAYS.placeWord << WORDS_BITS)) !== 0;
-      if (words < COMPOUND_MIN_WORDS) continue;
-      if (end - start >= COMPOUND_MIN_LENGTH) compounds++;
-      if (words >= PHRASE_MIN_WORDS) phrases++;
-      if (isPlace || compounds >= FOLDERS_MIN) this.#readingTo = Math.min(this.#readingTo, end);
-      const isWorkingPlace = (compound & (SAYS.workingPlace << WORDS_BITS)) !== 0;
-      if ((isPlace && !isWorkingPlace) || phrases >= FOLDERS_MIN) {
-        this.#documentationTo = end;
-        return;
-      }
+      const words = this.#countWords(path, start, end);
+      if (words < 0) this.#readingTo = Math.min(this.#readingTo, end);
+      if (Math.abs(words) < COMPOUND_MIN_WORDS || end - start < COMPOUND_MIN_LENGTH) continue;
+      if (++compounds >= FOLDERS_MIN) this.#readingTo = Math.min(this.#readingTo, end);
+      if (Math.abs(words) < PHRASE_MIN_WORDS || ++phrases < FOLDERS_MIN) continue;
+      this.#documentationTo = end;
+      return;
     }
   }
 
-  /** How many words a folder's name has, and behind them what the first and the last one say; 0 where one names an act or is no word. */
-  #readCompound(path: string, start: number, end: number): number {
+  /** How many words a folder's name has, below zero where the first or the last of several names a place; 0 where one names an act or is no word. */
+  #countWords(path: string, start: number, end: number): number {
     let words = 0;
-    let says = 0;
+    let isPlace = false;
     for (let from = start; from < end; ) {
       const to = wordEnd(path, from, end);
       const lists = to < 0 ? NO_LISTS : this.#tokens.find(path, from, to);
       if (to < 0 || this.#isAnyAct(lists)) return 0;
-      if (words === 0 || to === end) says |= this.#saidBy(lists);
+      if (words === 0 || to === end) isPlace ||= this.#isSaid(lists, SAYS.placeWord);
       words++;
       from = to + 1;
     }
-    return Math.min(words, WORDS_MASK) | (says << WORDS_BITS);
+    return isPlace && words >= COMPOUND_MIN_WORDS ? -words : words;
   }
 
   /** Where the last segment begins that is a sentence; 0 where none is. */
