@@ -101,7 +101,8 @@ const INDEXES = table({
   },
   index_corrupt: {
     exit: EXIT.corrupt,
-    message: 'The index is damaged; replace it with a fresh copy or rebuild it.',
+    message:
+      'The index is damaged; build it again from its drop (what is served: pagegate refresh DROP --rebuild), or put a fresh copy in its place.',
   },
   index_changed: {
     exit: EXIT.corrupt,

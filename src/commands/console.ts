@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation } from '../console/users.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
-import { printJson, printLine, printTable } from './shared/output.ts';
+import { printJson, printLine, printTable, warn } from './shared/output.ts';
 
 interface ConsoleFlags extends ConfigFlags {
   readonly actor?: string;
@@ -78,9 +78,7 @@ async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => v
   } finally {
     users.close();
   }
-  // On standard error, so that it is seen beside --json, too.
-  if (!config.console.enabled)
-    process.stderr.write('The console is off: set console.enabled, and restart the server.\n');
+  if (!config.console.enabled) warn('the console is off: set console.enabled, and restart the server.');
 }
 
 const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({

@@ -315,7 +315,7 @@ describe.runIf(process.getuid?.() === 0)('root in a state directory of another u
 it('a link into a console that is off says so', () => {
   const errorOf = (...words: string[]) =>
     pagegate(['console', 'user', 'add', ...words, '--role', 'viewer', '--state-dir', at('state')], UNHURRIED).stderr;
-  expect(errorOf('dana')).toContain('The console is off: set console.enabled');
+  expect(errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
   writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
   expect(errorOf('eve', '--config', at('on.json'))).toBe('');
 });

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import type { StatePaths } from '../../config/paths.ts';
-import { printable } from '../../platform/printable.ts';
+import { warn } from './output.ts';
 
 export interface ConfigFlags {
   readonly config?: string;
@@ -33,8 +33,9 @@ export async function configToWrite(flags: ConfigFlags): Promise<Config> {
   const { statSync } = await import('node:fs');
   const owner = statSync(config.state_dir, { throwIfNoEntry: false })?.uid ?? 0;
   if (owner !== 0) {
-    const note = `Warning: this runs as root, and ${config.state_dir} belongs to user ${owner}, whose server cannot change what root makes there. Run it as that user: runuser -u NAME -- pagegate …`;
-    process.stderr.write(`${printable(note)}\n`);
+    warn(
+      `this runs as root, and ${config.state_dir} belongs to user ${owner}, whose server cannot change what root makes there. Run it as that user: runuser -u NAME -- pagegate …`,
+    );
   }
   return config;
 }
