@@ -135,9 +135,9 @@ export class BlockQueue {
     });
   }
 
-  /** Lines of this worker's part wait to be scanned. True where more wait than those who help need: then this worker should take some. */
-  put({ number }: BlockSpace, sizeBytes: number, part: number, firstLine: number): boolean {
-    const isEnough = this.#locked((control) => {
+  /** Lines of this worker's part wait to be scanned. */
+  put({ number }: BlockSpace, sizeBytes: number, part: number, firstLine: number): void {
+    this.#locked((control) => {
       control[this.#sizes + number] = sizeBytes;
       control[this.#parts + number] = part;
       control[this.#readers + number] = this.#worker;
@@ -145,10 +145,13 @@ export class BlockQueue {
       control[this.#queue + ((control[QUEUE_FIRST]! + control[QUEUE_COUNT]!) % this.#spaces.length)] = number;
       control[QUEUE_COUNT]! += 1;
       control[this.#pending + this.#worker]! += 1;
-      return control[QUEUE_COUNT]! > BLOCKS_AHEAD * control[HELPING]!;
     });
     this.#tell();
-    return isEnough;
+  }
+
+  /** True where more blocks wait than those who help need: one that reads scans them before it goes on. */
+  get hasSurplus(): boolean {
+    return Atomics.load(this.#control, QUEUE_COUNT) > BLOCKS_AHEAD * Atomics.load(this.#control, HELPING);
   }
 
   /** The block that waits longest; undefined where none does. */

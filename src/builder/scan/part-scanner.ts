@@ -166,7 +166,9 @@ export class PartScanner {
   async #read(number: number, part: DropPart, onBytes?: OnBytes): Promise<void> {
     const { drop, queue } = this.#setup;
     for await (const block of lineBlocks(readPart(drop, part, onBytes), this.#reserve)) {
-      if (queue.put(block.space, block.sizeBytes, number, block.firstLine)) this.#scanOldest();
+      queue.put(block.space, block.sizeBytes, number, block.firstLine);
+      // Whatever is left here lies in this core's cache, where nobody helps.
+      while (queue.hasSurplus) this.#scanOldest();
       checkCountSoFar(part, queue.counted);
     }
     if (this.#isStopped) throw new PagegateError('interrupted');
