@@ -53,6 +53,8 @@ export interface QueuedBlock {
 
 /** The queue, as one worker sees it. */
 export class BlockQueue {
+  /** How many workers share it. */
+  readonly workers: number;
   readonly #worker: number;
   readonly #control: Int32Array;
   readonly #firstLines: Float64Array;
@@ -84,6 +86,7 @@ export class BlockQueue {
   /** For the worker of that number. */
   constructor({ control, firstLines, bytes }: SharedBlocks, worker: number) {
     const count = bytes.byteLength / BLOCK_BYTES;
+    this.workers = count / BLOCKS_PER_WORKER;
     this.#worker = worker;
     this.#control = new Int32Array(control);
     this.#firstLines = new Float64Array(firstLines);
@@ -97,10 +100,10 @@ export class BlockQueue {
     this.#parts = LISTS + 3 * count;
     this.#readers = LISTS + 4 * count;
     this.#pending = LISTS + 5 * count;
-    this.#counted = this.#pending + count / BLOCKS_PER_WORKER;
+    this.#counted = this.#pending + this.workers;
   }
 
-  /** Number of the next part that nobody reads yet, which this worker then has to read; beyond the last there is none. */
+  /** Place of the next part that nobody reads yet, which this worker then has to read; beyond the last there is none. */
   beginPart(): number {
     Atomics.store(this.#control, this.#counted + this.#worker, 0);
     return Atomics.add(this.#control, NEXT_PART, 1);
