@@ -71,7 +71,8 @@ const INDEXES = table({
   },
   index_missing: {
     exit: EXIT.environment,
-    message: 'There is no index file at this path; build one with `pagegate build`.',
+    message:
+      'There is no index file at this path; bring a drop with `pagegate refresh DROP`, or build the file with `pagegate build`.',
   },
   index_unreadable: {
     exit: EXIT.environment,
@@ -100,7 +101,8 @@ const INDEXES = table({
   },
   index_corrupt: {
     exit: EXIT.corrupt,
-    message: 'The index is damaged; replace it with a fresh copy or rebuild it.',
+    message:
+      'The index is damaged; build it again from its drop (what is served: pagegate refresh DROP --rebuild), or put a fresh copy in its place.',
   },
   index_changed: {
     exit: EXIT.corrupt,
@@ -518,7 +520,7 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, for example with pagegate prune, or name another folder (--temp).',
+      'There is not enough free space for the build; free some, for example with pagegate prune, or build on another disk (`pagegate build --temp`).',
   },
   build_path: {
     exit: EXIT.bad_input,

@@ -4,7 +4,7 @@ import { counted } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
-import { configFrom, pathsFrom } from './shared/config-options.ts';
+import { configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
   actorOf,
@@ -160,7 +160,7 @@ function registerCare(add: Add): void {
 
 /** The file that is backed up, restored and checked. @throws PagegateError not_in_a_fleet */
 async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
-  if ((await configFrom(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
+  if ((await configToWrite(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
   return (await pathsFrom(options)).ledgerFile;
 }
 
@@ -230,13 +230,13 @@ async function report(ledger: Ledger, name: string, options: LedgerCommandOption
     rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
   }
   const states = keys.map((record) => {
-    if (record.revokedAt !== null) return `${record.id} revoked`;
-    if (record.expiresAt === null) return `${record.id} current`;
+    if (record.revokedAt !== null) return `number ${record.id}, revoked`;
+    if (record.expiresAt === null) return `number ${record.id}, current`;
     return record.expiresAt > latestSeconds
-      ? `${record.id} until ${new Date(record.expiresAt * 1000).toISOString()}`
-      : `${record.id} expired`;
+      ? `number ${record.id}, until ${new Date(record.expiresAt * 1000).toISOString()}`
+      : `number ${record.id}, expired`;
   });
-  rows.push(['keys', states.join(', ') || 'none yet']);
+  rows.push(['keys', states.join('; ') || 'none yet']);
   if (key !== undefined) rows.push(['key', key]);
   for (const [label, text] of rows) printLine(`${label.padEnd(8)} ${text}`);
 }

@@ -1,8 +1,8 @@
 /** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation } from '../console/users.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
-import { printJson, printLine, printTable } from './shared/output.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
+import { printJson, printLine, printTable, warn } from './shared/output.ts';
 
 interface ConsoleFlags extends ConfigFlags {
   readonly actor?: string;
@@ -71,12 +71,14 @@ export function registerConsole(program: Command): void {
 
 async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => void | Promise<void>): Promise<void> {
   const { ConsoleUsers } = await import('../console/users.ts');
-  const users = new ConsoleUsers(await configFrom(options), options.actor);
+  const config = await configToWrite(options);
+  const users = new ConsoleUsers(config, options.actor);
   try {
     await task(users);
   } finally {
     users.close();
   }
+  if (!config.console.enabled) warn('the console is off: set console.enabled, and restart the server.');
 }
 
 const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({

@@ -2,9 +2,9 @@
 import type { Command } from 'commander';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configFrom, configToWrite } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
-import { printable, printJson, printLine } from './shared/output.ts';
+import { printJson, printLine, warn } from './shared/output.ts';
 
 interface TrustOptions extends ConfigFlags {
   readonly json?: true;
@@ -55,7 +55,7 @@ export function registerLicense(program: Command): void {
     'license install acme.json --trust v=v.public.pem',
   ).action(async (file: string, options: TrustOptions) => {
     const { installLicense, loadLicense } = await import('../license/installed.ts');
-    const { target, trusted, configured, indexFile } = await settings(options);
+    const { target, trusted, configured, indexFile } = await settings(options, configToWrite);
     const license = installLicense(target, file, trusted);
     let missing: string | undefined;
     try {
@@ -64,10 +64,9 @@ export function registerLicense(program: Command): void {
       missing = (error as Error).message;
     }
     print(license, options, `Installed as ${target}.`);
-    // On standard error, so that it is seen beside --json, too.
-    if (missing !== undefined) process.stderr.write(`${printable(untrustedNote(license, missing))}\n`);
+    if (missing !== undefined) warn(untrustedNote(license, missing));
     const uncovered = await uncoveredNote(license, indexFile);
-    if (uncovered !== undefined) process.stderr.write(`${printable(uncovered)}\n`);
+    if (uncovered !== undefined) warn(uncovered);
   });
   example(
     trusting(license.command('verify <file>').description('verify a license without installing it')),
@@ -89,7 +88,7 @@ export function registerLicense(program: Command): void {
 /** An installed license that only `--trust` of one command trusts would activate nothing. */
 function untrustedNote({ signedBy }: License, reason: string): string {
   const setting = `"license": { "trusted_keys": { "${signedBy}": "/path/of/the/public.pem" } }`;
-  return `Not trusted by the configuration, so nothing is activated with it yet: put ${setting} into it. (${reason})`;
+  return `not trusted by the configuration, so nothing is activated with it yet: put ${setting} into it. (${reason})`;
 }
 
 /** What is served goes on under a license that does not cover it, but the next start would serve nothing. */
@@ -105,7 +104,7 @@ async function uncoveredNote(license: License, indexFile: string): Promise<strin
     }
   } catch (error) {
     if (!(error instanceof PagegateError) || error.code !== 'license_not_entitled') return undefined;
-    return `Warning: ${error.message} A running server goes on with it, but does not start with it again. Install a license that covers it, or refresh from a drop that this one covers.`;
+    return `${error.message} A running server goes on with it, but does not start with it again. Install a license that covers it, or refresh from a drop that this one covers.`;
   }
   return undefined;
 }
@@ -120,11 +119,11 @@ interface Settings {
   readonly configured: TrustedKeys;
 }
 
-async function settings(options: TrustOptions): Promise<Settings> {
+async function settings(options: TrustOptions, read = configFrom): Promise<Settings> {
   const { statePaths } = await import('../config/paths.ts');
   const { isPem, readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { readPublicKey } = await import('../license/license.ts');
-  const config = await configFrom(options);
+  const config = await read(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');
     if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);

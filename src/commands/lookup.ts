@@ -37,13 +37,17 @@ async function lookup(inputs: readonly string[], options: LookupFlags): Promise<
   }
   if (inputs.length === 0) throw new PagegateError('usage', 'A domain or URL is missing, or --file.');
   const { NOT_FOUND, openIndex } = await import('../index/read.ts');
-  const { parseTarget } = await import('../domain/target.ts');
+  const { parseTarget, remedyFor } = await import('../domain/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {
     const results = inputs.map((input): Found => {
       const target = parseTarget(input);
       if ('problem' in target)
-        throw new PagegateError('bad_input', `${JSON.stringify(input)}: ${target.problem}.`, { input });
+        throw new PagegateError(
+          'bad_input',
+          `Got ${JSON.stringify(input)} (${target.problem}). ${remedyFor(target.problem)}`,
+          { input, reason: target.problem },
+        );
       const handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
       return { input, domain: target.key, record: handle === NOT_FOUND ? undefined : index.decode(handle) };
     });

@@ -1,6 +1,6 @@
 /** `pagegate prune`: removes old generations and what interrupted runs left behind. */
 import type { Command } from 'commander';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
 import { printJson, printLine } from './shared/output.ts';
 
@@ -18,7 +18,7 @@ export function registerPrune(program: Command): void {
 }
 
 async function prune(options: PruneFlags): Promise<void> {
-  const config = await configFrom(options);
+  const config = await configToWrite(options);
   const { statePaths } = await import('../config/paths.ts');
   const { withStoreLock } = await import('../refresh/lock.ts');
   const { pruneGenerations } = await import('../refresh/prune.ts');

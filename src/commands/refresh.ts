@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive, parseThreads } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
 
@@ -37,7 +37,7 @@ export function registerRefresh(program: Command): void {
 }
 
 async function run(drop: string | undefined, options: RefreshFlags): Promise<void> {
-  const config = await configFrom(options);
+  const config = await configToWrite(options);
   const from = drop ?? config.refresh.drop;
   if (from === null)
     throw new PagegateError('usage', 'Name the drop: a folder with manifest.json, here or as refresh.drop.');

@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
 
@@ -20,7 +20,7 @@ export function registerRollback(program: Command): void {
 }
 
 async function run(options: RollbackFlags): Promise<void> {
-  const config = await configFrom(options);
+  const config = await configToWrite(options);
   const { statePaths } = await import('../config/paths.ts');
   const { rollback } = await import('../refresh/rollback.ts');
   const { createRefreshSteps, describeNotice } = await import('../refresh-steps/steps.ts');

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { Program, RunningServer } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
-import { printLine } from './shared/output.ts';
+import { printLine, sentence } from './shared/output.ts';
 
 interface ServeFlags extends ConfigFlags {
   readonly host?: string;
@@ -120,8 +120,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
   if (server.adminPort !== undefined)
     printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
-  for (const warning of status.warnings) printLine(`Warning: ${warning}.`);
-  for (const reason of status.reasons) printLine(`Not ready: ${reason}; the log says why.`);
+  for (const warning of status.warnings) printLine(`Warning: ${sentence(warning)}`);
+  for (const reason of status.reasons) printLine(`Not ready: ${sentence(reason)} See the log.`);
   const parts = { config, server, log, warnings };
   const pages = server.inPlace.then(() => (config.console.enabled ? new ConsoleProcess(parts) : undefined));
   void pages.then((console) => console?.listening.then((address) => printLine(`Console: ${address}`)));

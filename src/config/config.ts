@@ -3,14 +3,14 @@
  * one before it, setting by setting. The result is checked against `data/schema/config.schema.json` and never changes afterwards.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
-import { configSchema, type Setting, settings, typesOf } from './schema.ts';
+import { configSchema, type Setting, settings, typesOf, valuesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
 /** A configuration file is a page of JSON; what is larger is something else. */
@@ -101,6 +101,8 @@ export interface ConfigSources {
   readonly cwd?: string;
 }
 
+const ENVIRONMENT = 'the environment';
+
 type Tree = { [name: string]: unknown };
 
 /**
@@ -120,7 +122,7 @@ export function loadConfig(sources: ConfigSources = {}): Config {
     merge(merged, resolvePaths(tree, dirname(path)));
   }
   const fromEnv = readEnvironment(env);
-  checkPart(fromEnv, 'the environment');
+  checkPart(fromEnv, ENVIRONMENT);
   merge(merged, resolvePaths(fromEnv, cwd));
   const flags = structuredClone(sources.flags ?? {}) as Tree;
   checkPart(flags, 'the command line');
@@ -315,11 +317,12 @@ function check(tree: Tree, source: string): void {
     allErrors: true,
     allowUnionTypes: true,
     useDefaults: true,
+    verbose: true,
     ...SELDOM_ASKED_SCHEMA,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
     ? [...nulProblems(tree), ...networkProblems(tree)]
-    : (validator.errors ?? []).map(describe);
+    : describeAll(validator.errors ?? [], source === ENVIRONMENT);
   if (lines.length === 0) return;
   const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
   throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
@@ -348,14 +351,46 @@ function networkProblems(tree: Tree): string[] {
   );
 }
 
-function describe(error: { instancePath: string; message?: string; params: Record<string, unknown> }): string {
+/** One sentence for each place that is wrong: a setting of several types fails each of them. */
+function describeAll(errors: readonly ErrorObject[], isEnvironment: boolean): string[] {
+  const places = new Map<string, string>();
+  for (const error of errors) {
+    const unknown = error.params['additionalProperty'];
+    const key = `${error.instancePath}\n${typeof unknown === 'string' ? unknown : ''}`;
+    if (!places.has(key)) places.set(key, describe(error, isEnvironment));
+  }
+  return [...places.values()];
+}
+
+function describe(error: ErrorObject, isEnvironment: boolean): string {
   const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
-  if (typeof error.params['additionalProperty'] === 'string')
-    return `${where} has no setting "${error.params['additionalProperty']}"`;
-  const allowed = error.params['allowedValues'];
-  return Array.isArray(allowed)
-    ? `${where} must be one of ${allowed.filter((value) => value !== null).join(', ')}`
-    : `${where} ${error.message ?? 'is not valid'}`;
+  const unknown = error.params['additionalProperty'];
+  if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
+  const setting = settings.find(({ name }) => where === name || where.startsWith(`${name}.`));
+  const place = isEnvironment && setting !== undefined ? `${setting.env} (${where})` : where;
+  return `${place}: expected ${expectedBy(error, setting)}, got ${quote(error.data)}`;
+}
+
+function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {
+  if (keyword === 'minLength') return 'a text that is not empty';
+  if (keyword === 'pattern') return `a text of the form ${params['pattern']}`;
+  if (keyword === 'type' && setting !== undefined && !typesOf(setting.schema).some((type) => NESTED.has(type)))
+    return valuesOf(setting.schema);
+  if (['minimum', 'maximum', 'enum', 'const'].includes(keyword) && setting !== undefined)
+    return valuesOf(setting.schema);
+  return keyword === 'type' ? String(params['type']) : `that it ${message}`;
+}
+
+/** Values with values in them: what is wrong may be one of those. */
+const NESTED: ReadonlySet<string> = new Set(['array', 'object']);
+const QUOTE_MAX = 60;
+
+/** What was found there. */
+function quote(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > QUOTE_MAX ? `${text.slice(0, QUOTE_MAX)}…` : text;
 }
 
 function deepFreeze<T>(value: T): T {

@@ -45,3 +45,31 @@ export function typesOf(schema: SettingSchema): readonly string[] {
   if (schema.anyOf !== undefined) return schema.anyOf.map((option) => option.type ?? 'string');
   return ['string'];
 }
+
+/** A type with its bounds, in words. */
+function typeWithBounds(type: string, schema: Readonly<Record<string, unknown>>): string {
+  if (type !== 'integer' && type !== 'number') return type;
+  const [from, to] = [schema['minimum'], schema['maximum']].map((bound) =>
+    bound === undefined ? undefined : Number(bound).toLocaleString('en-US'),
+  );
+  if (from === undefined) return type;
+  return to === undefined ? `${type}, at least ${from}` : `${type}, ${from} to ${to}`;
+}
+
+/**
+ * The values that a setting takes, in words: types with their bounds, or the texts to choose from.
+ *
+ * @param mark sets a text to choose off from the words
+ */
+export function valuesOf(schema: SettingSchema, mark = (text: string): string => text): string {
+  if (schema.enum !== undefined) return schema.enum.map((value) => mark(String(value))).join(', ');
+  if (schema.anyOf !== undefined) {
+    const choices = schema.anyOf.map((choice) =>
+      choice.const === undefined ? typeWithBounds(choice.type ?? 'string', choice) : mark(choice.const),
+    );
+    return choices.join(' or ');
+  }
+  return typesOf(schema)
+    .map((type) => typeWithBounds(type, schema))
+    .join(' or ');
+}

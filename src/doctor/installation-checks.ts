@@ -77,6 +77,9 @@ async function servedIndex(config: Config): Promise<import('../index/read.ts').I
   }
 }
 
+/** The same for checks of something else: that it cannot be opened is told by the check of the index. */
+const openableIndex = (config: Config) => servedIndex(config).catch(() => undefined);
+
 async function checkIndex(config: Config): Promise<Outcome> {
   const { currentGeneration } = await import('../refresh/store.ts');
   const paths = statePaths(config);
@@ -94,8 +97,8 @@ async function checkIndex(config: Config): Promise<Outcome> {
 async function checkUnicode(config: Config): Promise<Outcome> {
   const { UNICODE_VERSION } = await import('../domain/host-key.ts');
   const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
-  const info = await servedIndex(config);
-  if (info === undefined) return skipped('no index');
+  const info = await openableIndex(config);
+  if (info === undefined) return skipped('no index, or none that can be opened');
   if (!isOwnVocabulary(info.vocabulary)) {
     const { name, version } = info.vocabulary;
     const found = `the index has page-type vocabulary ${name} ${version}, the program ${VOCABULARY_VERSION}`;
@@ -142,7 +145,7 @@ async function checkLicense(config: Config): Promise<Outcome> {
   const { loadLicense } = await import('../license/installed.ts');
   const { assertEntitled, endOfDayMs } = await import('../license/license.ts');
   const license = loadLicense(statePaths(config).licenseFile, readTrustedKeys(config.license.trusted_keys));
-  const info = await servedIndex(config);
+  const info = await openableIndex(config);
   if (info !== undefined) assertEntitled(license, info);
   const { entitlement, licensee, licenseId } = license;
   if (entitlement.kind === 'frozen') {

@@ -94,6 +94,20 @@ function judgeParents(stateDir: string): Outcome[] {
   }
 }
 
+/** What commands that root ran left in a state directory of the server's user: the server cannot change it, or not even read it. */
+function judgeRootFiles(config: Config, owner: number): Outcome[] {
+  const { console, log } = { console: dirname(statePaths(config).consoleFile), log: statePaths(config).logDir };
+  const paths = new Set([...guardedPaths(config).map(({ path }) => path), console, log]);
+  const ofRoot = [...paths].filter(
+    (path) =>
+      path.startsWith(`${config.state_dir}/`) && statSync(path, { throwIfNoEntry: false })?.uid === 0 && owner !== 0,
+  );
+  if (ofRoot.length === 0) return [];
+  const found = `${config.state_dir} belongs to user ${owner}, but to root belong ${ofRoot.join(', ')}`;
+  const advice = `Commands were run as root, and the server of that user cannot change what they made: chown -R --reference=${config.state_dir} ${config.state_dir}`;
+  return [problem(found, advice)];
+}
+
 function sameFolder(one: string, other: string): boolean {
   return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 }
@@ -132,6 +146,7 @@ function checkPermissions(config: Config): Outcome | readonly Outcome[] {
   const findings = [
     ...attempt(() => judgeParents(realpathSync(state_dir))),
     ...guardedPaths(config).flatMap((one) => attempt(() => judge(one, owners))),
+    ...attempt(() => judgeRootFiles(config, stats.uid)),
   ];
   if (sameFolder(dirname(ledgerKeyFile), dirname(ledgerFile))) {
     const advice = 'A backup of that folder holds both; make "keys" in the state directory a folder of its own.';

@@ -17,6 +17,21 @@ export type TargetProblem =
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
 
+/** What to do about a problem, or what is wrong where that says it; a sentence each. */
+const REMEDIES: { readonly [problem in TargetProblem]?: string } = {
+  empty: 'It is empty.',
+  ip_address: 'It is an address, which no record describes; with a scheme (http://192.0.2.1/) it is judged as a URL.',
+  single_label: 'It is a single label, which no record describes; with a scheme (http://host/) it is judged as a URL.',
+  label_too_long: 'A label of its host has more than 63 octets.',
+  empty_label: 'Its host has two dots in a row, or begins with one.',
+  idn_invalid: 'Its international host name is not valid.',
+  userinfo: 'It has an @ before the first slash; where that is meant, send it with its scheme.',
+};
+
+/** What a caller is told of a problem, beside its name. */
+export const remedyFor = (problem: TargetProblem): string =>
+  REMEDIES[problem] ?? 'Expected a domain (example.com) or a URL with a host (https://example.com/path).';
+
 export interface Target {
   /** The key to look up; for an address or a single label the canonical host. */
   readonly key: string;

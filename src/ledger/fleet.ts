@@ -1,12 +1,16 @@
 /** What an operator sees and does of a fleet. */
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
+import { parseEngineUrl } from './postgres/engine.ts';
 import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
 export { type FleetStatus, type LedgerTables, readFleetStatus } from './fleet/fleet-status.ts';
 export { moveToFile, moveToPostgres } from './fleet/move-ledger.ts';
 export { connectFleet } from './postgres/connect.ts';
+
+/** Whether the address of a fleet's database can be read; nothing is opened. @throws PagegateError bad_ledger_url */
+export const checkLedgerUrl = (url: string): void => void parseEngineUrl(url);
 
 /** What the fleet knows the node by whose copy this is; undefined where it has never joined. @throws PagegateError ledger_unavailable */
 export const nodeIdOf = (copyFile: string): string | undefined => readIdentity(copyFile)?.ledgerId;

@@ -128,8 +128,15 @@ export function readPublicKey(pem: string, name: string): KeyObject {
     if (key.asymmetricKeyType !== 'ed25519') throw new Error(`expected ed25519, got ${key.asymmetricKeyType}`);
     return key;
   } catch (cause) {
-    throw new PagegateError('bad_license_key', `Key "${name}": ${(cause as Error).message}.`, {}, { cause });
+    throw badKey(name, 'public', cause);
   }
+}
+
+/** What OpenSSL says of a text that is no key tells nobody what to do. */
+function badKey(name: string, kind: 'public' | 'private', cause: unknown): PagegateError {
+  const { message } = cause as Error;
+  const why = message.startsWith('error:') ? `it holds no ${kind} key in PEM (${message})` : message;
+  return new PagegateError('bad_license_key', `Key "${name}": ${why}.`, {}, { cause });
 }
 
 /** Makes a vendor's key pair, both in PEM form. */
@@ -178,7 +185,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
     key = createPrivateKey(privateKeyPem);
     if (key.asymmetricKeyType !== 'ed25519') throw new Error(`expected ed25519, got ${key.asymmetricKeyType}`);
   } catch (cause) {
-    throw new PagegateError('bad_license_key', `Key "${keyFile}": ${(cause as Error).message}.`, {}, { cause });
+    throw badKey(keyFile, 'private', cause);
   }
   const envelope = {
     format: FORMAT,

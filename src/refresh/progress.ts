@@ -46,6 +46,7 @@ export class ProgressFile {
       renameSync(beside, fileOf(this.#store));
     } catch {
       // The store may not be there yet, or its disk is full: the refresh says so itself.
+      discard(beside);
     }
   }
 
@@ -82,5 +83,13 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function discard(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // What cannot be removed could not be written either.
   }
 }

@@ -29,7 +29,7 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
   const key = readPem(keyFile, ({ mode }) => {
     if ((mode & 0o007) !== 0) throw unusable(keyFile, 'it may be read by everybody; take that right away (chmod 0640)');
   });
-  const privateKey = parsed(keyFile, () => createPrivateKey(key));
+  const privateKey = parsed(keyFile, 'a private key in PEM, without a passphrase', () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
     throw unusable(keyFile, `the key does not belong to the certificate in ${certificateFile}`);
   }
@@ -44,10 +44,10 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
  */
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
   const chain = readPem(file);
-  const certificate = parsed(file, () => new X509Certificate(chain));
+  const certificate = parsed(file, 'a certificate in PEM', () => new X509Certificate(chain));
   // Of the rest the transport would only say that it does not start.
   const all = chain.split(NEXT_CERTIFICATE).filter((text) => NEXT_CERTIFICATE.test(text));
-  for (const other of all.slice(1)) parsed(file, () => new X509Certificate(other));
+  for (const other of all.slice(1)) parsed(file, 'a certificate in PEM', () => new X509Certificate(other));
   return { chain, certificate };
 }
 
@@ -65,11 +65,12 @@ function readPem(path: string, inspect: (stats: Stats) => void = () => {}): stri
   return readSmallFile(path, { code: 'tls_unusable', maxBytes: PEM_MAX_BYTES, inspect }).toString('latin1');
 }
 
-function parsed<T>(path: string, parse: () => T): T {
+function parsed<T>(path: string, expected: string, parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
-    throw unusable(path, cause instanceof Error ? cause.message : String(cause), cause);
+    const got = cause instanceof Error ? cause.message : String(cause);
+    throw unusable(path, `expected ${expected}, and cannot read it as one: ${got}`, cause);
   }
 }
 

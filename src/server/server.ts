@@ -46,9 +46,10 @@ export interface ServerOptions {
 /**
  * Starts everything, or nothing; one that follows another server takes over from it.
  *
- * @throws PagegateError plain_http_refused, server_running, listen_failed, and what the parts throw.
+ * @throws PagegateError plain_http_refused, bad_ledger_url, server_running, listen_failed, and what the parts throw.
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
+  if (config.ledger.url !== null) (await import('../ledger/fleet.ts')).checkLedgerUrl(config.ledger.url);
   const lastKnownGood = new LastKnownGood(config, checkTransport(config));
   const { socket, runDir, ledgerFile } = statePaths(config);
   options.predecessor?.hello(ledgerFile, socket);

@@ -30,11 +30,11 @@ describe('license install', () => {
     const installed = run('install', 'acme.json', '--trust', 'v-2026=v.pem');
     expect(installed.status).toBe(0);
     expect(installed.stdout).toContain('Installed as');
-    expect(installed.stderr).toMatch(/Not trusted by the configuration.*"trusted_keys": \{ "v-2026": /);
+    expect(installed.stderr).toMatch(/^Warning: not trusted by the configuration.*"trusted_keys": \{ "v-2026": /);
     expect(run('show').stderr).toContain('license_untrusted');
     const json = run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ signed_by: 'v-2026' });
-    expect(json.stderr).toContain('Not trusted');
+    expect(json.stderr).toContain('not trusted');
   });
 
   it.each([
@@ -77,6 +77,9 @@ describe('license issue', () => {
     const terms = ['--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
     const issue = (key: string) => pagegate(['license', 'issue', '--key', key, ...terms], { cwd: folder });
     expect(issue('v.pem').stderr).toMatch(/Key "v\.pem": it is a public key; a license is signed with the private one/);
-    expect(issue('config.json')).toMatchObject({ status: 3, stderr: expect.stringContaining('Key "config.json": ') });
+    expect(issue('config.json')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('Key "config.json": it holds no private key in PEM ('),
+    });
   });
 });

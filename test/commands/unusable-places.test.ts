@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -166,6 +167,13 @@ describe('the server', () => {
     expect(serve()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
+  it('does not start with an address of a fleet that cannot be read, and makes nothing', () => {
+    writeFileSync(at('fleet.json'), '{"ledger":{"url":"mysql://u@h/d"}}');
+    const { status, code } = run('serve', '--port', '0', '--admin-port', '0', '--config', at('fleet.json'));
+    expect({ status, code }).toEqual({ status: 3, code: 'bad_ledger_url' });
+    expect(readdirSync(folder)).toEqual(['fleet.json']);
+  });
+
   it('ends, its ledger writer too, where it cannot make its own files', () => {
     // What cannot be removed stands for a folder that belongs to another user.
     mkdirSync(at('state/run/burst-1/x'), { recursive: true });
@@ -285,4 +293,29 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     expect(stdout.match(/ permissions /g)).toHaveLength(1);
     expect(stdout).toMatch(/PROBLEM +server +server_forbidden/);
   });
+});
+
+describe.runIf(process.getuid?.() === 0)('root in a state directory of another user', () => {
+  const errorOf = (...words: string[]) =>
+    pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, cwd: '/' }).stderr;
+
+  it('is told where it writes, and only there', () => {
+    mkdirSync(at('state'));
+    expect(errorOf('account', 'create', 'acme')).toBe('');
+    chownSync(at('state'), 65_534, 65_534);
+    const warning = /^Warning: this runs as root, and .*\/state belongs to user 65534, whose server cannot change /;
+    expect(errorOf('account', 'create', 'other')).toMatch(warning);
+    expect(errorOf('console', 'user', 'list')).toMatch(warning);
+    expect(errorOf('prune')).toMatch(warning);
+    expect(errorOf('plan', 'list')).toBe('');
+    expect(errorOf('generations', 'list')).toBe('');
+  });
+});
+
+it('a link into a console that is off says so', () => {
+  const errorOf = (...words: string[]) =>
+    pagegate(['console', 'user', 'add', ...words, '--role', 'viewer', '--state-dir', at('state')], UNHURRIED).stderr;
+  expect(errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
+  writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
+  expect(errorOf('eve', '--config', at('on.json'))).toBe('');
 });

@@ -104,6 +104,15 @@ describe('environment variables', () => {
     );
   });
 
+  it.each([
+    ['abc', 'got "abc"'],
+    ['', 'got ""'],
+    ['70000', 'got 70000'],
+  ])('a value that is wrong is told with the name of its variable: %j', (text, got) => {
+    const { message } = failure(() => loadConfig({ env: { PAGEGATE_SERVER_PORT: text } }));
+    expect(message).toContain(`PAGEGATE_SERVER_PORT (server.port): expected integer, 0 to 65,535, ${got}.`);
+  });
+
   it('a name that begins like a setting and is not one is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
@@ -119,12 +128,33 @@ describe('what is refused, with its place', () => {
   it.each<[string, unknown, RegExp]>([
     ['an unknown section', { sever: {} }, /the top level has no setting "sever"/],
     ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot"/],
-    ['a port out of range', { server: { port: 65_536 } }, /server\.port must be <= 65535/],
-    ['a text where a number belongs', { server: { port: '80' } }, /server\.port must be integer/],
+    ['a port out of range', { server: { port: 65_536 } }, /server\.port: expected integer, 0 to 65,535, got 65536\.$/],
+    [
+      'a text where a number belongs',
+      { server: { port: '80' } },
+      /server\.port: expected integer, 0 to 65,535, got "80"\.$/,
+    ],
+    [
+      'a value of none of its types, told once',
+      { server: { workers: 'many' } },
+      /: server\.workers: expected integer, 1 to 256 or auto, got "many"\.$/,
+    ],
+    ['an empty text', { state_dir: '' }, /: state_dir: expected a text that is not empty, got ""\.$/],
+    ['a text where a list belongs', { burst: { exempt: '10.0.0.0/8' } }, /burst\.exempt: expected array, got "10\.0/],
+    [
+      'a number in a map of texts',
+      { license: { trusted_keys: { v: 1 } } },
+      /license\.trusted_keys\.v: expected string, got 1\.$/,
+    ],
+    [
+      'a text of another form',
+      { console: { base_path: 'x' } },
+      /console\.base_path: expected a text of the form \^\/.*, got "x"\.$/,
+    ],
     [
       'a value that is not offered',
       { policy: { profile: 'lax' } },
-      /policy\.profile must be one of strict, default, open/,
+      /policy\.profile: expected strict, default, open, null, got "lax"/,
     ],
     [
       'a certificate without its key',

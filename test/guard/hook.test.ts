@@ -177,6 +177,14 @@ describe('a hook that cannot work blocks', () => {
     expect([answer.code, answer.stderr]).toEqual([2, expect.stringContaining('ran out of time')]);
   });
 
+  test('a wrong option, or the question for help, which names the options', async () => {
+    for (const word of ['--help', '--bogus']) {
+      const { code, stderr } = await ended(spawn(join(HOOK, 'pagegate-hook'), [word]));
+      expect(code).toBe(2);
+      expect(stderr).toContain(`Unknown option '${word}'. Usage: pagegate-hook --key-file FILE [--server URL]`);
+    }
+  });
+
   test('a killed program, a broken one, and a missing Node.js', async () => {
     const place = join(folder, 'copy/tools/integrations/hook');
     mkdirSync(place, { recursive: true });

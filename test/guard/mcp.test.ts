@@ -1,5 +1,5 @@
 /** The MCP server with the real client, over both transports. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -283,5 +283,19 @@ describe('the HTTP server', () => {
     });
     expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(2);
     expect(text).toContain('stays on loopback');
+  });
+});
+
+test('says its options where it is asked, and a wrong one ends it in one line', () => {
+  const start = (...words: string[]) => spawnSync(process.execPath, [MAIN, ...words], { encoding: 'utf8' });
+  const help = start('--help');
+  expect([help.status, help.stderr]).toEqual([0, '']);
+  expect(help.stdout).toMatch(
+    /^Usage: pagegate-mcp --key-file FILE .*\n.*--ask-person[\s\S]*Example:\n {2}\$ pagegate-mcp /,
+  );
+  expect(start('--bogus')).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: "pagegate-mcp: Unknown option '--bogus'. --help tells what there is.\n",
   });
 });

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -247,9 +248,20 @@ describe('the permissions', () => {
     chownSync(index, 65_534, 65_534);
     expect(await problemsOf()).toEqual([`${index} belongs to user 65534`]);
     // Root looks on behalf of the server's user.
-    chownSync(at(), 65_534, 65_534);
+    for (const path of ['', 'index', 'index/generations', 'index/generations/1']) chownSync(at(path), 65_534, 65_534);
     expect(await problemsOf()).toEqual([]);
   });
+
+  test.runIf(process.getuid?.() === 0)(
+    "what root left in the state directory of the server's user is one",
+    async () => {
+      installIndex();
+      chownSync(at(), 65_534, 65_534);
+      const [found, ...others] = await problemsOf();
+      expect(others).toEqual([]);
+      expect(found).toMatch(/belongs to user 65534, but to root belong .*\/state\/index, .*index\.pgx$/);
+    },
+  );
 });
 
 describe('the listeners', () => {
@@ -344,6 +356,28 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate'
     expect(signed.status).toBe(0);
     const old = await check('certificate', configOf({ tls: { certificate_file, key_file } }));
     expect(old).toMatchObject({ status: 'problem', advice: expect.stringContaining('expired') });
+  });
+});
+
+describe('an index that cannot be opened', () => {
+  test('is one problem, and not one of the vocabulary and the license, too', async () => {
+    installLicense('2999-01-01');
+    const file = installIndex();
+    chmodSync(file, 0o644);
+    truncateSync(file, 100);
+    chmodSync(file, 0o444);
+    const found = await Promise.all(['index', 'versions', 'license'].map((id) => check(id, configOf())));
+    expect(found.map(({ status }) => status)).toEqual(['problem', 'skipped', 'ok']);
+    expect(found[0]!.advice).toContain('pagegate refresh DROP --rebuild');
+  });
+});
+
+describe('a file that holds no certificate', () => {
+  test('is told as what was expected, not in the words of a library alone', async () => {
+    const file = join(root, 'junk.pem');
+    writeFileSync(file, 'junk');
+    const config = configOf({ tls: { certificate_file: file, key_file: file } });
+    expect((await check('certificate', config)).advice).toContain(`${file}: expected a certificate in PEM, and cannot`);
   });
 });
 

@@ -302,3 +302,61 @@ describe('a dot segment', () => {
     expect(judge(`https://example.org${path}`)).toBe(expected);
   });
 });
+
+describe('what the names of folders say of the pages below them', () => {
+  /** A path and its rule; `-` where none denies it. */
+  it.each([
+    // A folder that is named after a place for reading matter.
+    ['/service-hilfe/passwort-vergessen/', '-'],
+    ['/aide-contact/mot-de-passe-oublie', '-'],
+    ['/informacje-i-pomoc/zmiana-hasla', '-'],
+    ['/service-hilfe/login', 'login'],
+    ['/city-guide/account', '-'],
+    ['/city-guide/login', 'login'],
+    ['/service-hilfe', '-'],
+    ['/hilfe-portal-x1/passwort-vergessen', 'password_reset'],
+    ['/login-help/reset-password', 'password_reset'],
+    ['/account-help/close-account', 'account'],
+    ['/service-hilfe.php/passwort-vergessen', 'password_reset'],
+    // The department that describes accounts; nobody signs in there.
+    ['/it-services/password-change', '-'],
+    ['/it-services/login', 'login'],
+    ['/it/password-change', 'password_reset'],
+    // Two folders with names of several words.
+    ['/futuri-studenti/lauree-triennali/iscrizione', '-'],
+    ['/futuri-studenti/lauree-triennali/login', 'login'],
+    ['/futuri-studenti/iscrizione', 'signup'],
+    ['/my-account/lauree-triennali/password', 'password_reset'],
+    ['/abc-na/tr-int/register', 'signup'],
+    ['/rund-ums-fahrzeug/alles-ueber-autos/anmelden/', '-'],
+    ['/rund-ums-fahrzeug/auto-kaufen/anmelden/', 'login'],
+    ['/rund-ums-fahrzeug/anmelden/', 'login'],
+    // What a search is made by may stand behind the search.
+    ['/search/label/Payment', '-'],
+    ['/quotes/tag/login', '-'],
+    ['/quotes/x1/tag/login', '-'],
+    ['/quotes/tag/x1/login', 'login'],
+    // A word that says what the page holds.
+    ['/registration/fees', '-'],
+    ['/mitglied-werden/fragen', '-'],
+    ['/settings/requirements', 'settings'],
+    // Several forms are a gallery.
+    ['/collection/login-forms', '-'],
+    ['/collection/login-form', 'login'],
+  ])('%s: %s', (path, rule) => {
+    const verdict = judge(`https://www.example.org${path}`);
+    expect(verdict).toBe(rule === '-' ? 'allow default/classified_read' : `deny rules/${rule}`);
+  });
+
+  it('is documentation before documentation where the host is a help center', () => {
+    expect(judge('https://support.example.org/user-management/docs/invite-a-user/')).toMatch('allow');
+    expect(judge('https://www.example.org/user-management/docs/invite-a-user/')).toMatch('deny rules/admin');
+    expect(judge('https://support.example.org/docs/')).toMatch('allow');
+    expect(judge('https://support.example.org/login/docs/x1')).toMatch('deny rules/login');
+  });
+
+  it('excuses no host for letting people in', () => {
+    expect(judge('https://sso.example.org/rund-ums-fahrzeug/alles-ueber-autos/x1')).toMatch('deny rules/login');
+    expect(judge('https://sso.example.org/service-hilfe/x1')).toMatch('deny rules/login');
+  });
+});

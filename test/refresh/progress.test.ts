@@ -1,6 +1,15 @@
 /** How far a refresh is, as others read it in the store: what was written comes back, and what is over, foreign or broken does not. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -29,6 +38,15 @@ describe('the progress of a refresh', () => {
     });
     running.done();
     expect(readdirSync(store)).toEqual([]);
+  });
+
+  it('leaves nothing beside it where it cannot be put into place', () => {
+    mkdirSync(join(file(), 'taken'), { recursive: true });
+    new ProgressFile(store).update({ what: 'reading the drop' });
+    expect(readdirSync(store)).toEqual(['progress.json']);
+    rmSync(store, { recursive: true });
+    new ProgressFile(store).update({ what: 'reading the drop' });
+    expect(existsSync(store)).toBe(false);
   });
 
   it('is written twice a second at most, and no longer than a page shows', () => {

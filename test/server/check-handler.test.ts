@@ -100,6 +100,17 @@ describe('a refusal', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
+  it.each([
+    ['?url=10.0.0.1', 'It is an address, which no record describes; with a scheme'],
+    ['?url=localhost', 'It is a single label, which no record describes; with a scheme'],
+    ['?url=a%40b.com', 'It has an @ before the first slash'],
+    ['?url=javascript%3Aalert(1)', 'Expected a domain (example.com) or a URL with a host'],
+    ['?url=%zz', 'Percent-encode the bytes of its UTF-8 form'],
+    ['?url=a.com&method=%20', 'Send one word such as GET or POST.'],
+  ])('%s says what to send in its place', async (query, expected) => {
+    expect((await server.check(query)).body.message).toContain(expected);
+  });
+
   it('both parameters for one domain are no conflict', async () => {
     const answer = await server.check('?domain=EXAMPLE.com&url=https%3A%2F%2Fwww.example.com%2Flogin');
     expect(answer.body).toMatchObject({ domain: 'example.com', verdict: 'deny' });

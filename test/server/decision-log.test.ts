@@ -182,3 +182,25 @@ describe('the files', () => {
     expect(failures.length).toBe(1);
   });
 });
+
+describe('a place that cannot be written', () => {
+  it('is known before the first line', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const failures: string[] = [];
+    const log = new DecisionLog(
+      options({ dir: join(dir, 'file/log'), onFailure: (error) => failures.push(error.code) }),
+    );
+    log.begin();
+    await log.flush();
+    expect([failures, log.counts]).toEqual([['decision_log_failed'], { written: 0, dropped: 0 }]);
+    expect(log.problem).toContain('file/log');
+  });
+
+  it('is told from one that can, where the file then lies', async () => {
+    const log = new DecisionLog(options());
+    log.begin();
+    await log.flush();
+    expect([log.problem, readdirSync(dir)]).toEqual([null, ['decisions-0.ndjson']]);
+    await log.close();
+  });
+});

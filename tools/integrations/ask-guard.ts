@@ -13,6 +13,10 @@ export const ASK_OPTIONS = {
   'decision-log': { type: 'string' },
 } as const;
 
+/** The same as a line of help. */
+export const ASK_USAGE =
+  '--key-file FILE [--server URL] [--ca-file FILE] [--plain-http] [--timeout-ms N] [--decision-log FILE]';
+
 /** What `parseArgs` makes of them. */
 export interface AskValues {
   readonly server: string;

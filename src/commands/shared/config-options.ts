@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import type { StatePaths } from '../../config/paths.ts';
+import { warn } from './output.ts';
 
 export interface ConfigFlags {
   readonly config?: string;
@@ -23,6 +24,20 @@ export async function configFrom(flags: ConfigFlags): Promise<Config> {
     file: flags.config,
     flags: flags.stateDir === undefined ? {} : { state_dir: resolve(flags.stateDir) },
   });
+}
+
+/** The same for a command that writes into the state directory. Root is told where that is another user's. */
+export async function configToWrite(flags: ConfigFlags): Promise<Config> {
+  const config = await configFrom(flags);
+  if (process.geteuid?.() !== 0) return config;
+  const { statSync } = await import('node:fs');
+  const owner = statSync(config.state_dir, { throwIfNoEntry: false })?.uid ?? 0;
+  if (owner !== 0) {
+    warn(
+      `this runs as root, and ${config.state_dir} belongs to user ${owner}, whose server cannot change what root makes there. Run it as that user: runuser -u NAME -- pagegate …`,
+    );
+  }
+  return config;
 }
 
 /** Where what the program keeps lies, for these flags. */

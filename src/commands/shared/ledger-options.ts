@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { rfc3339 } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { addConfigOptions, type ConfigFlags, configFrom } from './config-options.ts';
+import { addConfigOptions, type ConfigFlags, configToWrite } from './config-options.ts';
 
 export interface LedgerCommandOptions extends ConfigFlags {
   readonly actor?: string;
@@ -31,7 +31,7 @@ export async function withLedger<T>(
   task: (ledger: Ledger) => T | Promise<T>,
   create = false,
 ): Promise<T> {
-  const config = await configFrom(options);
+  const config = await configToWrite(options);
   const { ledgerPlace, statePaths } = await import('../../config/paths.ts');
   const { openLedger } = await import('../../ledger/open.ts');
   const { loadCatalogue } = await import('../../ledger/plans.ts');

@@ -117,3 +117,11 @@ export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>
     for (const name of ABORTING_SIGNALS) process.off(name, onSignal);
   }
 }
+
+/** A text of the server as a sentence: some end with a full stop already. */
+export const sentence = (text: string): string => `${text.replace(/\.$/, '')}.`;
+
+/** Says something beside the result, on standard error: it is seen beside `--json`, too. */
+export function warn(text: string): void {
+  process.stderr.write(`Warning: ${printable(text)}\n`);
+}

@@ -76,8 +76,7 @@ export class PatternLayer {
     this.#places = compilePlaces(document.places, filter);
     const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
     this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
-    this.#table.inPath[this.#lists.open] = 1;
-    this.#words = new Words(tokens, this.#table.inPath);
+    this.#words = new Words(tokens, this.#table.inPath, this.#lists.open);
   }
 
   /** The first rule that matches, deny before flag; on a page verified as good, by what stands behind its path alone. */

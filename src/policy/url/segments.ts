@@ -171,6 +171,13 @@ export function isSentence(
   return words >= QUESTION_MIN_WORDS && plainWords >= QUESTION_MIN_WORDS - 1 && asks(firstStart, firstEnd);
 }
 
+/** Where the word ends that begins at `start`; -1 where more than letters stand in it, or none. */
+export function wordEnd(path: string, start: number, end: number): number {
+  let at = start;
+  for (; at < end && !isWordSign(path.charCodeAt(at)); at++) if (!isLetter(path.charCodeAt(at))) return -1;
+  return at > start ? at : -1;
+}
+
 const LETTER = /[\p{L}\p{Cs}]/u;
 
 function isLetter(code: number): boolean {

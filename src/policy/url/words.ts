@@ -9,7 +9,7 @@ import { hasDigit, isDigit } from './characters.ts';
 import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
 import { ProgramNames } from './program-names.ts';
-import { hasTail, isCutMark, isMethodMark, isSentence, nameEnd, wholeNameEnd } from './segments.ts';
+import { hasTail, isCutMark, isMethodMark, isSentence, nameEnd, wholeNameEnd, wordEnd } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import { CONTEXT, POSITION } from './word-contexts.ts';
 
@@ -33,6 +33,8 @@ const PLACE_LISTS = {
   documentationPlace: 'documentation_place',
   /** Words that open the title of an explanation. */
   question: 'question_word',
+  /** Words that make a place for reading matter of the name of a folder that they begin or end. */
+  placeWord: 'place_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
 } as const;
@@ -61,6 +63,13 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
+/** As many words make a compound of a folder's name, and a phrase. */
+const COMPOUND_MIN_WORDS = 2;
+const PHRASE_MIN_WORDS = 3;
+/** Shorter compounds are abbreviations. */
+const COMPOUND_MIN_LENGTH = 8;
+/** As many folders with such names say that what is below them was written for people. */
+const FOLDERS_MIN = 2;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
@@ -99,6 +108,8 @@ export class Words {
   lastContext = 0;
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
+  /** The same of those that are not pages for everybody. */
+  readonly #acts: Uint8Array;
   readonly #tokens: TokenIndex;
   /** For each token list what its words say of what stands around them: a bit for each of {@link PLACE_LISTS}. */
   readonly #says: Uint16Array;
@@ -121,6 +132,9 @@ export class Words {
   #textFrom = 0;
   /** Where the last segment begins that documentation stands below. Negative until somebody asks. */
   #documentationFrom = 0;
+  /** Where the folders end whose names say that what is below them is documentation, or reading matter. Negative until somebody asks. */
+  #documentationTo = 0;
+  #readingTo = 0;
   #path = '';
   /** How many numbers of a date the segments before are: a year, a month, a day. */
   #dated = 0;
@@ -128,9 +142,11 @@ export class Words {
   #sourceFrom = 0;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
-  constructor(tokens: TokenIndex, wanted: Uint8Array) {
+  constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number) {
     this.#tokens = tokens;
-    this.#wanted = wanted;
+    this.#acts = acts;
+    this.#wanted = acts.slice();
+    this.#wanted[openPages] = 1;
     this.#programs = new ProgramNames(tokens);
     const ownNameLists = Object.entries(OWN_NAME_LISTS);
     this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
@@ -234,6 +250,7 @@ export class Words {
     this.#path = wholePath;
     this.#textFrom = -1;
     this.#documentationFrom = -1;
+    this.#documentationTo = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
     const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
@@ -285,6 +302,50 @@ export class Words {
     return this.#documentationFrom;
   }
 
+  /**
+   * The context of what begins at `start` by the names of folders before it. One is named after a place for reading matter
+   * (`service-hilfe`), or two have names of several words: programs have no such folders.
+   */
+  #editorialContext(start: number): number {
+    if (this.#documentationTo < 0) this.#readFolders(this.#tokens.segments(this.#path));
+    if (start > this.#documentationTo) return CONTEXT.documentation;
+    return start > this.#readingTo ? CONTEXT.reading : CONTEXT.none;
+  }
+
+  #readFolders({ path, count, starts, stops, ends, bits, lists }: PathSegments): void {
+    this.#documentationTo = Number.POSITIVE_INFINITY;
+    this.#readingTo = Number.POSITIVE_INFINITY;
+    let compounds = 0;
+    let phrases = 0;
+    for (let at = 0; at < count - 1; at++) {
+      const start = starts[at]!;
+      const end = ends[at]!;
+      if ((bits[at]! & SIGN.separator) === 0 || stops[at] !== end || lists[at]!.length > 0) continue;
+      const words = this.#countWords(path, start, end);
+      if (words < 0) this.#readingTo = Math.min(this.#readingTo, end);
+      if (Math.abs(words) < COMPOUND_MIN_WORDS || end - start < COMPOUND_MIN_LENGTH) continue;
+      if (++compounds >= FOLDERS_MIN) this.#readingTo = Math.min(this.#readingTo, end);
+      if (Math.abs(words) < PHRASE_MIN_WORDS || ++phrases < FOLDERS_MIN) continue;
+      this.#documentationTo = end;
+      return;
+    }
+  }
+
+  /** How many words a folder's name has, below zero where the first or the last of several names a place; 0 where one names an act or is no word. */
+  #countWords(path: string, start: number, end: number): number {
+    let words = 0;
+    let isPlace = false;
+    for (let from = start; from < end; ) {
+      const to = wordEnd(path, from, end);
+      const lists = to < 0 ? NO_LISTS : this.#tokens.find(path, from, to);
+      if (to < 0 || this.#isAnyAct(lists)) return 0;
+      if (words === 0 || to === end) isPlace ||= this.#isSaid(lists, SAYS.placeWord);
+      words++;
+      from = to + 1;
+    }
+    return isPlace && words >= COMPOUND_MIN_WORDS ? -words : words;
+  }
+
   /** Where the last segment begins that is a sentence; 0 where none is. */
   #lastSentence({ path, count, starts, ends, bits }: PathSegments): number {
     const asks = (start: number, end: number): boolean =>
@@ -331,15 +392,15 @@ export class Words {
     }
     const rest = path.slice(first, at) + path.slice(at + size, stop);
     const lists = this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
-    this.#mark(0, lists, (ANY | LAST) << this.lastContext);
+    this.#markEnd(0, lists, ANY | LAST);
   }
 
   /** Reads the last segment as a program's name. */
   #readProgram(path: string, stop: number): void {
     const name = this.#programs.read(path, this.lastStart, stop, this.lastEnd);
     if (name === undefined) return;
-    this.#mark(0, name.lists, (ANY | LAST) << this.lastContext);
-    this.#mark(1, name.parts, PART << this.lastContext);
+    this.#markEnd(0, name.lists, ANY | LAST);
+    this.#markEnd(1, name.parts, PART);
   }
 
   /** Reads the segment `at`; `given` is the context that its place has. */
@@ -354,28 +415,35 @@ export class Words {
     const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
     const isHandle = isHandleAt(path, start);
     const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
-    const isNamed = this.#noteDate(path, start, end) || this.#isTitleNext;
+    const wasTitleNext = this.#isTitleNext;
+    const isNamed = this.#noteDate(path, start, end) || wasTitleNext;
     const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
     this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
-    // Nothing stands before a text in the last segment, and nobody asks what a segment without words is.
-    const mayBeBeforeText = this.#lastLists.length > 0 && end < path.length;
-    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, mayBeBeforeText));
+    // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
+    const isAsked = this.#isAnyWanted(this.#lastLists);
+    this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
     if (this.#lastLists.length === 0) return;
     this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
     // A name that somebody chose announces nothing, whatever stands behind it.
-    if (isNamed || this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) return;
+    if (isNamed || this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
+      // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
+      this.#isTitleNext = wasTitleNext && wholeEnd === end && this.#isSaid(whole, SAYS.titleOpener);
+      return;
+    }
     this.#notePlace(whole, position);
   }
 
-  #contextAt(start: number, position: number, isTitle: boolean, mayBeBeforeText: boolean): number {
+  #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    if (this.#isTopic || (mayBeBeforeText && start < this.#text)) return CONTEXT.topic;
-    if (this.#level > CONTEXT.none || !mayBeBeforeText) return this.#level;
-    return start < this.#documentation ? CONTEXT.reading : CONTEXT.none;
+    if (this.#isTopic || (isAsked && isBeforeMore && start < this.#text)) return CONTEXT.topic;
+    if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
+    const level = Math.max(this.#level, this.#editorialContext(start));
+    if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#documentation) return level;
+    return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
   }
 
   /** Whether a year and a month stand right before: what follows them is the title of an article. */
@@ -430,6 +498,13 @@ export class Words {
     return [...lists];
   }
 
+  /** Marks lists that are told of the last segment only when it is taken apart: it was taken for one without words before. */
+  #markEnd(table: 0 | 1, lists: readonly number[], positions: number): void {
+    if (lists.length === 0) return;
+    this.lastContext = Math.max(this.lastContext, this.#contextAt(this.lastStart, -1, false, true, false));
+    this.#mark(table, lists, positions << this.lastContext);
+  }
+
   #mark(table: 0 | 1, lists: readonly number[], bits: number): void {
     const own = this.tables[table];
     const other = this.tables[table === 0 ? 1 : 0];
@@ -447,9 +522,17 @@ export class Words {
   }
 
   #isAnyWanted(lists: readonly number[]): boolean {
-    for (let at = 0; at < lists.length; at++) if (this.#wanted[lists[at]!] === 1) return true;
-    return false;
+    return isAnyIn(lists, this.#wanted);
   }
+
+  #isAnyAct(lists: readonly number[]): boolean {
+    return isAnyIn(lists, this.#acts);
+  }
+}
+
+function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
+  for (let at = 0; at < lists.length; at++) if (set[lists[at]!] === 1) return true;
+  return false;
 }
 
 function areDigits(text: string, start: number, end: number): boolean {

@@ -210,7 +210,7 @@ export class Worker {
 
 function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog {
   const { full_url, max_size_mb, keep_files, queue_lines } = config.decision_log;
-  return new DecisionLog({
+  const decisions = new DecisionLog({
     dir: statePaths(config).logDir,
     worker,
     fullUrl: full_url,
@@ -219,4 +219,6 @@ function openDecisionLog(config: Config, worker: number, log: Log): DecisionLog 
     queueLines: queue_lines,
     onFailure: (error) => log('decision_log_failed', failureFields(error)),
   });
+  decisions.begin();
+  return decisions;
 }

@@ -74,6 +74,11 @@ export class DecisionLog {
     this.#writing ??= this.#drain();
   }
 
+  /** Opens the file before the first verdict: a place that cannot be written is known from the start. */
+  begin(): void {
+    this.#writing ??= this.#drain(true);
+  }
+
   /** Resolves when the queue is on its way to the disk. */
   async flush(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
@@ -85,31 +90,34 @@ export class DecisionLog {
     this.#file = undefined;
   }
 
-  async #drain(): Promise<void> {
+  async #drain(opensFirst = false): Promise<void> {
     // Lines of one turn go out in one write.
     await nextTurn();
+    if (opensFirst) await this.#attempt([]);
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH_LINES);
-      if (performance.now() - this.#failedAt < RETRY_MS) {
-        this.counts.dropped += batch.length;
-        continue;
-      }
-      try {
-        await this.#write(batch);
-        this.problem = null;
-      } catch (error) {
-        const failure = fromSystem('decision_log_failed', this.#path, error);
-        const known =
-          failure instanceof PagegateError ? failure : new PagegateError('decision_log_failed', String(error));
-        this.problem = known.message;
-        this.#failedAt = performance.now();
-        this.counts.dropped += batch.length;
-        await this.#file?.close().catch(() => {});
-        this.#file = undefined;
-        this.#options.onFailure?.(known);
-      }
+      if (performance.now() - this.#failedAt < RETRY_MS) this.counts.dropped += batch.length;
+      else await this.#attempt(batch);
     }
     this.#writing = undefined;
+  }
+
+  /** Writes lines, or drops them and says why. */
+  async #attempt(batch: readonly string[]): Promise<void> {
+    try {
+      await this.#write(batch);
+      this.problem = null;
+    } catch (error) {
+      const failure = fromSystem('decision_log_failed', this.#path, error);
+      const known =
+        failure instanceof PagegateError ? failure : new PagegateError('decision_log_failed', String(error));
+      this.problem = known.message;
+      this.#failedAt = performance.now();
+      this.counts.dropped += batch.length;
+      await this.#file?.close().catch(() => {});
+      this.#file = undefined;
+      this.#options.onFailure?.(known);
+    }
   }
 
   async #write(batch: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** What a request asks about: its parameters read as a target, or what is wrong with them. */
-import { parseTarget, type Target, type TargetProblem } from '../../domain/target.ts';
+import { parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Query } from './query.ts';
 import type { RefusalOptions } from './refusal.ts';
@@ -7,6 +7,8 @@ import type { RefusalOptions } from './refusal.ts';
 const PARAMETER_ECHO_MAX_LENGTH = 64;
 const HINTS: Partial<Record<ErrorCode, string>> = {
   unknown_parameter: 'Known are url, domain, method and api_key.',
+  bad_encoding: 'Percent-encode the bytes of its UTF-8 form, each as % and two hexadecimal digits.',
+  bad_method: 'Send one word such as GET or POST.',
 };
 
 /** What is wrong with the input. */
@@ -41,7 +43,7 @@ function readValue(value: string, parameter: string): Target | InputProblem {
 
 /** What a refusal tells about it: the parameter, why its value is no domain, and which parameters there are. */
 export function inputOptions({ problem, parameter, reason }: InputProblem): RefusalOptions {
-  const hint = HINTS[problem];
+  const hint = reason === undefined ? HINTS[problem] : remedyFor(reason);
   const name =
     parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;
   const fields = { ...(parameter === '' ? {} : { parameter: name }), ...(reason === undefined ? {} : { reason }) };

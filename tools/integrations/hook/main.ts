@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { ASK_OPTIONS, guardOf } from '../ask-guard.ts';
+import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
 import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
 /** Below the five seconds that the agent is told to wait. */
@@ -79,6 +79,15 @@ function listen(guard: Guard, place: string): void {
   }
 }
 
-const { values } = parseArgs({ options: { ...ASK_OPTIONS, listen: { type: 'string' } } });
+/** Also where help is asked for: a hook that ends with 0 lets the call pass. */
+function readOptions() {
+  try {
+    return parseArgs({ options: { ...ASK_OPTIONS, listen: { type: 'string' } } }).values;
+  } catch (error) {
+    return block(`${(error as Error).message}. Usage: pagegate-hook ${ASK_USAGE} [--listen HOST:PORT]`);
+  }
+}
+
+const values = readOptions();
 if (values.listen === undefined) await answerOnce(guardOf(values, { cacheSeconds: 0 }));
 else listen(guardOf(values), values.listen);

@@ -9,7 +9,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createGuardedFetch } from '../../../src/guard/fetch.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { PROGRAM_VERSION } from '../../../src/version.ts';
-import { ASK_OPTIONS, guardOf } from '../ask-guard.ts';
+import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
 import { askPerson, createMcpServer } from './server.ts';
 
 const PATH = '/mcp';
@@ -18,9 +18,33 @@ const DEADLINE_MS = 30_000;
 const PERSON_DEADLINE_MS = 120_000;
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
-const { values } = parseArgs({
-  options: { ...ASK_OPTIONS, listen: { type: 'string' }, 'ask-person': { type: 'boolean', default: false } },
-});
+const USAGE = `Usage: pagegate-mcp ${ASK_USAGE}
+         [--listen HOST:PORT] [--ask-person]
+
+Example:
+  $ pagegate-mcp --server https://127.0.0.1:8443 --key-file /etc/pagegate/agent.key
+`;
+
+function readOptions() {
+  const options = {
+    ...ASK_OPTIONS,
+    listen: { type: 'string' },
+    'ask-person': { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  } as const;
+  try {
+    return parseArgs({ options }).values;
+  } catch (error) {
+    process.stderr.write(`pagegate-mcp: ${(error as Error).message}. --help tells what there is.\n`);
+    return process.exit(2);
+  }
+}
+
+const values = readOptions();
+if (values.help) {
+  process.stdout.write(USAGE);
+  process.exit(0);
+}
 const serverFor = (guard: Guard) =>
   createMcpServer({
     guard,
