@@ -8,9 +8,9 @@ function queues(workers: number, parts: number): BlockQueue[] {
   return Array.from({ length: workers }, (_, worker) => new BlockQueue(memory, worker));
 }
 
-function put(queue: BlockQueue, part: number, firstLine: number, text = 'x'): boolean {
+function put(queue: BlockQueue, part: number, firstLine: number, text = 'x'): void {
   const space = queue.reserve()!;
-  return queue.put(space, space.bytes.write(text), part, firstLine);
+  queue.put(space, space.bytes.write(text), part, firstLine);
 }
 
 describe('the queue of a scan', () => {
@@ -78,16 +78,21 @@ describe('the queue of a scan', () => {
   it('lets a worker keep its block where nobody helps, and some for each that does', () => {
     const [reader, helper] = queues(2, 1) as [BlockQueue, BlockQueue];
     reader.beginPart();
-    expect(put(reader, 0, 1)).toBe(true);
+    expect(reader.hasSurplus).toBe(false);
+    put(reader, 0, 1);
+    expect(reader.hasSurplus).toBe(true);
     let scanned = 0;
-    const enough: boolean[] = [];
+    const surplus: boolean[] = [];
     const scan = (block: QueuedBlock): void => {
-      if (scanned === 0) for (let i = 2; i <= 4; i += 1) enough.push(put(reader, 0, i));
+      for (let i = 2; scanned === 0 && i <= 4; i += 1) {
+        put(reader, 0, i);
+        surplus.push(reader.hasSurplus);
+      }
       scanned += 1;
       helper.release(block, 1);
     };
     helper.help(scan, () => reader.isPartScanned);
-    expect([enough, scanned]).toEqual([[false, false, true], 4]);
-    expect(put(reader, 0, 5)).toBe(true);
+    expect([surplus, scanned]).toEqual([[false, false, true], 4]);
+    expect(reader.hasSurplus).toBe(false);
   });
 });

@@ -53,6 +53,8 @@ export interface QueuedBlock {
 
 /** The queue, as one worker sees it. */
 export class BlockQueue {
+  /** How many workers share it. */
+  readonly workers: number;
   readonly #worker: number;
   readonly #control: Int32Array;
   readonly #firstLines: Float64Array;
@@ -84,6 +86,7 @@ export class BlockQueue {
   /** For the worker of that number. */
   constructor({ control, firstLines, bytes }: SharedBlocks, worker: number) {
     const count = bytes.byteLength / BLOCK_BYTES;
+    this.workers = count / BLOCKS_PER_WORKER;
     this.#worker = worker;
     this.#control = new Int32Array(control);
     this.#firstLines = new Float64Array(firstLines);
@@ -97,10 +100,10 @@ export class BlockQueue {
     this.#parts = LISTS + 3 * count;
     this.#readers = LISTS + 4 * count;
     this.#pending = LISTS + 5 * count;
-    this.#counted = this.#pending + count / BLOCKS_PER_WORKER;
+    this.#counted = this.#pending + this.workers;
   }
 
-  /** Number of the next part that nobody reads yet, which this worker then has to read; beyond the last there is none. */
+  /** Place of the next part that nobody reads yet, which this worker then has to read; beyond the last there is none. */
   beginPart(): number {
     Atomics.store(this.#control, this.#counted + this.#worker, 0);
     return Atomics.add(this.#control, NEXT_PART, 1);
@@ -135,9 +138,9 @@ export class BlockQueue {
     });
   }
 
-  /** Lines of this worker's part wait to be scanned. True where more wait than those who help need: then this worker should take some. */
-  put({ number }: BlockSpace, sizeBytes: number, part: number, firstLine: number): boolean {
-    const isEnough = this.#locked((control) => {
+  /** Lines of this worker's part wait to be scanned. */
+  put({ number }: BlockSpace, sizeBytes: number, part: number, firstLine: number): void {
+    this.#locked((control) => {
       control[this.#sizes + number] = sizeBytes;
       control[this.#parts + number] = part;
       control[this.#readers + number] = this.#worker;
@@ -145,10 +148,13 @@ export class BlockQueue {
       control[this.#queue + ((control[QUEUE_FIRST]! + control[QUEUE_COUNT]!) % this.#spaces.length)] = number;
       control[QUEUE_COUNT]! += 1;
       control[this.#pending + this.#worker]! += 1;
-      return control[QUEUE_COUNT]! > BLOCKS_AHEAD * control[HELPING]!;
     });
     this.#tell();
-    return isEnough;
+  }
+
+  /** True where more blocks wait than those who help need: one that reads scans them before it goes on. */
+  get hasSurplus(): boolean {
+    return Atomics.load(this.#control, QUEUE_COUNT) > BLOCKS_AHEAD * Atomics.load(this.#control, HELPING);
   }
 
   /** The block that waits longest; undefined where none does. */

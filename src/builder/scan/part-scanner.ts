@@ -118,14 +118,17 @@ class EntrySink implements LineSink {
 }
 
 /**
- * Reads parts, one after the other, and scans lines into one spill. Each part is read by one worker; its lines go through the queue, where
- * workers that have no part to read take theirs. So it makes no difference whether a drop is one part or many.
+ * Reads parts, one after the other, and scans lines into one spill. Each part is read by one worker. The smaller ones come first, and are
+ * scanned by their reader where they lie. The lines of the largest, one for each worker, go through the queue, where workers that have no
+ * part to read take theirs: so it makes no difference whether a drop is one part or many, and all workers end together.
  */
 export class PartScanner {
   readonly #setup: ScanSetup;
   readonly #encoder: RecordEncoder;
   readonly #sink: EntrySink;
   readonly #lines: LineSplitter;
+  /** Numbers of the parts, the smallest first. */
+  readonly #order: readonly number[];
   #isStopped = false;
 
   /** What it scans goes into that spill file. */
@@ -134,6 +137,8 @@ export class PartScanner {
     this.#encoder = new RecordEncoder(setup.dictionary, setup.names);
     this.#sink = new EntrySink(setup, this.#encoder, spill);
     this.#lines = new LineSplitter(this.#sink);
+    const { parts } = setup;
+    this.#order = parts.map((_, number) => number).sort((a, b) => parts[a]!.bytes - parts[b]!.bytes || a - b);
   }
 
   /** No answer from what was scanned so far is longer. */
@@ -152,9 +157,11 @@ export class PartScanner {
    * @throws PagegateError drop_part_records where a part has another number of lines than its manifest says, and what `readPart` throws
    */
   async scan(onBytes?: OnBytes): Promise<ScanOutcome> {
-    const { parts, queue } = this.#setup;
-    for (let number = queue.beginPart(); number < parts.length; number = queue.beginPart()) {
-      await this.#read(number, parts[number]!, onBytes);
+    const { queue } = this.#setup;
+    const order = this.#order;
+    for (let place = queue.beginPart(); place < order.length; place = queue.beginPart()) {
+      if (place + queue.workers < order.length) await this.#scanAlone(order[place]!, onBytes);
+      else await this.#share(order[place]!, onBytes);
       queue.endPart();
     }
     queue.help(this.#scanBlock, () => queue.isAllScanned);
@@ -163,15 +170,39 @@ export class PartScanner {
     return { records, entries, pages, ranksRepeated, rejects, repairs };
   }
 
-  async #read(number: number, part: DropPart, onBytes?: OnBytes): Promise<void> {
-    const { drop, queue } = this.#setup;
+  async #scanAlone(number: number, onBytes?: OnBytes): Promise<void> {
+    const { drop, parts } = this.#setup;
+    const part = parts[number]!;
+    const sink = this.#sink;
+    const before = sink.records;
+    sink.part = number;
+    this.#lines.skipTo(1);
+    for await (const chunk of readPart(drop, part, onBytes)) {
+      this.#throwIfStopped();
+      this.#lines.push(chunk);
+      checkCountSoFar(part, sink.records - before);
+    }
+    this.#throwIfStopped();
+    this.#lines.end();
+    checkCount(part, sink.records - before);
+  }
+
+  async #share(number: number, onBytes?: OnBytes): Promise<void> {
+    const { drop, parts, queue } = this.#setup;
+    const part = parts[number]!;
     for await (const block of lineBlocks(readPart(drop, part, onBytes), this.#reserve)) {
-      if (queue.put(block.space, block.sizeBytes, number, block.firstLine)) this.#scanOldest();
+      queue.put(block.space, block.sizeBytes, number, block.firstLine);
+      // Whatever is left here lies in this core's cache, where nobody helps.
+      while (queue.hasSurplus) this.#scanOldest();
       checkCountSoFar(part, queue.counted);
     }
-    if (this.#isStopped) throw new PagegateError('interrupted');
+    this.#throwIfStopped();
     queue.help(this.#scanBlock, () => queue.isPartScanned);
     checkCount(part, queue.counted);
+  }
+
+  #throwIfStopped(): void {
+    if (this.#isStopped) throw new PagegateError('interrupted');
   }
 
   readonly #reserve = (): BlockSpace => {
@@ -189,7 +220,7 @@ export class PartScanner {
   }
 
   readonly #scanBlock = (block: QueuedBlock): void => {
-    if (this.#isStopped) throw new PagegateError('interrupted');
+    this.#throwIfStopped();
     const sink = this.#sink;
     const before = sink.records;
     sink.part = block.part;
