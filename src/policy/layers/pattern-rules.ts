@@ -156,11 +156,11 @@ export class PatternLayer {
    * several (`/#user/login`). Any other word is a heading.
    */
   #frontRoute(url: CanonicalUrl): string | undefined {
-    if (url.fragment === '') return undefined;
+    if (url.fragment === '' || !this.#isFrontPage(url)) return undefined;
     const route = looseRoute(url);
     if (route.includes('=')) return undefined;
     const opens = route.includes('/', 1) || this.#tokens.find(route, 1, route.length).includes(this.#lists.login);
-    return opens && this.#isFrontPage(url) ? route : undefined;
+    return opens ? route : undefined;
   }
 
   #hit(rule: number): void {

@@ -53,6 +53,7 @@ export class ProgramNames {
   /** Words behind that tell by themselves, by their last letter. */
   readonly #tails: ReadonlyMap<number, readonly string[]>;
   readonly #edges: Edges;
+  readonly #tailEdges: Edges;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
   constructor(tokens: TokenIndex) {
@@ -65,8 +66,9 @@ export class ProgramNames {
     this.#tails = byLetter(tokens, tokens.ordinal(LISTS.tail), -1);
     this.#edges = new Edges(
       [...this.#verbs.values(), ...this.#before.values()].flat(),
-      [...this.#after.values(), ...this.#tails.values()].flat(),
+      [...this.#after.values()].flat(),
     );
+    this.#tailEdges = new Edges([], [...this.#tails.values()].flat());
   }
 
   /** What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one. */
@@ -79,7 +81,7 @@ export class ProgramNames {
       const isPage = PAGE_EXTENSIONS.has(path, stop + 1, extension);
       if (extension > stop + 1 && !isCalled && !isPage) return undefined;
     }
-    if (!isCalled && (hasMoreWords(path, start, stop) || !this.#edges.mayMatch(path, start, stop))) return undefined;
+    if (!isCalled && !this.#mayTell(path, start, stop)) return undefined;
     const text = path.slice(start, stop).toLowerCase();
     const name = text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
@@ -91,6 +93,13 @@ export class ProgramNames {
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
     } else if (name === text) this.#addTail(name, parts);
     return { lists: this.#listsOfCores(name), parts };
+  }
+
+  /** Whether a name that is not called may hold words of the lists; told before anything is cut out of it. */
+  #mayTell(path: string, start: number, stop: number): boolean {
+    if (hasMoreWords(path, start, stop)) return false;
+    if (this.#edges.mayMatch(path, start, stop)) return true;
+    return this.#tailEdges.mayMatch(path, start, stop) && isOneWord(path, start, stop);
   }
 
   /** Lists of what is left of a name without the words that say nothing, in every way to take them off. */
@@ -179,7 +188,13 @@ function letterOf(code: number): number {
   return code < 0x80 && lower >= 0x61 && lower <= 0x7a ? lower - 0x60 : 0;
 }
 
-/** Whether a name has more words than one that is not called; told before anything is cut out of it. */
+/** Whether nothing but letters stands between two places. */
+function isOneWord(path: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (letterOf(path.charCodeAt(at)) === 0) return false;
+  return true;
+}
+
+/** Whether a name has more words than one that is not called. */
 function hasMoreWords(path: string, start: number, end: number): boolean {
   let words = 0;
   let letters = 0;
