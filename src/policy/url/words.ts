@@ -63,13 +63,6 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
-/** As many words make a compound of a folder's name, and a phrase. */
-const COMPOUND_MIN_WORDS = 2;
-const PHRASE_MIN_WORDS = 3;
-/** Shorter compounds are abbreviations. */
-const COMPOUND_MIN_LENGTH = 8;
-/** As many folders with such names say that what is below them was written for people. */
-const FOLDERS_MIN = 2;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
@@ -132,9 +125,8 @@ export class Words {
   #textFrom = 0;
   /** Where the last segment begins that documentation stands below. Negative until somebody asks. */
   #documentationFrom = 0;
-  /** Where the folders end whose names say that what is below them is documentation, or reading matter. Negative until somebody asks. */
-  #documentationTo = 0;
-  #readingTo = 0;
+  /** Where the first folder ends whose name says that people read below it. Negative until somebody asks. */
+  #placeTo = 0;
   #path = '';
   /** How many numbers of a date the segments before are: a year, a month, a day. */
   #dated = 0;
@@ -250,7 +242,7 @@ export class Words {
     this.#path = wholePath;
     this.#textFrom = -1;
     this.#documentationFrom = -1;
-    this.#documentationTo = -1;
+    this.#placeTo = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
     const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
@@ -302,48 +294,34 @@ export class Words {
     return this.#documentationFrom;
   }
 
-  /**
-   * The context of what begins at `start` by the names of folders before it. One is named after a place for reading matter
-   * (`service-hilfe`), or two have names of several words: programs have no such folders.
-   */
-  #editorialContext(start: number): number {
-    if (this.#documentationTo < 0) this.#readFolders(this.#tokens.segments(this.#path));
-    if (start > this.#documentationTo) return CONTEXT.documentation;
-    return start > this.#readingTo ? CONTEXT.reading : CONTEXT.none;
+  /** Where the first folder ends that is named after a place for reading matter (`service-hilfe`); infinite where none is. */
+  get #placeEnd(): number {
+    if (this.#placeTo < 0) this.#placeTo = this.#firstPlace(this.#tokens.segments(this.#path));
+    return this.#placeTo;
   }
 
-  #readFolders({ path, count, starts, stops, ends, bits, lists }: PathSegments): void {
-    this.#documentationTo = Number.POSITIVE_INFINITY;
-    this.#readingTo = Number.POSITIVE_INFINITY;
-    let compounds = 0;
-    let phrases = 0;
+  #firstPlace({ path, count, starts, stops, ends, bits, lists }: PathSegments): number {
     for (let at = 0; at < count - 1; at++) {
-      const start = starts[at]!;
       const end = ends[at]!;
-      if ((bits[at]! & SIGN.separator) === 0 || stops[at] !== end || lists[at]!.length > 0) continue;
-      const words = this.#countWords(path, start, end);
-      if (words < 0) this.#readingTo = Math.min(this.#readingTo, end);
-      if (Math.abs(words) < COMPOUND_MIN_WORDS || end - start < COMPOUND_MIN_LENGTH) continue;
-      if (++compounds >= FOLDERS_MIN) this.#readingTo = Math.min(this.#readingTo, end);
-      if (Math.abs(words) < PHRASE_MIN_WORDS || ++phrases < FOLDERS_MIN) continue;
-      this.#documentationTo = end;
-      return;
+      const hasWords = (bits[at]! & SIGN.separator) !== 0 && stops[at] === end && lists[at]!.length === 0;
+      if (hasWords && this.#isPlaceName(path, starts[at]!, end)) return end;
     }
+    return Number.POSITIVE_INFINITY;
   }
 
-  /** How many words a folder's name has, below zero where the first or the last of several names a place; 0 where one names an act or is no word. */
-  #countWords(path: string, start: number, end: number): number {
+  /** Whether the first or the last of several words is one for such a place, and none is one for an act. */
+  #isPlaceName(path: string, start: number, end: number): boolean {
     let words = 0;
     let isPlace = false;
     for (let from = start; from < end; ) {
       const to = wordEnd(path, from, end);
       const lists = to < 0 ? NO_LISTS : this.#tokens.find(path, from, to);
-      if (to < 0 || this.#isAnyAct(lists)) return 0;
+      if (to < 0 || this.#isAnyAct(lists)) return false;
       if (words === 0 || to === end) isPlace ||= this.#isSaid(lists, SAYS.placeWord);
       words++;
       from = to + 1;
     }
-    return isPlace && words >= COMPOUND_MIN_WORDS ? -words : words;
+    return isPlace && words > 1;
   }
 
   /** Where the last segment begins that is a sentence; 0 where none is. */
@@ -441,7 +419,7 @@ export class Words {
     if (isTitle) return CONTEXT.title;
     if (this.#isTopic || (isAsked && isBeforeMore && start < this.#text)) return CONTEXT.topic;
     if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
-    const level = Math.max(this.#level, this.#editorialContext(start));
+    const level = Math.max(this.#level, start > this.#placeEnd ? CONTEXT.reading : CONTEXT.none);
     if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#documentation) return level;
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
   }
