@@ -121,6 +121,13 @@ describe('an act by its place', () => {
     // A route of a front page without a slash in front, whatever parameters it has.
     ['https://www.example.org/#welcome/login', 'login'],
     ['https://www.example.org/#user/account?x=1', 'account'],
+    // What anyone can put behind a route opens the same one.
+    ['https://www.example.org/#user/login%26x=', 'login'],
+    ['https://www.example.org/#user/login=', 'login'],
+    ['https://www.example.org/#login&x=1', 'login'],
+    ['https://www.example.org/#sec&urelogin', 'login'],
+    ['https://www.example.org/#sec&urelogin=', 'login'],
+    ['https://www.example.org/x1?login%26x=', 'login'],
     ['https://www.example.org/#login?next=a', 'login'],
     // Sessions that begin, and front pages that ask who comes.
     ['https://www.example.org/user_sessions/new', 'login'],

@@ -149,7 +149,10 @@ function randomAct(random: Random, policy: Policy, words: readonly string[]): st
   if (random.chance(15)) url += random.pick(EXTENSIONS);
   if (random.chance(30)) url += `?${word()}=${random.chance(20) ? random.pick(VALUES) : piece()}`;
   if (random.chance(10)) url += `&${random.chance(50) ? word() : 'url'}=${random.pick(VALUES)}`;
-  if (random.chance(10)) url += `#/${piece()}`;
+  if (random.chance(10)) {
+    if (random.chance(50)) url = url.replace(/^(https:..[^/?]+).*/s, '$1/');
+    url += `#${random.pick(['/', '', '!'])}${piece()}${random.chance(30) ? `/${piece()}` : ''}`;
+  }
   return url;
 }
 

@@ -158,9 +158,12 @@ export class PatternLayer {
   #frontRoute(url: CanonicalUrl): string | undefined {
     if (url.fragment === '' || !this.#isFrontPage(url)) return undefined;
     const route = looseRoute(url);
-    if (route.includes('=')) return undefined;
-    const opens = route.includes('/', 1) || this.#tokens.find(route, 1, route.length).includes(this.#lists.login);
-    return opens ? route : undefined;
+    // Neither signs nor parameters behind it make another one of it; one that is a parameter itself opens nothing.
+    const end = lastLetterEnd(route, 1, queryStop(route, 1, route.length));
+    const name = route.slice(1, end);
+    if (name.includes('=')) return undefined;
+    const isLogin = (stop: number): boolean => this.#tokens.find(route, 1, stop).includes(this.#lists.login);
+    return name.includes('/') || isLogin(end) || isLogin(lastLetterEnd(route, 1, route.length)) ? route : undefined;
   }
 
   #hit(rule: number): void {

@@ -127,11 +127,13 @@ function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
   return new Parameter(text, 0, name.length, valueStart, text.length, lists, hasPlaceSign(text));
 }
 
-/** Token lists of a name. A second question mark is the first one's to some servers. */
+/** Token lists of a name. A second question mark is the first one's to some servers, and an `&` that was encoded ends a name. */
 function listsOfName(text: string, start: number, end: number, tokens: TokenIndex): readonly number[] {
   let first = start;
   while (first < end && text.charCodeAt(first) === QUESTION_MARK) first++;
-  return tokens.find(text, first, end);
+  let last = first;
+  while (last < end && text.charCodeAt(last) !== AMPERSAND) last++;
+  return tokens.find(text, first, last);
 }
 
 function hasPlaceSign(text: string): boolean {
