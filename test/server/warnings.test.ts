@@ -223,8 +223,8 @@ describe('the decision log', () => {
 
   it('that cannot be written is a warning with a code, without a stack', async () => {
     const dir = join(folder(), 'log');
-    await withLog(dir);
     writeFileSync(dir, 'a file in the place of the folder');
+    await withLog(dir);
     await expectDropped(/^worker 0, decision log: The decision log cannot be written.*: /);
     rmSync(dir);
   });
