@@ -10,7 +10,7 @@ DEMO_INDEX := var/demo/state/index/current/index.pgx
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/pagegate
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m plot dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
+.PHONY: help install demo serve check test bench bench-40m dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,9 +51,6 @@ bench: bench/node_modules/.installed ## every bench at 5 million records, under 
 
 bench-40m: bench/node_modules/.installed ## the index benches at 1, 5 and 40 million records
 	$(NODE) bench/all.ts --records 40000000 --out var/bench
-
-plot: install ## draw docs/benchmarks.svg from what the benches measured
-	$(NODE) tools/plot/plot.ts --from var/bench --out docs/benchmarks.svg
 
 dataset: install ## a synthetic drop of N records in DATASET, seeded with SEED
 	$(NODE) tools/dataset/generate.ts --records $(N) --seed $(SEED) --out $(DATASET)

@@ -13,7 +13,6 @@ describe.each([
   ['tools/chaos/refresh.ts', 'Usage: '],
   ['tools/chaos/soak.ts', 'Usage: '],
   ['tools/fuzz/fuzz.ts', 'Usage: '],
-  ['tools/plot/plot.ts', 'Usage: '],
   ['tools/eval/eval.ts', 'Usage: '],
   ['tools/dist/make-dist.ts', 'Usage: '],
 ])('%s', (program, told) => {
