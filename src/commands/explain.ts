@@ -43,17 +43,11 @@ export function registerExplain(program: Command): void {
 }
 
 async function explainCommand(input: string, flags: ExplainFlags): Promise<void> {
-  const { parseTarget, remedyFor } = await import('../domain/target.ts');
+  const { targetFrom } = await import('./shared/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
   const { HTTP_TOKEN } = await import('../domain/target.ts');
-  const target = parseTarget(input);
-  if ('problem' in target)
-    throw new PagegateError(
-      'bad_input',
-      `Got ${JSON.stringify(input)} (${target.problem}). ${remedyFor(target.problem)}`,
-      { input, reason: target.problem },
-    );
+  const target = targetFrom(input);
   if (!HTTP_TOKEN.test(flags.method))
     throw new PagegateError('bad_method', `Got ${JSON.stringify(flags.method)}.`, { got: flags.method });
   const config = await configFrom(flags);

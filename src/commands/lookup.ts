@@ -37,17 +37,11 @@ async function lookup(inputs: readonly string[], options: LookupFlags): Promise<
   }
   if (inputs.length === 0) throw new PagegateError('usage', 'A domain or URL is missing, or --file.');
   const { NOT_FOUND, openIndex } = await import('../index/read.ts');
-  const { parseTarget, remedyFor } = await import('../domain/target.ts');
+  const { targetFrom } = await import('./shared/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {
     const results = inputs.map((input): Found => {
-      const target = parseTarget(input);
-      if ('problem' in target)
-        throw new PagegateError(
-          'bad_input',
-          `Got ${JSON.stringify(input)} (${target.problem}). ${remedyFor(target.problem)}`,
-          { input, reason: target.problem },
-        );
+      const target = targetFrom(input);
       const handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
       return { input, domain: target.key, record: handle === NOT_FOUND ? undefined : index.decode(handle) };
     });

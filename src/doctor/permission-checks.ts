@@ -96,11 +96,11 @@ function judgeParents(stateDir: string): Outcome[] {
 
 /** What commands that root ran left in a state directory of the server's user: the server cannot change it, or not even read it. */
 function judgeRootFiles(config: Config, owner: number): Outcome[] {
-  const { console, log } = { console: dirname(statePaths(config).consoleFile), log: statePaths(config).logDir };
-  const paths = new Set([...guardedPaths(config).map(({ path }) => path), console, log]);
+  if (owner === 0) return [];
+  const { consoleFile, logDir } = statePaths(config);
+  const paths = new Set([...guardedPaths(config).map(({ path }) => path), dirname(consoleFile), logDir]);
   const ofRoot = [...paths].filter(
-    (path) =>
-      path.startsWith(`${config.state_dir}/`) && statSync(path, { throwIfNoEntry: false })?.uid === 0 && owner !== 0,
+    (path) => path.startsWith(`${config.state_dir}/`) && statSync(path, { throwIfNoEntry: false })?.uid === 0,
   );
   if (ofRoot.length === 0) return [];
   const found = `${config.state_dir} belongs to user ${owner}, but to root belong ${ofRoot.join(', ')}`;

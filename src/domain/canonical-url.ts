@@ -186,7 +186,9 @@ export function isPlainPath(bytes: Uint8Array, start: number, end: number): bool
 
 /** The full parser: the platform's URL, and a look at how the value was spelled. */
 function parseAnyUrl(value: string): CanonicalUrl | undefined {
-  if (hasTooManyLabels(value)) return undefined;
+  const authority = rawAuthority(value);
+  const sentHost = rawHost(authority);
+  if (hasTooManyDots(sentHost)) return undefined;
   const url = URL.parse(value);
   if (url === null) return undefined;
   const scheme = url.protocol.slice(0, -1);
@@ -200,7 +202,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const decodedPath = decodeOnce(path);
   return new CanonicalUrl(
     scheme,
-    url.username !== '' || url.password !== '' || rawAuthority(value).includes('@'),
+    url.username !== '' || url.password !== '' || authority.includes('@'),
     host,
     hostKind,
     url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
@@ -208,7 +210,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
     query,
     url.hash.slice(1),
     decodedPath,
-    spellingOf(value, hostKind, host) | encodingOf(path, query, decodedPath),
+    spellingOf(value, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
     url.href,
     queryMarkIn(decodedPath),
     false,
@@ -219,17 +221,14 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
  * Whether the host of a URL has more dots than a name may have characters. No such name exists, and the platform's parser would take a
  * millisecond for 8 KB of international ones.
  */
-export function hasTooManyLabels(value: string): boolean {
-  if (value.length <= LIMITS.domainBytes.value) return false;
-  let at = value.indexOf(':') + 1;
-  while (at < value.length && (value.charCodeAt(at) <= 0x20 || '/\\'.includes(value[at]!))) at++;
-  let dots = 0;
-  for (; at < value.length && !'/\\?#'.includes(value[at]!); at++) {
-    // What stands before an `@` is a user's name. Four characters are a dot of a name (UTS #46).
-    if (value[at] === '@') dots = 0;
-    else if ('.\u3002\uff0e\uff61'.includes(value[at]!)) dots++;
-  }
-  return dots > LIMITS.domainBytes.value;
+export const hasTooManyLabels = (value: string): boolean => hasTooManyDots(rawHost(rawAuthority(value)));
+
+/** The four characters that are a dot of a name (UTS #46). */
+const NAME_DOT = /[.\u3002\uff0e\uff61]/;
+
+function hasTooManyDots(host: string): boolean {
+  const tooMany = LIMITS.domainBytes.value + 1;
+  return host.length >= tooMany && host.split(NAME_DOT, tooMany + 1).length > tooMany;
 }
 
 /** The host as http would read it, also for schemes whose hosts the standard leaves as they are. */
@@ -260,12 +259,15 @@ function stripped(value: string): string {
   return value.slice(start, end).replace(/[\t\n\r]/g, '');
 }
 
-function spellingOf(value: string, hostKind: HostKind, host: string): number {
+/** The host with its port, as it was sent: what stands behind a user's name. */
+function rawHost(authority: string): string {
+  return authority.slice(authority.lastIndexOf('@') + 1);
+}
+
+function spellingOf(value: string, sentHost: string, hostKind: HostKind, host: string): number {
   let bits = CONTROL.test(value) ? SPELLING.control_character : 0;
-  const authority = rawAuthority(value);
-  const rawHost = authority.slice(authority.lastIndexOf('@') + 1);
-  if (rawHost.includes('%') && hostKind !== 'ipv6') bits |= SPELLING.host_escape;
-  if (hostKind === 'ipv4' && rawHost.replace(/:[0-9]*$/, '') !== host) bits |= SPELLING.obfuscated_address;
+  if (sentHost.includes('%') && hostKind !== 'ipv6') bits |= SPELLING.host_escape;
+  if (hostKind === 'ipv4' && sentHost.replace(/:[0-9]*$/, '') !== host) bits |= SPELLING.obfuscated_address;
   if (hasBackslashAuthority(value)) bits |= SPELLING.backslash;
   return bits;
 }

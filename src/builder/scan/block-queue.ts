@@ -3,6 +3,7 @@
  * one that scans them. First in, first out, so that no worker gets lines of a part before earlier ones of it. All of it is shared memory;
  * a worker waits for others only where there is nothing that it could do.
  */
+
 /** Four of the longest lines; small enough to stay in the processor's cache from the copy to the last look at a line. */
 const BLOCK_BYTES = 1 << 18;
 /**
