@@ -13,6 +13,8 @@ import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { chargeOnce, type Outcome } from '../ledger/support.ts';
 
 const TICK_MS = 20;
+/** A disk or a machine that stands still for seconds is no defect: only what never comes is. */
+const PATIENCE_MS = 60_000;
 /** Longer than the engine takes an earlier session to live: what is used is told in the end, whenever the engine can be reached. */
 const LEAVE_MS = 10_000;
 
@@ -46,7 +48,7 @@ export class TestNode {
   }
 
   async start(): Promise<void> {
-    const { connect, maxStalenessSeconds = 60, timeoutMs = 5_000 } = this.#options;
+    const { connect, maxStalenessSeconds = 60, timeoutMs = PATIENCE_MS } = this.#options;
     this.fenced = undefined;
     refuseCopiedFolder(this.file, Date.now());
     const grants = new HeldGrants(this.file, maxStalenessSeconds);

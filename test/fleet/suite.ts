@@ -253,7 +253,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       while (Date.now() < end * 1_000 + 700) {
         const isNext = Date.now() >= end * 1_000 + 100;
         const isFirst = Date.now() < end * 1_000 - 100;
-        expect(await node.charge(key)).toEqual(expect.any(Number));
+        expect(await node.charge(key), node.meter.health().reason).toEqual(expect.any(Number));
         if (isNext) served[1]! += 1;
         if (isFirst) served[0]! += 1;
       }
@@ -267,6 +267,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         expect(granted).toBe(spent);
       }
       expect(rows.reduce((sum, { spent }) => sum + spent, 0)).toBe(node.served);
+      expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
 
     it('does not take a cycle that was forgotten long ago for lost commits', async () => {
