@@ -29,8 +29,10 @@ export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }:
 }
 
 /** Bytes as megabytes, with their unit. */
-export const megabytes = (bytes: number): string =>
-  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
+export function megabytes(bytes: number): string {
+  const digits = bytes < 1e5 ? 3 : bytes < 1e7 ? 1 : 0;
+  return `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: digits })} MB`;
+}
 
 const INTERVAL_MS = 200;
 

@@ -4,6 +4,7 @@ import type { BuildPlan } from '../builder/build.ts';
 import { REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
+import { counted } from '../counted.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import { parseThreads, parseWhole } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
@@ -78,7 +79,7 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
 }
 
 function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan): string {
-  const lines = `${records.toLocaleString('en-US')} lines in ${parts.toLocaleString('en-US')} parts, ${workers} threads`;
+  const lines = `${counted(records, 'line')} in ${counted(parts, 'part')}, ${threads(workers)}`;
   return `${lines}; up to ${megabytes(tempBytes)} of temporary files in ${tempDir}`;
 }
 
@@ -108,8 +109,11 @@ function printReport(report: BuildReport): void {
     printLine(`\nrejects: ${report.rejectsFile} (${kept}, by file and line)`);
   }
   const memory = megabytes(report.peakMemoryBytes);
-  printLine(`\nverified; ${(durationMs / 1000).toFixed(1)} s, ${report.workers} threads, peak memory ${memory}`);
+  printLine(`\nverified; ${(durationMs / 1000).toFixed(1)} s, ${threads(report.workers)}, peak memory ${memory}`);
 }
+
+/** Without threads of its own the command works in the one that it has. */
+const threads = (workers: number): string => counted(Math.max(1, workers), 'thread');
 
 function printCounts(title: string, counts: Readonly<Record<string, number>>): void {
   const rows = Object.entries(counts);

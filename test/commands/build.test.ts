@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { describeProgress } from '../../src/builder/progress.ts';
+import { describeProgress, megabytes } from '../../src/builder/progress.ts';
 import { progressLine } from '../../src/commands/shared/output.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop } from '../builder/small-drops.ts';
@@ -53,7 +53,7 @@ describe('pagegate build', () => {
   it('reports as text, and keeps rejects beside the index', async () => {
     const { code, stdout, stderr } = await start(join(folder, 'small'), '--out', out, '--workers', '1').ended;
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^3 lines in 1 parts, 1 threads; up to [0-9.]+ MB of temporary files in .+\n$/);
+    expect(stderr).toMatch(/^3 lines in 1 part, 1 thread; up to [0-9.]+ MB of temporary files in .+\n$/);
     expect(stdout).toContain('2 records');
     expect(stdout).toMatch(/domain_single_label +1\n/);
     expect(stdout).toMatch(/global_rank_out_of_range +1\n/);
@@ -115,6 +115,18 @@ describe('pagegate build', () => {
     const { code } = await start(join(folder, 'small'), '--out', out, '--workers', '0', '--no-rejects').ended;
     expect(code).toBe(0);
     expect(inside()).toEqual(['index.pgx']);
+  });
+});
+
+describe('sizes', () => {
+  it.each([
+    [0, '0 MB'],
+    [900, '0.001 MB'],
+    [14_690, '0.015 MB'],
+    [3_801_000, '3.8 MB'],
+    [1_743_042_669, '1,743 MB'],
+  ])('%i bytes are %s', (bytes, text) => {
+    expect(megabytes(bytes)).toBe(text);
   });
 });
 

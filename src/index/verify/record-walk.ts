@@ -66,8 +66,12 @@ export class RecordWalk {
     this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
 
-  /** Walks these buckets only; undefined where anything is wrong with them. For a walk that has done nothing yet. */
+  /** Walks these buckets only, whatever it has walked before; undefined where anything is wrong with them. */
   checkBuckets({ from, to }: BucketRange): IntactBuckets | undefined {
+    this.damages.length = 0;
+    this.recordCount = 0;
+    this.#hashA = -1;
+    this.#hashB = -1;
     const base = readBucketBase(this.#directory.at(from * BUCKET_SIZE_BYTES, BUCKET_SIZE_BYTES), this.#directory.start);
     this.bucket = from;
     this.#expectedBase = base;
