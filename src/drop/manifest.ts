@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
+import { pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
-import { parseDocument } from '../json/strict-json.ts';
+import { fieldPath, parseDocument } from '../json/strict-json.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
 import { recordsMax } from './unpack/part-limits.ts';
@@ -45,7 +46,7 @@ export interface ManifestFile {
   readonly sha256: string;
 }
 
-const ajv = new Validator({ allErrors: false, strict: true, ...SELDOM_ASKED_SCHEMA });
+const ajv = new Validator({ allErrors: false, strict: true, verbose: true, ...SELDOM_ASKED_SCHEMA });
 addFormats.default(ajv, ['date-time']);
 const validate = ajv.compile<Manifest>(
   JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),
@@ -61,19 +62,13 @@ const validate = ajv.compile<Manifest>(
 export function parseManifest(bytes: Uint8Array): Manifest {
   const value = parseDocument(bytes, 'manifest_invalid', MANIFEST_FILE);
   if (!validate(value)) {
-    const error = validate.errors?.[0];
-    const place = error?.instancePath === '' ? 'the document' : error?.instancePath;
-    const extra = error?.params['additionalProperty'] ?? error?.params['allowedValue'];
-    const hint = extra === undefined ? '' : ` (${JSON.stringify(extra)})`;
-    throw new PagegateError('manifest_invalid', `${place}: ${error?.message}${hint}.`, { place });
+    const [error] = validate.errors as [ErrorObject];
+    const place = pointerOf(error);
+    const where = fieldPath(place) || 'the document';
+    throw new PagegateError('manifest_invalid', `${where} ${wordsFor(error)}.`, { place });
   }
-  // The schema's format also takes what separates date and time in print.
-  if (!/^.{10}T/i.test(value.created)) {
-    throw new PagegateError('manifest_invalid', '/created: between date and time must be a T.', { place: '/created' });
-  }
-  // It also takes zones without a colon, and a second 60 that no calendar here can reckon with.
-  if (!/(?:Z|[+-]\d{2}:\d{2})$/i.test(value.created) || Number.isNaN(Date.parse(value.created))) {
-    const what = `/created: expected a time like 2026-11-21T00:00:00Z, got "${value.created}".`;
+  if (!isTime(value.created)) {
+    const what = `created must be a time like 2026-11-21T00:00:00Z; got "${value.created}".`;
     throw new PagegateError('manifest_invalid', what, { place: '/created' });
   }
   const seen = new Set<string>();
@@ -83,7 +78,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     seen.add(name);
     if (records <= recordsMax(part)) continue;
     const place = `/files/${i}/records`;
-    const what = `${place}: ${records} lines cannot be in the ${bytes} bytes of ${name}, at most ${recordsMax(part)} can.`;
+    const what = `files[${i}].records: ${records} lines cannot be in the ${bytes} bytes of ${name}, at most ${recordsMax(part)} can.`;
     throw new PagegateError('manifest_invalid', what, { place, file: name });
   }
   const { name, version } = value.vocabulary;
@@ -92,6 +87,14 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     throw new PagegateError('drop_vocabulary', what, { expected: VOCABULARY_VERSION, got: version });
   }
   return value;
+}
+
+/**
+ * Whether a text that keeps the schema's format is a time that everybody reads alike: the format also takes a blank for the T in print,
+ * zones without a colon, and a second 60 that no calendar here can reckon with.
+ */
+function isTime(text: string): boolean {
+  return /^.{10}T.*(?:Z|[+-]\d{2}:\d{2})$/i.test(text) && !Number.isNaN(Date.parse(text));
 }
 
 /** @throws PagegateError drop_kind for a drop that holds changes only */

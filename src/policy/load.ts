@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
-import { parseDocument } from '../json/strict-json.ts';
+import { fieldPath, parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
@@ -127,6 +128,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
       strict: true,
       allowUnionTypes: true,
       strictRequired: false,
+      verbose: true,
       ...SELDOM_ASKED_SCHEMA,
     });
     validator.addSchema(readSchema('parts'));
@@ -135,7 +137,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
   const validate = validator.getSchema(id) ?? validator.compile(readSchema(schema));
   if (validate(value)) return;
   const problems = (validate.errors ?? []).slice(0, 5).map((error) => problemOf(error, value));
-  throw new PagegateError('policy_invalid', `${name}: ${problems.join('; ')}`, { file: name });
+  throw new PagegateError('policy_invalid', `${name}: ${problems.join('; ')}.`, { file: name });
 }
 
 function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
@@ -143,16 +145,8 @@ function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
 }
 
 function problemOf(error: ErrorObject, value: unknown): string {
-  const where = error.instancePath === '' ? 'the document' : error.instancePath;
-  const parameters = Object.values(error.params as Record<string, unknown>).filter((p) => typeof p === 'string');
-  const isExplained = ['additionalProperties', 'unevaluatedProperties', 'enum'].includes(error.keyword);
-  const extra = isExplained ? ` (${describe(error, parameters)})` : '';
-  return `${where}${idAt(value, error.instancePath)} ${error.message ?? 'is not valid'}${extra}`;
-}
-
-function describe(error: ErrorObject, parameters: readonly unknown[]): string {
-  const allowed = (error.params as { allowedValues?: readonly unknown[] }).allowedValues;
-  return allowed === undefined ? parameters.join(', ') : allowed.join(', ');
+  const pointer = pointerOf(error);
+  return `${fieldPath(pointer) || 'the document'}${idAt(value, pointer)} ${wordsFor(error)}`;
 }
 
 /** The id of the entry that a JSON pointer leads into, for the reader of an error. */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { pointerOf, shown, wordsFor } from '../json/schema-problem.ts';
 import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -98,7 +99,7 @@ export class RegisterValidator {
     }
     const valid = this.#check(entry.value);
     for (const problem of valid ? [] : distinct(this.#check.errors ?? [])) {
-      report({ ...at(entry, entry.pointer + pointerOf(problem)), severity: 'error', message: wordsFor(problem) });
+      report({ ...at(entry, entry.pointer + pointerOf(problem)), severity: 'error', message: findingOf(problem) });
     }
     if (isObject(entry.value)) for (const finding of adviceFor(entry, entry.value)) report(finding);
     this.#checkUnique(entry, report);
@@ -201,11 +202,6 @@ function at(entry: Entry, pointer: string): Omit<RegisterFinding, 'severity' | '
   };
 }
 
-function pointerOf(problem: ErrorObject): string {
-  if (problem.keyword !== 'required') return problem.instancePath;
-  return `${problem.instancePath}/${escapePointer(String(problem.params['missingProperty']))}`;
-}
-
 /** One finding for a field: `anyOf` and its branches, or a format and its pattern, say the same thing twice. */
 function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
   const byField = new Map<string, ErrorObject>();
@@ -216,43 +212,12 @@ function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
   return [...byField.values()];
 }
 
-function wordsFor(problem: ErrorObject): string {
-  const { keyword, params } = problem;
-  const got = `got ${shown(problem.data)}`;
-  switch (keyword) {
-    case 'required':
-      return 'is required and missing';
-    case 'type':
-      return `must be ${article(String(params['type']))}, ${got}`;
-    case 'enum':
-      return `must be one of ${(params['allowedValues'] as string[]).join(', ')}; ${got}`;
-    case 'pattern':
-      return problem.schemaPath.includes('date')
-        ? `must be a date, YYYY-MM-DD; ${got}`
-        : `must match ${String(params['pattern'])}; ${got}`;
-    case 'format':
-      return `must be a date, YYYY-MM-DD; ${got}`;
-    case 'anyOf':
-      return `must be a date, YYYY-MM-DD, or null; ${got}`;
-    case 'minLength':
-      return `must have at least ${String(params['limit'])} characters; ${got}`;
-    case 'minimum':
-      return `must be at least ${String(params['limit'])}; ${got}`;
-    case 'maximum':
-      return `must be at most ${String(params['limit'])}; ${got}`;
-    default:
-      return `${problem.message ?? keyword}; ${got}`;
-  }
-}
-
-function article(type: string): string {
-  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
-}
-
-/** A value as a message shows it: short, on one line, no control characters. */
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+/** Dates have a pattern beside their format, and some may be null. */
+function findingOf(problem: ErrorObject): string {
+  const isDate = problem.keyword === 'pattern' && problem.schemaPath.includes('date');
+  if (isDate) return wordsFor({ ...problem, keyword: 'format', params: { format: 'date' } });
+  if (problem.keyword === 'anyOf') return `must be a date, YYYY-MM-DD, or null; got ${shown(problem.data)}`;
+  return wordsFor(problem);
 }
 
 const properties = new Set<string>(
