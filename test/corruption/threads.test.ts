@@ -129,10 +129,7 @@ describe('what several threads report', () => {
     const random = new Random(5);
     let damaged = 0;
     for (let i = 0; i < 600; i++) {
-      const shared = sharedBytes(flipped(random));
-      const header = readHeader(shared);
-      const tables = readTables(shared, header);
-      const newWalk = (): RecordWalk => new RecordWalk(shared, header, tables, 1);
+      const newWalk = walksOver(flipped(random));
       const whole = walkInParts(newWalk, undefined);
       for (const size of [1, 5, 8, 12, BUCKETS]) expect(walkInParts(newWalk, size)).toEqual(whole);
       if (whole.damages.length > 0) damaged += 1;
@@ -144,10 +141,7 @@ describe('what several threads report', () => {
     const random = new Random(6);
     let damaged = 0;
     for (let i = 0; i < 200; i++) {
-      const shared = sharedBytes(flipped(random));
-      const header = readHeader(shared);
-      const tables = readTables(shared, header);
-      const newWalk = (): RecordWalk => new RecordWalk(shared, header, tables, 1);
+      const newWalk = walksOver(flipped(random));
       const used = newWalk();
       for (let calls = 0; calls < 12; calls++) {
         const from = random.below(BUCKETS);
@@ -171,6 +165,14 @@ function flipped(random: Random): Uint8Array {
   if (below(2) === 0)
     for (let bucket = 0; bucket < BUCKETS; bucket++) sealBucketOf(bytes, bucket, baseOf(bytes, bucket));
   return bytes;
+}
+
+/** Makes walks that have done nothing yet. */
+function walksOver(bytes: Uint8Array): () => RecordWalk {
+  const shared = sharedBytes(bytes);
+  const header = readHeader(shared);
+  const tables = readTables(shared, header);
+  return () => new RecordWalk(shared, header, tables, 1);
 }
 
 /** What threads do, in this one: a walk that skips the parts of so many buckets that another one has found intact, up to the first that is not. */
