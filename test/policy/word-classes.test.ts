@@ -184,9 +184,46 @@ describe('an act by its place', () => {
     ['https://developer.api.example.org/authentication/v2/token', 'oauth'],
     ['https://developers.example.org/o/authorize/', 'oauth'],
     ['https://www.example.org/forum/index.php?act=auth', 'login'],
+    // Products that keep the door of others: their paths are their own.
+    ['https://www.example.org/cgi-bin/koha/opac-user.pl', 'login'],
+    ['https://www.example.org/Citrix/StoreWeb/', 'login'],
+    ['https://www.example.org/vpn/tmindex.html', 'login'],
+    ['https://www.example.org/_forms/default.aspx', 'login'],
+    ['https://www.example.org/patroninfo~S1', 'login'],
+    ['https://www.example.org/F?func=bor-login', 'login'],
   ])('%s', (url, rule) => {
     expect(judge(url)).toBe(`deny rules/${rule}`);
   });
+});
+
+describe('a request to authorize or to authenticate somebody', () => {
+  const message = 'fZJNT8MwDIb/SpRabcdefg';
+  const parameters = [
+    ...['code', 'token', 'id_token', 'code id_token', 'code token', 'id_token token'].map((type) => [
+      'response_type',
+      type,
+    ]),
+    ...['checkid_setup', 'checkid_immediate'].map((mode) => ['openid.mode', mode]),
+    ...['wsignin1.0'].map((action) => ['wa', action]),
+    ...['SAMLRequest', 'SAMLResponse', 'SAMLart'].map((name) => [name, message]),
+  ] as [string, string][];
+
+  it.each(parameters)('is told by its own parameters, whatever the path: %s=%s', (name, value) => {
+    for (const path of ['/', '/x1', '/as/authorization.oauth2', '/x1/index.jsp', '/#/x1']) {
+      for (const spelled of [name, name.toUpperCase()]) {
+        const query = new URLSearchParams([
+          ['client_id', 'x1'],
+          [spelled, value],
+        ]);
+        expect(judge(`https://www.example.org${path}?${query}`)).toBe('deny rules/oauth');
+      }
+    }
+  });
+
+  it.each(['response_type=json', 'response_type=', 'wa=12', 'openid.mode=cancel', 'SAMLRequest=1', 'code=token'])(
+    'is not told by %s',
+    (query) => expect(judge(`https://www.example.org/x1?${query}`)).toBe('allow default/classified_read'),
+  );
 });
 
 describe('reading matter that names an act', () => {
