@@ -19,7 +19,7 @@ export function pointerOf({ keyword, instancePath, params }: ErrorObject): strin
 /** What is wrong there; goes on after the name of the place. The validator must be `verbose`: else it does not tell what was found. */
 export function wordsFor({ keyword, params, message, data }: ErrorObject): string {
   const limit = String(params['limit']);
-  const got = `got ${shown(data)}`;
+  const got = (): string => `got ${shown(data)}`;
   switch (keyword) {
     case 'required':
       return 'is required and missing';
@@ -27,29 +27,29 @@ export function wordsFor({ keyword, params, message, data }: ErrorObject): strin
     case 'unevaluatedProperties':
       return `has ${shown(params['additionalProperty'] ?? params['unevaluatedProperty'])}, which is not one of its fields`;
     case 'type':
-      return `must be ${String(params['type']).split(',').map(withArticle).join(' or ')}, ${got}`;
+      return `must be ${String(params['type']).split(',').map(withArticle).join(' or ')}, ${got()}`;
     case 'const':
-      return `must be ${shown(params['allowedValue'])}, ${got}`;
+      return `must be ${shown(params['allowedValue'])}, ${got()}`;
     case 'enum':
-      return `must be one of ${(params['allowedValues'] as unknown[]).join(', ')}; ${got}`;
+      return `must be one of ${(params['allowedValues'] as unknown[]).join(', ')}; ${got()}`;
     case 'pattern':
-      return `must match ${String(params['pattern'])}; ${got}`;
+      return `must match ${String(params['pattern'])}; ${got()}`;
     case 'format':
-      return `must be ${FORMATS[String(params['format'])] ?? String(params['format'])}; ${got}`;
+      return `must be ${FORMATS[String(params['format'])] ?? String(params['format'])}; ${got()}`;
     case 'minLength':
-      return `must have ${limit} or more characters; ${got}`;
+      return `must have ${limit} or more characters; ${got()}`;
     case 'maxLength':
-      return `must have ${limit} or fewer characters; ${got}`;
+      return `must have ${limit} or fewer characters; ${got()}`;
     case 'minItems':
-      return `must have ${limit} or more entries; ${got}`;
+      return `must have ${limit} or more entries; ${got()}`;
     case 'maxItems':
       return `must have ${limit} or fewer entries`;
     case 'minimum':
-      return `must be at least ${limit}; ${got}`;
+      return `must be at least ${limit}; ${got()}`;
     case 'maximum':
-      return `must be at most ${limit}; ${got}`;
+      return `must be at most ${limit}; ${got()}`;
     default:
-      return `${message ?? keyword}; ${got}`;
+      return `${message ?? keyword}; ${got()}`;
   }
 }
 
