@@ -196,6 +196,38 @@ describe('an act by its place', () => {
   });
 });
 
+describe('a token against forged requests', () => {
+  it.each([
+    ...[
+      '_csrf',
+      'csrf_token',
+      'csrfmiddlewaretoken',
+      '_xsrf',
+      'authenticity_token',
+      '__RequestVerificationToken',
+      '_token',
+    ],
+    ...['form_key', 'sesskey', 'formhash', 'securitytoken', 'my_post_key', 'YII_CSRF_TOKEN', 'csrf_test_name'],
+  ])('%s says that the URL acts, whatever else it says', (name) => {
+    for (const path of ['/x1', '/x1/y.php', '/']) {
+      expect(judge(`https://www.example.org${path}?id=4&${name}=1a2b3c4d5e`)).toMatch(/^deny rules\//);
+      expect(judge(`https://www.example.org${path}?id=4`)).toMatch('allow');
+    }
+  });
+
+  it.each([
+    'pay_for_order=true',
+    'order_again=12',
+    'apply_coupon=x1',
+    'PayerID=x1',
+    'http_method=DELETE',
+    'cmd=_xclick',
+    'cmd=_s-xclick',
+  ])('and so does what a shop does by a parameter: %s', (query) =>
+    expect(judge(`https://www.example.org/x1?${query}`)).toMatch(/^deny /),
+  );
+});
+
 describe('a request to authorize or to authenticate somebody', () => {
   const message = 'fZJNT8MwDIb/SpRabcdefg';
   const parameters = [
