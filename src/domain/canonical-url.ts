@@ -240,6 +240,7 @@ function canonicalHostname(url: URL): string | undefined {
 // Every blank or control character that the standard's parser strips from the ends or takes out of the middle.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROL = /[\0-\x1f\x7f]|^ | $/;
+
 /** What stands between the scheme's slashes and the path, as it was sent. */
 function rawAuthority(value: string): string {
   const text = value.length > 8 && !CONTROL.test(value) ? value : stripped(value);

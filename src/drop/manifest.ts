@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { PagegateError } from '../errors.ts';
-import { pointerOf, wordsFor } from '../json/schema-problem.ts';
+import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
-import { fieldPath, parseDocument } from '../json/strict-json.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
 import { recordsMax } from './unpack/part-limits.ts';
@@ -64,8 +64,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   if (!validate(value)) {
     const [error] = validate.errors as [ErrorObject];
     const place = pointerOf(error);
-    const where = fieldPath(place) || 'the document';
-    throw new PagegateError('manifest_invalid', `${where} ${wordsFor(error)}.`, { place });
+    throw new PagegateError('manifest_invalid', `${placeName(place)} ${wordsFor(error)}.`, { place });
   }
   if (!isTime(value.created)) {
     const what = `created must be a time like 2026-11-21T00:00:00Z; got "${value.created}".`;

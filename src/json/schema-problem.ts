@@ -1,6 +1,6 @@
 /** What a schema finds wrong with a document, in words: where it is, what must stand there, and what was found. */
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { escapePointer } from './strict-json.ts';
+import { escapePointer, fieldPath } from './strict-json.ts';
 
 /** Longer values are cut in messages. */
 const SHOWN_MAX_LENGTH = 60;
@@ -15,6 +15,9 @@ const FORMATS: Readonly<Record<string, string>> = {
 export function pointerOf({ keyword, instancePath, params }: ErrorObject): string {
   return keyword === 'required' ? `${instancePath}/${escapePointer(String(params['missingProperty']))}` : instancePath;
 }
+
+/** A place as people name it: `allow[0].path`, or the document as a whole. */
+export const placeName = (pointer: string): string => fieldPath(pointer) || 'the document';
 
 /** What is wrong there; goes on after the name of the place. The validator must be `verbose`: else it does not tell what was found. */
 export function wordsFor({ keyword, params, message, data }: ErrorObject): string {

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { pointerOf, wordsFor } from '../json/schema-problem.ts';
+import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
-import { fieldPath, parseDocument } from '../json/strict-json.ts';
+import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
@@ -146,7 +146,7 @@ function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
 
 function problemOf(error: ErrorObject, value: unknown): string {
   const pointer = pointerOf(error);
-  return `${fieldPath(pointer) || 'the document'}${idAt(value, pointer)} ${wordsFor(error)}`;
+  return `${placeName(pointer)}${idAt(value, pointer)} ${wordsFor(error)}`;
 }
 
 /** The id of the entry that a JSON pointer leads into, for the reader of an error. */

@@ -236,7 +236,7 @@ describe('a request to authorize or to authenticate somebody', () => {
       type,
     ]),
     ...['checkid_setup', 'checkid_immediate'].map((mode) => ['openid.mode', mode]),
-    ...['wsignin1.0'].map((action) => ['wa', action]),
+    ['wa', 'wsignin1.0'],
     ...['SAMLRequest', 'SAMLResponse', 'SAMLart'].map((name) => [name, message]),
   ] as [string, string][];
 
