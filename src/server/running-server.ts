@@ -9,7 +9,7 @@ import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
 import { type Program, Successor } from './process/restart-old-server.ts';
 import { burstTableSizeBytes } from './request/burst-limit.ts';
-import type { ReloadReply, RestartReply, ServerStatus } from './status.ts';
+import type { Readiness, ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';
 
 /** What a server consists of. */
@@ -82,6 +82,12 @@ export class RunningServer {
   /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
   async reload(): Promise<ReloadReply> {
     return reloadAll(this.#parts);
+  }
+
+  /** Whether lookups are answered: by this server, or by the one that it has given way to. */
+  async readiness(): Promise<Readiness> {
+    // A connection that was accepted before may ask after the workers have begun to stop.
+    return this.#isHandedOver ? { ready: true, reasons: [], warnings: [] } : readiness(this.#parts);
   }
 
   async status(): Promise<ServerStatus> {

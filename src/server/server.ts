@@ -200,7 +200,7 @@ async function startAdmin(parts: Parts, server: RunningServer, taken: Taken | un
   if (!enabled) return;
   if (!isLoopback(host)) parts.log('admin_not_on_loopback', { host });
   const sources = {
-    readiness: () => readiness(parts),
+    readiness: () => server.readiness(),
     metrics: () => server.metrics(),
     status: () => server.status(),
     names: parts.config.admin.names,
