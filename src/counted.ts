@@ -1,8 +1,19 @@
+/** Numbers in sentences. */
+
+/**
+ * A number with commas: `12,000`; at most three digits behind the point. The first `toLocaleString` of a process loads the tables of all
+ * languages, which takes longer than a short command.
+ */
+export function withCommas(value: number): string {
+  const [whole = '', ...rest] = String(Math.round(value * 1_000) / 1_000).split('.');
+  return [whole.replace(/\B(?=(?:\d{3})+$)/g, ','), ...rest].join('.');
+}
+
 /**
  * A number with its noun, as a sentence has them: `1 part`, `12,000 parts`.
  *
  * @param noun in the singular; its plural takes an s
  */
 export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+  return `${withCommas(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -1,5 +1,6 @@
 /** Says now and then how far a build is. */
 import { readFileSync } from 'node:fs';
+import { withCommas } from '../counted.ts';
 import { type Progress, shareOf } from '../progress.ts';
 
 export type BuildStep = 'scan' | 'write' | 'verify';
@@ -31,7 +32,7 @@ export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }:
 /** Bytes as megabytes, with their unit. */
 export function megabytes(bytes: number): string {
   const digits = bytes < 1e5 ? 3 : bytes < 1e7 ? 1 : 0;
-  return `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: digits })} MB`;
+  return `${withCommas(Number((bytes / 1e6).toFixed(digits)))} MB`;
 }
 
 const INTERVAL_MS = 200;

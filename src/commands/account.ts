@@ -1,6 +1,6 @@
 /** `pagegate account`: who may look up, on which plan, and what they have used. */
 import type { Command } from 'commander';
-import { counted } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
@@ -190,7 +190,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   printLine(`Restored ${counted(accounts, 'account')}.`);
   printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
   for (const { account, lookups } of raised)
-    printLine(`  ${account}: ${lookups.toLocaleString('en-US')} lookups since the backup stay used`);
+    printLine(`  ${account}: ${withCommas(lookups)} lookups since the backup stay used`);
   if (keptKeys > 0) printLine(`${keptKeys} keys issued since go on.`);
   if (keptStricter > 0)
     printLine(`${keptStricter} revocations, rotations, closures and suspensions since stay in force.`);
@@ -222,12 +222,12 @@ async function report(ledger: Ledger, name: string, options: LedgerCommandOption
     ['plan', quota.plan ?? 'none yet'],
   ];
   if (quota.quota_limit !== null) {
-    const used = `${quota.quota_used.toLocaleString('en-US')} of ${quota.quota_limit.toLocaleString('en-US')}`;
-    rows.push(['used', `${used} in cycle ${view.cycle}, ${quota.quota_remaining.toLocaleString('en-US')} left`]);
+    const used = `${withCommas(quota.quota_used)} of ${withCommas(quota.quota_limit)}`;
+    rows.push(['used', `${used} in cycle ${view.cycle}, ${withCommas(quota.quota_remaining)} left`]);
     rows.push(['resets', quota.quota_resets_at ?? '']);
   }
   if (account.next !== null) {
-    rows.push(['then', `${account.next.plan}, ${account.next.limit.toLocaleString('en-US')} lookups`]);
+    rows.push(['then', `${account.next.plan}, ${withCommas(account.next.limit)} lookups`]);
   }
   const states = keys.map((record) => {
     if (record.revokedAt !== null) return `number ${record.id}, revoked`;

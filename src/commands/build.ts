@@ -4,7 +4,7 @@ import type { BuildPlan } from '../builder/build.ts';
 import { REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
-import { counted } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import { parseThreads, parseWhole } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
@@ -86,7 +86,7 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
 function printReport(report: BuildReport): void {
   const { recordCount, sizeBytes, durationMs } = report;
   const each = recordCount === 0 ? '' : `, ${(sizeBytes / recordCount).toFixed(1)} bytes a record`;
-  printLine(`${report.out}: ${recordCount.toLocaleString('en-US')} records, ${megabytes(sizeBytes)}${each}`);
+  printLine(`${report.out}: ${withCommas(recordCount)} records, ${megabytes(sizeBytes)}${each}`);
   printLine(
     `dataset ${report.dataset}, revision ${report.revision} of ${report.created}, generation ${report.generation}; ` +
       `page types ${report.pageTypes}, vocabulary ${report.vocabulary}`,
@@ -104,8 +104,7 @@ function printReport(report: BuildReport): void {
   printCounts('repaired', report.repairs);
   if (report.rejectsFile !== null) {
     const total = Object.values(report.rejects).reduce((sum, number) => sum + number, 0);
-    const kept =
-      report.rejectsWritten === total ? 'all of them' : `${report.rejectsWritten.toLocaleString('en-US')} of them`;
+    const kept = report.rejectsWritten === total ? 'all of them' : `${withCommas(report.rejectsWritten)} of them`;
     printLine(`\nrejects: ${report.rejectsFile} (${kept}, by file and line)`);
   }
   const memory = megabytes(report.peakMemoryBytes);

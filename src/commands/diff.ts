@@ -1,6 +1,7 @@
 /** `pagegate diff`: what changed between two indexes. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
@@ -15,7 +16,7 @@ export function registerDiff(program: Command): void {
     .argument('<before>', 'index file')
     .argument('<after>', 'index file')
     .option('--summary', 'print the counts only')
-    .option('--json', `print counts and the first ${LISTED_CHANGES.toLocaleString('en-US')} changes as JSON`)
+    .option('--json', `print counts and the first ${withCommas(LISTED_CHANGES)} changes as JSON`)
     .addHelpText('after', '\nExit code 4 when they differ.\n\nExample:\n  $ pagegate diff old.pgx new.pgx --summary')
     .action(diff);
 }

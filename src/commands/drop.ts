@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
-import { counted } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
@@ -133,7 +133,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const signature = checked.signedBy === null ? 'without a checked signature' : `signed by ${checked.signedBy}`;
   const unpacked = parts.reduce((sum, part) => sum + part.unpackedSizeBytes, 0);
   printLine(`${dataset} revision ${revision}, ${kind}, ${signature}: ${intact(parts.length)}.`);
-  printLine(`They unpack to ${unpacked.toLocaleString('en-US')} bytes. Manifest SHA-256: ${checked.manifestSha256}`);
+  printLine(`They unpack to ${withCommas(unpacked)} bytes. Manifest SHA-256: ${checked.manifestSha256}`);
 }
 
 async function sign(dir: string, options: SignFlags): Promise<void> {

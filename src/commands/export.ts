@@ -1,6 +1,7 @@
 /** `pagegate export`: an index as the lines of a drop again. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, withInterrupt } from './shared/output.ts';
@@ -38,7 +39,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
         progress.update({
           what: 'exporting',
           share: shareOf(done, total),
-          detail: `${done.toLocaleString('en-US')} records`,
+          detail: `${withCommas(done)} records`,
         });
       };
       while (scan.nextBucket()) {

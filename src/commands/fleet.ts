@@ -1,5 +1,6 @@
 /** `pagegate fleet`: many servers that share one ledger in PostgreSQL. */
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
 import { configFrom } from './shared/config-options.ts';
 import { actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
@@ -37,8 +38,7 @@ export function registerFleet(program: Command): void {
         });
         const fate = options.giveBack ? 'given back' : 'used';
         if (options.json) printJson({ id: found.id, name: found.name, lookups, fate: fate.replace(' ', '_') });
-        else
-          printLine(`${found.name} is retired. ${lookups.toLocaleString('en-US')} lookups that it held are ${fate}.`);
+        else printLine(`${found.name} is retired. ${withCommas(lookups)} lookups that it held are ${fate}.`);
       });
     });
 }
@@ -59,7 +59,7 @@ function show({ nodes, stranded, learning, history, differs }: FleetView): void 
     ]),
   ]);
   for (const { account, node, lookups } of stranded)
-    printLine(`${lookups.toLocaleString('en-US')} lookups of ${account} are stranded on ${node}, which is not heard.`);
+    printLine(`${withCommas(lookups)} lookups of ${account} are stranded on ${node}, which is not heard.`);
   if (differs) printLine('Live nodes serve different data.');
   if (learning)
     printLine('The database has lost commits: nothing is granted until all nodes have told what they hold.');

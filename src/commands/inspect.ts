@@ -1,5 +1,6 @@
 /** `pagegate inspect`: what an index is and what it looks like inside. */
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import type { IndexScan } from '../index/read-all.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
 import { shareOf } from '../progress.ts';
@@ -75,11 +76,11 @@ function print({ info, sections }: IndexScan, statistics: IndexStatistics): void
     ? 'complete (a page type that a record has not is known not to exist)'
     : 'partial (a page type that a record has not may exist)';
   const facts: readonly (readonly [string, string])[] = [
-    ['file', `${info.path} (format ${info.formatVersion}, ${info.sizeBytes.toLocaleString('en-US')} bytes)`],
+    ['file', `${info.path} (format ${info.formatVersion}, ${withCommas(info.sizeBytes)} bytes)`],
     ['dataset', `${info.dataset}, revision ${info.revision}, created ${info.created}`],
     ['generation', String(info.generation)],
     ['manifest', `SHA-256 ${info.manifestSha256}`],
-    ['records', info.recordCount.toLocaleString('en-US')],
+    ['records', withCommas(info.recordCount)],
     [
       'page types',
       `${info.vocabulary.pageTypes.length} of vocabulary ${info.vocabulary.name} ${info.vocabulary.version}; ${absence}`,
@@ -94,18 +95,16 @@ function print({ info, sections }: IndexScan, statistics: IndexStatistics): void
   printTable([['section', 'offset', 'bytes'], ...rows]);
   printLine();
   printLine(
-    `Bytes a record${statistics.sampledRecords < info.recordCount ? ` (sample of ${statistics.sampledRecords.toLocaleString('en-US')})` : ''}:`,
+    `Bytes a record${statistics.sampledRecords < info.recordCount ? ` (sample of ${withCommas(statistics.sampledRecords)})` : ''}:`,
   );
   const { file, ...parts } = statistics.bytesPerRecord;
   printBars(Object.entries(parts).map(([name, bytes]) => [name, bytes, bytes.toFixed(2)]));
   printLine(`  ${'file'.padEnd(10)} ${file.toFixed(2)}, with ${statistics.pagesPerRecord.toFixed(2)} page URLs`);
   printLine();
   printLine(
-    `Records in a bucket (${info.bucketCount.toLocaleString('en-US')} buckets, ${statistics.overflowing.toLocaleString('en-US')} records overflow):`,
+    `Records in a bucket (${withCommas(info.bucketCount)} buckets, ${withCommas(statistics.overflowing)} records overflow):`,
   );
-  printBars(
-    statistics.bucketsByRecords.map((buckets, count) => [String(count), buckets, buckets.toLocaleString('en-US')]),
-  );
+  printBars(statistics.bucketsByRecords.map((buckets, count) => [String(count), buckets, withCommas(buckets)]));
 }
 
 function printBars(rows: readonly (readonly [string, number, string])[]): void {

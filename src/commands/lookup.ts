@@ -1,5 +1,6 @@
 /** `pagegate lookup`: what an index knows, without a server, a key or a charge. */
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
@@ -63,8 +64,7 @@ async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
       lookUpList(index, {
         path,
         write: (bytes) => writeOutBytes(bytes, signal),
-        onProgress: (lines) =>
-          progress.update({ what: 'looking up', detail: `${lines.toLocaleString('en-US')} lines` }),
+        onProgress: (lines) => progress.update({ what: 'looking up', detail: `${withCommas(lines)} lines` }),
         signal,
       }),
     );

@@ -1,5 +1,6 @@
 /** `pagegate plan`: the plan catalog. */
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import { addConfigOptions, configFrom } from './shared/config-options.ts';
 import type { LedgerCommandOptions } from './shared/ledger-options.ts';
 import { printJson, printTable } from './shared/output.ts';
@@ -16,7 +17,7 @@ export function registerPlan(program: Command): void {
         printJson(plans.map(({ id, name, priceUsd, lookups }) => ({ id, name, price_usd: priceUsd, lookups })));
         return;
       }
-      const amount = (value: number | null): string => (value === null ? 'agreed' : value.toLocaleString('en-US'));
+      const amount = (value: number | null): string => (value === null ? 'agreed' : withCommas(value));
       const rows = plans.map(({ id, name, priceUsd, lookups }) => [id, name, amount(priceUsd), amount(lookups)]);
       printTable([['plan', 'name', 'USD / 30 days', 'lookups / 30 days'], ...rows]);
     });

@@ -1,5 +1,6 @@
 /** `pagegate verify`: reads every byte of an index. */
 import type { Command } from 'commander';
+import { withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import { shareOf } from '../progress.ts';
@@ -38,9 +39,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
   );
   if (options.json) printJson(report);
   else if (report.ok) {
-    printLine(
-      `${path}: intact, ${report.recordCount.toLocaleString('en-US')} records, ${report.sizeBytes.toLocaleString('en-US')} bytes.`,
-    );
+    printLine(`${path}: intact, ${withCommas(report.recordCount)} records, ${withCommas(report.sizeBytes)} bytes.`);
   } else {
     for (const { offset, sizeBytes, where, what } of report.damages) {
       printLine(`${path}: bytes ${offset} to ${offset + sizeBytes - 1} (${where}): ${what}`);

@@ -1,5 +1,6 @@
 /** The configuration's JSON Schema as this program reads it: which settings there are, of which type, with which defaults. */
 import { readFileSync } from 'node:fs';
+import { withCommas } from '../counted.ts';
 
 /** One setting, as its schema describes it. */
 export interface SettingSchema {
@@ -50,7 +51,7 @@ export function typesOf(schema: SettingSchema): readonly string[] {
 function typeWithBounds(type: string, schema: Readonly<Record<string, unknown>>): string {
   if (type !== 'integer' && type !== 'number') return type;
   const [from, to] = [schema['minimum'], schema['maximum']].map((bound) =>
-    bound === undefined ? undefined : Number(bound).toLocaleString('en-US'),
+    bound === undefined ? undefined : withCommas(Number(bound)),
   );
   if (from === undefined) return type;
   return to === undefined ? `${type}, at least ${from}` : `${type}, ${from} to ${to}`;

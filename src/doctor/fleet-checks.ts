@@ -1,6 +1,7 @@
 /** Checks of the database that a fleet shares, and of this node in it. */
 import type { Config } from '../config/config.ts';
 import { ledgerPlace } from '../config/paths.ts';
+import { withCommas } from '../counted.ts';
 import type { FleetStatus, LedgerTables } from '../ledger/fleet.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
@@ -54,7 +55,7 @@ function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTab
   if (silent.length > 0)
     outcomes.push(
       warning(
-        `${silent.join(', ')} not heard, with ${stranded.toLocaleString('en-US')} lookups`,
+        `${silent.join(', ')} not heard, with ${withCommas(stranded)} lookups`,
         'Start the node again; where it is gone for good, run `pagegate fleet retire NODE`.',
       ),
     );

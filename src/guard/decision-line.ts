@@ -1,10 +1,10 @@
 /** A decision as one line of NDJSON, in the form of the server's decision log. */
 import { randomUUID } from 'node:crypto';
-import { METHODS } from 'node:http';
+import { http } from '../platform/http.ts';
 import type { Decision } from './refusal.ts';
 
 const MASK = '***';
-const KNOWN_METHODS = new Set(METHODS);
+const KNOWN_METHODS = new Set(http.METHODS);
 /** Ids of the shipped rules that say that the URL, or the host, carries data out. */
 const CARRIERS = new Set(['secret_in_url', 'dns_tunnel']);
 

@@ -1,7 +1,8 @@
 /** The policy's files: read, checked against their schemas, the licensee's own worked in, compiled. The one place with I/O. */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { type AnySchemaObject, type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import type { Ajv2020, AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
 import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
@@ -118,11 +119,15 @@ export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin 
   return value as T;
 }
 
-let validator: Validator | undefined;
+let validator: Ajv2020 | undefined;
 
 /** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   if (validator === undefined) {
+    // Loaded here, because a worker without a policy of the licensee's own needs none.
+    const { Ajv2020: Validator } = createRequire(import.meta.url)(
+      'ajv/dist/2020.js',
+    ) as typeof import('ajv/dist/2020.js');
     validator = new Validator({
       allErrors: false,
       strict: true,

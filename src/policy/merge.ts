@@ -44,7 +44,7 @@ export function mergeLicensee(
   };
   return {
     ...merged,
-    warnings: licenseeWarnings(shipped, own, merged),
+    warnings: licensee === undefined ? [] : licenseeWarnings(shipped, licensee, merged),
   };
 }
 

@@ -3,7 +3,7 @@ import { buildIndex } from '../builder/build.ts';
 import { describeProgress } from '../builder/progress.ts';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { counted } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
 import type { Progress, ProgressView } from '../progress.ts';
 import { ProgressFile } from '../refresh/progress.ts';
@@ -115,7 +115,7 @@ function describeRejects({ rejects, rejectsFile }: RefreshReport): string | unde
   const reasons = Object.entries(rejects).sort(([, a], [, b]) => b - a);
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, [, count]) => sum + count, 0);
-  const named = reasons.slice(0, REASONS_MAX).map(([reason, count]) => `${reason} ${count.toLocaleString('en-US')}`);
+  const named = reasons.slice(0, REASONS_MAX).map(([reason, count]) => `${reason} ${withCommas(count)}`);
   const more = reasons.length > REASONS_MAX ? ', …' : '';
   return `Left out of it: ${counted(total, 'reject')} (${named.join(', ')}${more}); see ${rejectsFile}.`;
 }

@@ -44,7 +44,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'version',
   ],
   // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
-  guard: ['policy', 'domain', 'network'],
+  guard: ['policy', 'domain', 'network', 'platform'],
   'refresh-steps': ['builder', 'config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
   doctor: [
     'refresh-steps',

@@ -1,6 +1,7 @@
 /** How much disk a build needs, and whether it is there. */
 import { statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { withCommas } from '../../counted.ts';
 import type { Manifest } from '../../drop/manifest.ts';
 import { isPacked } from '../../drop/part-reader.ts';
 import { PagegateError } from '../../errors.ts';
@@ -42,7 +43,7 @@ async function checkFolder(folder: string, neededBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(folder);
   const freeBytes = bavail * bsize;
   if (freeBytes >= neededBytes) return;
-  const mb = (bytes: number): string => `${Math.ceil(bytes / 1e6).toLocaleString('en-US')} MB`;
+  const mb = (bytes: number): string => `${withCommas(Math.ceil(bytes / 1e6))} MB`;
   const what = `${folder} has ${mb(freeBytes)} free, the build may need ${mb(neededBytes)}.`;
   throw new PagegateError('build_no_space', what, { folder, freeBytes, neededBytes });
 }

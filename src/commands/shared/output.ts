@@ -1,4 +1,5 @@
 /** What every command shares: how results, failures, progress and Ctrl-C look. */
+import { withCommas } from '../../counted.ts';
 import { EXIT, PagegateError } from '../../errors.ts';
 import { printable, UNPRINTABLE } from '../../platform/printable.ts';
 import { type Progress, type ProgressView, percentOf } from '../../progress.ts';
@@ -30,9 +31,7 @@ export function printLine(line = ''): void {
 
 /** Prints rows as aligned columns; the first row is the heading. Numbers are aligned right. */
 export function printTable(rows: readonly (readonly (string | number)[])[]): void {
-  const text = rows.map((row) =>
-    row.map((cell) => (typeof cell === 'number' ? cell.toLocaleString('en-US') : printable(cell))),
-  );
+  const text = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? withCommas(cell) : printable(cell))));
   const columns = Math.max(0, ...text.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, i) => Math.max(...text.map((row) => row[i]?.length ?? 0)));
   const isNumber = widths.map((_, i) => rows.slice(1).every((row) => typeof row[i] === 'number'));

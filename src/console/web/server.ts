@@ -1,13 +1,13 @@
 /** The console's listener: every request goes through the same checks before a page sees it. */
 import { hash } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { formatAddress, type Network, parseAddress, parseNetwork } from '../../network/address.ts';
 import { clientAddress } from '../../network/client-address.ts';
+import { http, https } from '../../platform/http.ts';
 import type { ConsoleContext } from '../context.ts';
 import { isCurrent } from '../sign-in.ts';
 import { createToken, hashToken } from '../store/passwords.ts';
@@ -101,8 +101,11 @@ export function createWebServer(options: WebOptions): Server {
   };
   const server =
     certificate === undefined
-      ? createServer(limits, listener)
-      : createTlsServer({ ...limits, cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' }, listener);
+      ? http.createServer(limits, listener)
+      : https.createServer(
+          { ...limits, cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' },
+          listener,
+        );
   server.maxConnections = LIMITS.consoleConnections.value;
   server.setTimeout(timeouts.idleMs);
   return server;

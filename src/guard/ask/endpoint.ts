@@ -2,10 +2,10 @@
  * The one endpoint of pagegate, asked over a connection of its own: through no proxy, whatever the environment says, and without
  * following a redirect, so that the key reaches the named server and nobody else.
  */
-import http from 'node:http';
-import https from 'node:https';
+import type { Agent, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLoopback } from '../../network/address.ts';
+import { http, https } from '../../platform/http.ts';
 import { type Answer, failure, type Reply, readAnswer } from './answer.ts';
 
 /** A larger answer is not one of pagegate's. */
@@ -33,7 +33,7 @@ export interface EndpointOptions {
 export class Endpoint {
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #agent: http.Agent;
+  readonly #agent: Agent;
   readonly #timeoutMs: number;
 
   /** @throws TypeError where an option cannot be used. */
@@ -105,7 +105,7 @@ export class Endpoint {
   }
 }
 
-function replyOf(response: http.IncomingMessage, body: string): Reply {
+function replyOf(response: IncomingMessage, body: string): Reply {
   const { 'x-pagegate-data': data, 'retry-after': retryAfter } = response.headers;
   return { status: response.statusCode ?? 0, data: [data].flat()[0] ?? '', retryAfter: retryAfter ?? '', body };
 }

@@ -8,7 +8,6 @@ import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/account-copy.ts';
 import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
-import { connectFleet } from '../postgres/connect.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
@@ -72,7 +71,7 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;
   reserver.open();
-  const session = grants === undefined ? undefined : startSession(options, grants, reserver);
+  const session = grants === undefined ? undefined : await startSession(options, grants, reserver);
   workers = await listenForWorkers(options.file, (ids) => session?.reserve(ids) ?? reserver.reserve(ids));
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
@@ -108,7 +107,13 @@ async function main(options: LedgerWriterOptions): Promise<void> {
 }
 
 /** Begins to talk to the fleet's ledger. */
-function startSession({ file, fleet }: LedgerWriterOptions, grants: HeldGrants, reserver: Reserver): NodeSession {
+async function startSession(
+  { file, fleet }: LedgerWriterOptions,
+  grants: HeldGrants,
+  reserver: Reserver,
+): Promise<NodeSession> {
+  // Only a fleet needs the driver.
+  const { connectFleet } = await import('../postgres/connect.ts');
   const { engine, ...member } = fleet!;
   const session = new NodeSession(grants, {
     ...member,

@@ -39,12 +39,23 @@ export class TokenIndex {
 
   constructor(lists: Readonly<Record<string, TokenList>>) {
     this.names = Object.keys(lists);
-    const byToken = new Map<string, number[]>();
+    const byToken = new Map<string, readonly number[]>();
     for (const [ordinal, name] of this.names.entries()) {
       this.#ordinals.set(name, ordinal);
-      for (const token of phrasesOf(lists[name]!, squeeze)) add(byToken, token, ordinal);
+      // One object for all tokens that are in the same lists: what each becomes with this list.
+      const longer = new Map<readonly number[], readonly number[]>();
+      for (const token of phrasesOf(lists[name]!, squeeze)) {
+        const before = byToken.get(token) ?? NO_LISTS;
+        if (before.at(-1) === ordinal) continue;
+        let after = longer.get(before);
+        if (after === undefined) {
+          after = [...before, ordinal];
+          longer.set(before, after);
+        }
+        byToken.set(token, after);
+      }
     }
-    this.#byToken = withSharedLists(byToken);
+    this.#byToken = byToken;
     this.#plain = new TokenTable([...this.#byToken].filter(([token]) => PLAIN_TOKEN.test(token)));
   }
 
@@ -114,22 +125,4 @@ export class TokenIndex {
   *tokensIn(list: number): IterableIterator<string> {
     for (const [token, lists] of this.#byToken) if (lists.includes(list)) yield token;
   }
-}
-
-function add(map: Map<string, number[]>, token: string, ordinal: number): void {
-  const ordinals = map.get(token);
-  if (ordinals === undefined) map.set(token, [ordinal]);
-  else if (!ordinals.includes(ordinal)) ordinals.push(ordinal);
-}
-
-/** The same, with one object for all tokens that are in the same lists. */
-function withSharedLists(byToken: ReadonlyMap<string, readonly number[]>): Map<string, readonly number[]> {
-  const shared = new Map<string, readonly number[]>();
-  return new Map(
-    [...byToken].map(([token, lists]) => {
-      const key = lists.join();
-      if (!shared.has(key)) shared.set(key, lists);
-      return [token, shared.get(key)!];
-    }),
-  );
 }

@@ -1,8 +1,9 @@
 /** The admin listener: health, metrics and status for monitoring. It only reads, knows no secrets, and has no authentication. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Server as NetServer } from 'node:net';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import { http } from '../../platform/http.ts';
 
 export interface AdminSources {
   /** Ready to answer lookups; otherwise the reasons why not. */
@@ -30,7 +31,7 @@ export async function listenAdmin(
   sources: AdminSources,
   given?: NetServer,
 ): Promise<{ server: Server; port: number }> {
-  const server = createServer(
+  const server = http.createServer(
     { maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS },
     (req, res) => {
       respond(req, res, sources).catch(() => {

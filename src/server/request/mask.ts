@@ -2,9 +2,9 @@
  * What of a URL may be written into a log: plain lower-case words. Everything else may be a secret or name a person, and becomes
  * `***`. A list of what is allowed misses no secret that nobody thought of.
  */
-import { METHODS } from 'node:http';
 import { registrableDomain } from '../../domain/public-suffix.ts';
 import { LIMITS } from '../../limits.ts';
+import { http } from '../../platform/http.ts';
 import type { Policy } from '../../policy/policy.ts';
 
 const MASK = '***';
@@ -28,7 +28,7 @@ export function methodToLog(method: string, policy: Policy): string {
       ...(check === 'method' ? allowed : []),
       ...methods,
     ]);
-    known = new Set([...METHODS, ...named.map(String)]);
+    known = new Set([...http.METHODS, ...named.map(String)]);
     methodsOf.set(policy, known);
   }
   return known.has(method) ? method : 'other';

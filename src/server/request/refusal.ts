@@ -1,6 +1,6 @@
 /** Refusals: every status other than 200, with the body, the headers and the connection handling that the contract gives it. */
-import { STATUS_CODES } from 'node:http';
 import { ERRORS, type ErrorCode } from '../../errors.ts';
+import { http } from '../../platform/http.ts';
 import type { HttpResponse } from '../uws.ts';
 
 export interface RefusalOptions {
@@ -50,7 +50,7 @@ export function refusalStatus(code: ErrorCode): number {
 export function sendRefusal(res: HttpResponse, code: ErrorCode, options: RefusalOptions = {}): void {
   const status = refusalStatus(code);
   const body = refusalBody(code, options);
-  res.writeStatus(`${status} ${STATUS_CODES[status] ?? ''}`);
+  res.writeStatus(`${status} ${http.STATUS_CODES[status] ?? ''}`);
   // One call with the lines of three headers: each call crosses into the transport.
   let headers = CONTENT_HEADERS;
   if (status === 429 || status === 503) {

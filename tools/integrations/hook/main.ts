@@ -2,9 +2,10 @@
  * The hook as a program. With `--listen` it is a server for hooks of the type http; otherwise it reads one tool call from standard
  * input. A coding agent lets a call pass whose hook fails in any way but exit code 2, so that is what every failure ends with.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
+import { http } from '../../../src/platform/http.ts';
 import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
 import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
@@ -63,7 +64,7 @@ function listen(guard: Guard, place: string): void {
   const colon = place.lastIndexOf(':');
   const [host, port] = [place.slice(0, colon).replaceAll(/[[\]]/g, ''), Number(place.slice(colon + 1))];
   if (colon < 1 || !Number.isInteger(port)) throw new Error('--listen is HOST:PORT');
-  const server = createServer({ requestTimeout: 0 }, (request, response) => {
+  const server = http.createServer({ requestTimeout: 0 }, (request, response) => {
     answerRequest(guard, request, response).catch(() => response.destroy());
   });
   server.listen(port, host, () => {
