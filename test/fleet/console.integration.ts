@@ -96,7 +96,7 @@ describe('on a ledger in PostgreSQL', () => {
       expect(text, path).toMatch(/ledger/i);
     }
     await database.start();
-    await expect.poll(async () => (await operator.get('accounts')).status, { timeout: 60_000 }).toBe(200);
+    await expect.poll(async () => (await operator.get('accounts')).status).toBe(200);
     expect((await account.get('account')).status).toBe(200);
   });
 });

@@ -135,11 +135,11 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(count).toBeGreaterThan(10);
       expect(count).toBeLessThanOrEqual(1_000);
       // A key that the copy does not know may be new.
-      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(false);
+      await expect.poll(() => node.meter.health().ready).toBe(false);
       expect(() => node.meter.authenticate(createApiKey())).toThrow(/not heard|fleet/);
       engine.isDown = false;
-      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
-      await expect.poll(() => node.charge(key), { timeout: 20_000 }).toEqual(expect.any(Number));
+      await expect.poll(() => node.meter.health().ready).toBe(true);
+      await expect.poll(() => node.charge(key)).toEqual(expect.any(Number));
       await expectConservation(100_000);
     }, 120_000);
 
@@ -163,7 +163,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
             problems.add(node.grants.problem);
             return node.grants.problem;
           },
-          { interval: 5, timeout: 20_000 },
+          { interval: 5 },
         )
         .toBe('');
       expect([...problems].join()).not.toMatch(/earlier session/);
@@ -197,7 +197,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await new Promise((resolve) => setTimeout(resolve, 300));
       expect(await known()).toEqual(before);
       await node.start();
-      await expect.poll(async () => (await known()).spent, { timeout: 20_000 }).toBe(node.served);
+      await expect.poll(async () => (await known()).spent).toBe(node.served);
       await node.stop();
       expect(await known()).toEqual({ granted: node.served, spent: node.served });
     }, 120_000);
@@ -235,9 +235,9 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await node.charge(key)).toEqual(expect.any(Number));
       isBroken = true;
       void ledger.revokeKey('acme', 1).catch(() => {});
-      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(false);
+      await expect.poll(() => node.meter.health().ready).toBe(false);
       isBroken = false;
-      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => node.meter.health().ready).toBe(true);
       expect(node.meter.authenticate(key).kind).toBe('unknown');
     }, 120_000);
 
@@ -280,7 +280,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
          UPDATE pagegate.ledger SET revision = revision + 1`,
       );
       await node.start();
-      await expect.poll(() => node.meter.health().ready, { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => node.meter.health().ready).toBe(true);
       expect((await fleetStatus(ledger, 60)).history).toBe(0);
       expect(await node.charge(key)).toEqual(expect.any(Number));
     }, 120_000);
@@ -321,14 +321,14 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       for (let i = 0; i < 10; i += 1) await one.charge(key);
       await expect.poll(async () => (await fleetStatus(ledger, 60)).nodes[0]?.held).toBeGreaterThan(0);
       await one.crash({ power: true });
-      await expect.poll(async () => (await fleetStatus(ledger, 1)).stranded, { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(async () => (await fleetStatus(ledger, 1)).stranded).toHaveLength(1);
       const [stranded] = (await fleetStatus(ledger, 1)).stranded;
       expect(stranded).toMatchObject({ account: 'acme', node: 'one' });
       const { lookups } = await retireNode(ledger, 'one', { actor: 'tester', giveBack: true, maxStalenessSeconds: 1 });
       expect(lookups).toBe(stranded!.lookups);
       // What was retired begins anew when it comes back.
       await one.start();
-      await expect.poll(() => one.fenced, { timeout: 20_000 }).toMatch(/was retired by/);
+      await expect.poll(() => one.fenced).toMatch(/was retired by/);
     }, 120_000);
 
     it('takes a copied folder for another node', async () => {
@@ -361,8 +361,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await engine.run('DELETE FROM pagegate.grants');
       await engine.cut();
       engine.isDown = false;
-      await expect.poll(async () => (await fleetStatus(ledger, 60)).history, { timeout: 20_000 }).toBeGreaterThan(0);
-      await expect.poll(async () => (await fleetStatus(ledger, 60)).learning, { timeout: 30_000 }).toBe(false);
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).history).toBeGreaterThan(0);
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).learning).toBe(false);
       const outcomes = await Promise.all(
         [one, two].map(async (node) => {
           for (;;) {

@@ -131,13 +131,13 @@ describe('the ledger writer', () => {
     try {
       process.kill(ledgerWriter.pid!, 'SIGKILL');
       const tries = () => reasons.filter((reason) => /cannot be started/.test(reason)).length;
-      await expect.poll(tries, { timeout: 8_000 }).toBeGreaterThan(1);
+      await expect.poll(tries).toBeGreaterThan(1);
       expect(ledgerWriter.pid).toBeUndefined();
       await expect(startLedgerWriter({ file: folder.file })).rejects.toMatchObject({ code: 'ledger_unavailable' });
     } finally {
       process.execPath = program;
     }
-    await expect.poll(() => ledgerWriter.health.ready, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => ledgerWriter.health.ready).toBe(true);
     const meter = await open();
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(999);
   });
@@ -231,7 +231,7 @@ describe('the ledger writer', () => {
     await expect.poll(() => first.pid).toBeGreaterThan(0);
     expect(isAlive(followed)).toBe(false);
     const before = charged;
-    await expect.poll(() => charged, { timeout: 10_000 }).toBeGreaterThan(before + 100);
+    await expect.poll(() => charged).toBeGreaterThan(before + 100);
     isStopped = true;
     await charging;
     await meter.close();

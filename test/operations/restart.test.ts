@@ -90,7 +90,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     pids.push(pid);
     expect(json).toEqual({ version: '1.0.0', pid });
     expect(pid).not.toBe(first.pid);
-    await expect.poll(() => isAlive(first.pid), { timeout: 90_000 }).toBe(false);
+    await expect.poll(() => isAlive(first.pid)).toBe(false);
     isOver = true;
     await looking;
     expect(said.length).toBeGreaterThan(0);
@@ -146,7 +146,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(await place.pagegate('restart')).toMatchObject({ code: 8, json: { error: 'restart_busy' } });
     process.kill(pid, 'SIGTERM');
     expect(await restarting).toMatchObject({ code: expect.any(Number), json: { error: expect.any(String) } });
-    await expect.poll(() => isAlive(pid), { timeout: 60_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
     expect(heard().at(-1)).toBe('STOPPING=1');
     rmSync(join(place.root, 'pagegate'));
   });

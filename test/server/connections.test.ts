@@ -96,11 +96,11 @@ describe.concurrent('a connection on which no whole request comes is closed afte
     ['an empty line before a request', `\r\n${REQUEST}`],
     ['a bare CR in a header', requestText('/api/check', [['X-Other', 'a\rb']])],
     ['headers without their end', REQUEST.slice(0, -2)],
-  ])('%s, without an answer', { timeout: 25_000 }, async (_name, text) => {
+  ])('%s, without an answer', async (_name, text) => {
     expect(await (await open('127.0.0.5', text)).closed).toBe('');
   });
 
-  it('also when bytes trickle in', { timeout: 25_000 }, async () => {
+  it('also when bytes trickle in', async () => {
     const { socket, closed } = await open('127.0.0.6', 'G');
     const timer = setInterval(() => socket.write('x'), 500);
     expect(await closed).toBe('');
@@ -112,7 +112,7 @@ describe.concurrent('a connection on which no whole request comes is closed afte
     ['nothing behind the second one', REQUEST.repeat(2), 2],
     ['half a request', `${REQUEST}GET /api`, 1],
     ['an empty line before the next', `${REQUEST}\r\n${REQUEST}`, 1],
-  ])('behind an answered request: %s', { timeout: 25_000 }, async (_name, text, answers) => {
+  ])('behind an answered request: %s', async (_name, text, answers) => {
     const received = await (await open('127.0.0.7', text)).closed;
     expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(answers);
   });

@@ -87,7 +87,7 @@ describe('an index that is overwritten in place', () => {
     await start(2);
     overwrite(otherIndex());
     truncateSync(served(), otherIndexSize());
-    await expect.poll(async () => (await answer(0)).body.language, { timeout: 10_000 }).toBe('fr');
+    await expect.poll(async () => (await answer(0)).body.language).toBe('fr');
     await expect.poll(async () => (await ready()).status).toBe(200);
   });
 });
@@ -101,12 +101,12 @@ describe('an index that is cut', () => {
     // Reading beyond the end ends a worker; its replacement says 503.
     await Promise.allSettled(Array.from({ length: 20 }, (_, i) => answer(i)));
     await expect
-      .poll(async () => (await ready()).text, { timeout: 20_000 })
+      .poll(async () => (await ready()).text)
       .toMatch(/serves no index: .*(its size was \d+ bytes and is 4096|written to while it was served)/);
-    await expect.poll(() => server.server.pids.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => server.server.pids.length).toBe(2);
     expect(await answer(0)).toMatchObject({ status: 503, body: { error: 'no_index' } });
     server.publish(2, entriesOf('it'));
-    await expect.poll(async () => (await answer(0)).body.language, { timeout: 10_000 }).toBe('it');
+    await expect.poll(async () => (await answer(0)).body.language).toBe('it');
     await expect.poll(async () => (await ready()).status).toBe(200);
   });
 });

@@ -164,7 +164,7 @@ describe('without being told', () => {
       rmSync(file);
       execFileSync('mkfifo', [file]);
       await expect
-        .poll(async () => (await other.server.status()).workers, { timeout: 5_000 })
+        .poll(async () => (await other.server.status()).workers)
         .toMatchObject([{ problems: { policy: expect.stringContaining('got a pipe') } }]);
       expect(await verdict()).toBe('deny');
     } finally {

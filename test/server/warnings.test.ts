@@ -192,11 +192,11 @@ describe('data', () => {
     };
     await ask(17);
     const ratio = 'account_quota_used_ratio{account="small"}';
-    await expect.poll(() => metric(server!, ratio), { timeout: 15_000 }).toBe(0.85);
+    await expect.poll(() => metric(server!, ratio)).toBe(0.85);
     expect((await readyz(server!)).warnings).toEqual([]);
     await ask(2);
     await expect
-      .poll(() => readyz(server!), { timeout: 15_000 })
+      .poll(() => readyz(server!))
       .toMatchObject({
         warnings: ['account small has used 95 % of its quota'],
       });

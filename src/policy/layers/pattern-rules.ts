@@ -8,7 +8,7 @@ import type { HostFilter, HostMap } from '../url/host-map.ts';
 import type { Parameter } from '../url/parameters.ts';
 import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
-import { lastLetterEnd, nameEnd, nameStop, queryStop, withoutSigns } from '../url/segments.ts';
+import { lastLetterEnd, nameEnd, nameStop, queryStop, wholeNameEnd, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { isPath, listsOfValue } from '../url/values.ts';
 import { CONTEXT } from '../url/word-contexts.ts';
@@ -159,11 +159,13 @@ export class PatternLayer {
     if (url.fragment === '' || !this.#isFrontPage(url)) return undefined;
     const route = looseRoute(url);
     // Neither signs nor parameters behind it make another one of it; one that is a parameter itself opens nothing.
-    const end = lastLetterEnd(route, 1, queryStop(route, 1, route.length));
-    const name = route.slice(1, end);
+    const stop = nameStop(route, 1, route.length);
+    const name = route.slice(1, lastLetterEnd(route, 1, stop));
     if (name.includes('=')) return undefined;
-    const isLogin = (stop: number): boolean => this.#tokens.find(route, 1, stop).includes(this.#lists.login);
-    return name.includes('/') || isLogin(end) || isLogin(lastLetterEnd(route, 1, route.length)) ? route : undefined;
+    const whole = wholeNameEnd(route, stop, route.length);
+    const isLogin = (to: number): boolean =>
+      this.#tokens.find(route, 1, lastLetterEnd(route, 1, to)).includes(this.#lists.login);
+    return name.includes('/') || isLogin(stop) || isLogin(whole) ? route : undefined;
   }
 
   #hit(rule: number): void {

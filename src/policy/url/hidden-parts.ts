@@ -1,6 +1,6 @@
 /** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
 import { type CanonicalUrl, decodeOnce } from '../../domain/canonical-url.ts';
-import { lastLetterEnd, queryStop } from './segments.ts';
+import { queryStop } from './segments.ts';
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
@@ -54,6 +54,5 @@ export function shorterPath(url: CanonicalUrl): string | undefined {
   if (url.queryMark <= 0) return undefined;
   const path = pathBeforeQuery(url);
   if (path === undefined) return undefined;
-  const isLastEmpty = lastLetterEnd(path, 0, path.length) <= path.lastIndexOf('/');
-  return isLastEmpty || url.decodedPath.includes('/', path.length) ? path : undefined;
+  return url.decodedPath.includes('/', path.length) ? path : undefined;
 }

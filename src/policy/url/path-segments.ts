@@ -13,6 +13,8 @@ export const SIGN = {
   /** A sign that may end the name before its extension, a blank, or a letter beyond ASCII. */
   odd: 0x1000,
   digit: 0x2000,
+  /** More than one of them. */
+  dots: 0x4000,
 } as const;
 
 /** For each ASCII code what it folds to, in the low byte, and its bits of {@link SIGN}. */
@@ -121,6 +123,7 @@ export class PathSegments {
       }
       this.parts[parts++] = at;
       if (code === DOT) {
+        if (dot >= start) bits |= SIGN.dots;
         dot = at;
         dotHash = hash;
       } else if (code === SLASH) {
@@ -152,8 +155,9 @@ export class PathSegments {
     }
     const stop = dot > start ? withoutExtension(path, dot, end) : end;
     this.stops[at] = stop;
-    if (stop < end) this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
-    else if (dot > start) this.lists[at] = this.#names.findName(path, start, end);
+    // Before the extension may stand one of a file of another kind: `login.ts.bak`.
+    if (stop < end && (bits & SIGN.dots) === 0) this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
+    else if (dot > start) this.lists[at] = this.#names.findName(path, start, stop);
     else this.lists[at] = this.#names.findHashed(hash, path, start, end);
   }
 }
