@@ -144,7 +144,11 @@ function registerCare(add: Add): void {
     'account correct acme --credit 600 --note "host 3 lost"',
   )
     .requiredOption('--note <text>', 'why, for the audit')
-    .option('--credit <lookups>', 'lookups to give back in the present cycle', parsePositive)
+    .option(
+      '--credit <lookups>',
+      'lookups to give back in the present cycle, at most those that are used',
+      parsePositive,
+    )
     .option('--used <lookups>', 'lookups that are used in the cycle', parseWhole)
     .option('--cycle <number>', 'the cycle to move to; nothing is used in it unless --used says so', parseWhole)
     .action((name: string, options: CorrectOptions) => withLedger(options, (ledger) => correct(ledger, name, options)));
@@ -168,10 +172,13 @@ async function correct(ledger: Ledger, name: string, options: CorrectOptions): P
   const { applyCorrections } = await import('../ledger/corrections.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
+  const before = credit === undefined ? 0 : ((await ledger.view(name)).quota?.quota_used ?? 0);
   await ledger.correct(name, wanted, note);
   if (!(await applyCorrections(ledger, (await pathsFrom(options)).ledgerFile)))
     throw new PagegateError('ledger_unavailable', 'The correction is noted; the server applies it once it can write.');
   await report(ledger, name, options);
+  if (credit !== undefined && credit > before && !options.json)
+    printLine(`Only ${counted(before, 'lookup')} could be given back: no more were used in this cycle.`);
 }
 
 async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {

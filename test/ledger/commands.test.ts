@@ -99,8 +99,11 @@ describe('account correct', () => {
     expect(used()).toBe(90);
     const { status, stdout } = run('account correct acme --credit 15 --note lost --json');
     expect([status, JSON.parse(stdout).quota_used]).toEqual([0, 75]);
+    const all = run('account correct acme --credit 600 --note lost').stdout;
+    expect(all).toContain('Only 75 lookups could be given back: no more were used in this cycle.');
+    expect(used()).toBe(0);
     const [latest] = JSON.parse(run('account audit acme --json').stdout);
-    expect(latest.action).toBe('account.correct {"credit":15} lost');
+    expect(latest.action).toBe('account.correct {"credit":600} lost');
     expect(run('account check').status).toBe(0);
   });
 

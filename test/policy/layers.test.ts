@@ -318,6 +318,8 @@ describe('verified pages', () => {
     ['https://example.org/?', 'deny page_type_db/login'],
     ['https://example.org/?a', 'deny page_type_db/login'],
     ['https://example.org/?a=&b', 'deny page_type_db/login'],
+    ['https://example.org/<<', 'deny page_type_db/login'],
+    ['https://example.org/<<%26x=', 'deny page_type_db/login'],
     ['https://example.org/?lang=en', 'deny page_type_db/login'],
     ['https://example.org/?utm_source=x&hl=de', 'deny page_type_db/login'],
     ['https://example.org/index.php?a', 'deny page_type_db/login'],

@@ -20,11 +20,13 @@ export function foldPath(decodedPath: string): string {
  * none does), and without signs at its end, which links in running text collect.
  */
 export function foldedPaths(decodedPath: string, queryMark: number): readonly string[] {
-  const whole = foldPath(decodedPath);
-  const paths = [whole];
+  const paths = [foldPath(decodedPath)];
   if (queryMark >= 0) paths.push(foldPath(decodedPath.slice(0, queryMark)));
-  const bare = withoutSigns(whole);
-  if (bare.length < whole.length) paths.push(bare);
+  for (let at = paths.length - 1; at >= 0; at--) {
+    const path = paths[at]!;
+    const bare = withoutSigns(path);
+    if (bare.length < path.length) paths.push(bare);
+  }
   return paths;
 }
 
