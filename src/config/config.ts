@@ -5,6 +5,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
+import { shown } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
@@ -368,7 +369,7 @@ function describe(error: ErrorObject, isEnvironment: boolean): string {
   if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
   const setting = settings.find(({ name }) => where === name || where.startsWith(`${name}.`));
   const place = isEnvironment && setting !== undefined ? `${setting.env} (${where})` : where;
-  return `${place}: expected ${expectedBy(error, setting)}, got ${quote(error.data)}`;
+  return `${place}: expected ${expectedBy(error, setting)}, got ${shown(error.data)}`;
 }
 
 function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {
@@ -383,16 +384,6 @@ function expectedBy({ keyword, message = 'another value', params }: ErrorObject,
 
 /** Values with values in them: what is wrong may be one of those. */
 const NESTED: ReadonlySet<string> = new Set(['array', 'object']);
-const QUOTE_MAX = 60;
-
-/** What was found there. */
-function quote(value: unknown): string {
-  if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object' && value !== null) return 'an object';
-  const text = JSON.stringify(value) ?? 'nothing';
-  return text.length > QUOTE_MAX ? `${text.slice(0, QUOTE_MAX)}…` : text;
-}
-
 function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     for (const child of Object.values(value)) deepFreeze(child);
