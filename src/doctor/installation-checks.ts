@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
+import type { LedgerFacts } from '../ledger/check.ts';
 import type { GenerationReport } from '../refresh/store.ts';
 import type { ServerStatus } from '../server/status.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
@@ -190,9 +191,26 @@ async function checkLedger(config: Config): Promise<Outcome> {
       `the shared counters are ${counters.path}`,
       'A charge may wait for the disk: give /dev/shm 8 MB more.',
     );
-  return accounts > 0
-    ? ok(`${counted(accounts, 'account')}, intact`)
-    : warning('no account', 'Make one: pagegate account create NAME');
+  if (accounts === 0) return warning('no account', 'Make one: pagegate account create NAME');
+  return (await unreadableKeys(config, found)) ?? ok(`${counted(accounts, 'account')}, intact`);
+}
+
+/** Keys that open lookups, and that nobody can be shown again. */
+async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Promise<Outcome | undefined> {
+  // The copy that a node of a fleet has holds none.
+  if (config.ledger.url !== null) return undefined;
+  const { findKeyVault } = await import('../ledger/check.ts');
+  const { ledgerKeyFile } = statePaths(config);
+  const vault = findKeyVault(ledgerKeyFile);
+  const others = [...keysSealedBy].filter(([id]) => id !== vault?.id);
+  if (others.length === 0) return undefined;
+  const keys = others.reduce((sum, [, count]) => sum + count, 0);
+  const here = vault === undefined ? `there is no ${ledgerKeyFile}` : `${ledgerKeyFile} is ${vault.id}`;
+  return warning(
+    `${counted(keys, 'key')} sealed by ${others.map(([id]) => id).join(', ')}; ${here}`,
+    'They open lookups, but nobody can be shown them again: put that file back, or rotate the keys. ' +
+      'All is well where only the server gets it, as a credential of systemd.',
+  );
 }
 
 /** What the running server says of itself: it may be unable to serve where every file is as it should be. */

@@ -7,6 +7,7 @@ import { isMissingOrEmpty, refuseLostLedger, requireLedger } from './store/ident
 import { createReader } from './store/records.ts';
 import { asLedgerError } from './store/sqlite.ts';
 
+export { findKeyVault } from './store/key-vault.ts';
 export { refuseNetworkFileSystem };
 
 /** What a full look at a ledger file found. */
@@ -46,6 +47,8 @@ export interface LedgerFacts {
   readonly clock: string | undefined;
   /** Where the shared counters lie; undefined while no server runs. */
   readonly counters: { readonly path: string; readonly isInMemory: boolean } | undefined;
+  /** How many keys of accounts that are not revoked each encryption key has sealed, by its id. */
+  readonly keysSealedBy: ReadonlyMap<string, number>;
 }
 
 /** Looks at a ledger without reading all of it; undefined where there never was one. @throws PagegateError ledger_unavailable */
@@ -57,12 +60,18 @@ export function readLedgerFacts(file: string, nowSeconds: number): LedgerFacts |
   try {
     const read = createReader(database);
     const verdict = String(database.pragma('quick_check(1)', { simple: true }));
+    const sealed = database
+      .prepare<[], { id: string; keys: number }>(
+        'SELECT vault_id AS id, count(*) AS keys FROM api_keys WHERE revoked_at IS NULL GROUP BY vault_id ORDER BY vault_id',
+      )
+      .all();
     return {
       accounts: Number(database.prepare('SELECT count(*) FROM accounts').pluck().get()),
       movedTo: read.movedTo(),
       damage: verdict === 'ok' ? undefined : verdict,
       clock: clockProblem(read.lastSeenSeconds(), nowSeconds),
       counters: countersFound(file, read.ledgerId()),
+      keysSealedBy: new Map(sealed.map(({ id, keys }) => [id, keys])),
     };
   } finally {
     database.close();

@@ -297,6 +297,23 @@ describe('the ledger', () => {
     expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
   });
 
+  test('whose keys another key file has sealed is a warning', async () => {
+    await makeLedger();
+    const { ledgerKeyFile } = statePaths(configOf());
+    const own = readFileSync(ledgerKeyFile);
+    writeFileSync(ledgerKeyFile, 'ab'.repeat(32));
+    const other = await check('ledger', configOf());
+    expect(other).toMatchObject({
+      status: 'warning',
+      found: expect.stringMatching(/^1 key sealed by \w+; .* is \w+$/),
+    });
+    rmSync(ledgerKeyFile);
+    const none = await check('ledger', configOf());
+    expect(none).toMatchObject({ status: 'warning', found: expect.stringContaining('; there is no ') });
+    writeFileSync(ledgerKeyFile, own, { mode: 0o600 });
+    expect(await check('ledger', configOf())).toMatchObject({ status: 'ok' });
+  });
+
   test('whose bytes were overwritten, or whose key others may read, is a problem', async () => {
     const file = await makeLedger();
     chmodSync(statePaths(configOf()).ledgerKeyFile, 0o644);

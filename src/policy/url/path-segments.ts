@@ -10,11 +10,11 @@ export const SIGN = {
   separator: 0x200,
   colon: 0x400,
   dot: 0x800,
+  /** More than one dot. */
+  dots: 0x4000,
   /** A sign that may end the name before its extension, a blank, or a letter beyond ASCII. */
   odd: 0x1000,
   digit: 0x2000,
-  /** More than one of them. */
-  dots: 0x4000,
 } as const;
 
 /** For each ASCII code what it folds to, in the low byte, and its bits of {@link SIGN}. */

@@ -74,8 +74,6 @@ export class ProgramNames {
   /** What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one. */
   read(path: string, start: number, stop: number, end: number): ProgramName | undefined {
     if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
-    // What stands behind it is a parameter once a sign is added, and none is a part of a name.
-    if (path.slice(start, stop).includes('&')) return undefined;
     let isCalled = false;
     if (path.charCodeAt(stop) === 0x2e) {
       const extension = lastLetterEnd(path, stop + 1, nameStop(path, stop + 1, end));
@@ -85,6 +83,8 @@ export class ProgramNames {
     }
     if (!isCalled && !this.#mayTell(path, start, stop)) return undefined;
     const text = path.slice(start, stop).toLowerCase();
+    // What stands behind it is a parameter once a sign is added, and none is a part of a name.
+    if (text.includes('&')) return undefined;
     const name = text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];
