@@ -124,6 +124,13 @@ const ACCOUNTS = group({
     reason: 'A year, and a month to compare it with.',
     beyond: 'removed',
   },
+  correctionNote: {
+    value: 200,
+    unit: 'characters',
+    what: 'The reason of a correction',
+    reason: 'It is a line of the audit table.',
+    beyond: '`bad_correction`',
+  },
   auditLines: {
     value: 100_000,
     unit: '',

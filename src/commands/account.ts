@@ -169,16 +169,17 @@ async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
 }
 
 async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
-  const { applyCorrections } = await import('../ledger/corrections.ts');
+  const { correctMeter } = await import('../ledger/corrections.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
-  const before = credit === undefined ? 0 : ((await ledger.view(name)).quota?.quota_used ?? 0);
-  await ledger.correct(name, wanted, note);
-  if (!(await applyCorrections(ledger, (await pathsFrom(options)).ledgerFile)))
-    throw new PagegateError('ledger_unavailable', 'The correction is noted; the server applies it once it can write.');
+  const credited = await correctMeter(ledger, (await pathsFrom(options)).ledgerFile, { name, wanted, note });
+  if (options.json) {
+    printJson({ ...accountJson(await ledger.view(name)), ...(credit === undefined ? {} : { credited }) });
+    return;
+  }
+  if (credit !== undefined)
+    printLine(`${counted(credited, 'lookup')} given back${credited < credit ? ': no more were used' : ''}.`);
   await report(ledger, name, options);
-  if (credit !== undefined && credit > before && !options.json)
-    printLine(`Only ${counted(before, 'lookup')} could be given back: no more were used in this cycle.`);
 }
 
 async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {

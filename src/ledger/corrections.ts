@@ -1,17 +1,40 @@
-/** Carries out the corrections of meters that operators have asked for. */
-import type { Ledger } from './ledger.ts';
+/** Corrects meters as operators ask for it. */
+import { PagegateError } from '../errors.ts';
+import type { Correction, Ledger } from './ledger.ts';
 import { tryWriterLock } from './store/identity.ts';
+import { METER_CORRECTED } from './store/meters.ts';
 import { Reserver } from './writer/reserver.ts';
 
 const TIMEOUT_MS = 5_000;
 const STEP_MS = 20;
 
 /**
- * Waits until a running ledger writer has applied what {@link Ledger.correct} has asked for, or applies it here where none runs.
+ * Corrects a meter, and waits until the ledger writer has done it; does it here where none runs.
  *
- * @returns false where the ledger writer could not do it yet; it goes on trying.
+ * @param note why, for the audit.
+ * @returns how many lookups `credit` gave back: at most those that are used.
+ * @throws PagegateError what {@link Ledger.correct} throws; ledger_unavailable, too, where the ledger writer could not do it yet: it goes on trying
  */
-export async function applyCorrections(ledger: Ledger, file: string): Promise<boolean> {
+export async function correctMeter(
+  ledger: Ledger,
+  file: string,
+  { name, wanted, note }: { readonly name: string; readonly wanted: Correction; readonly note: string },
+): Promise<number> {
+  const usedBefore = (await ledger.view(name)).quota.quota_used;
+  const { id } = await ledger.correct(name, wanted, note);
+  if (!(await areApplied(ledger, file)))
+    throw new PagegateError('ledger_unavailable', 'The correction is noted; the server applies it once it can write.');
+  const line = await ledger.store.row<{ before: string }>(
+    'SELECT before FROM audit WHERE account_id = ? AND action = ? ORDER BY id DESC LIMIT 1',
+    id,
+    METER_CORRECTED,
+  );
+  // In a fleet, whose database applies it, there is no such line.
+  const used = line === undefined ? usedBefore : (JSON.parse(line.before) as { used: number }).used;
+  return Math.min(wanted.credit ?? 0, wanted.used ?? (wanted.cycle === undefined ? used : 0));
+}
+
+async function areApplied(ledger: Ledger, file: string): Promise<boolean> {
   // Elsewhere they take effect with their transaction.
   if (ledger.store.isFleet) return true;
   const release = tryWriterLock(file);

@@ -83,6 +83,7 @@ const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 const KEYS_BATCH = 500;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
 const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
+const NOTE_MAX_LENGTH = LIMITS.correctionNote.value;
 
 /** Administration of the accounts in a ledger store. */
 export class Ledger {
@@ -328,6 +329,12 @@ export class Ledger {
       'account.correct',
       name,
       async (sql, { seconds }) => {
+        const why = note.trim();
+        if (why === '' || why.length > NOTE_MAX_LENGTH)
+          throw new PagegateError(
+            'bad_correction',
+            `The note: expected 1 to ${NOTE_MAX_LENGTH} characters that say why, got ${why.length}.`,
+          );
         const account = await open(sql, name);
         if (account.anchor === null) throw new PagegateError('account_state', `"${name}" has no plan yet.`);
         const { credit = 0, cycle = null, used = null } = wanted;

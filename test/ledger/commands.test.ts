@@ -99,11 +99,20 @@ describe('account correct', () => {
     expect(used()).toBe(90);
     const { status, stdout } = run('account correct acme --credit 15 --note lost --json');
     expect([status, JSON.parse(stdout).quota_used]).toEqual([0, 75]);
-    const all = run('account correct acme --credit 600 --note lost').stdout;
-    expect(all).toContain('Only 75 lookups could be given back: no more were used in this cycle.');
+    expect(JSON.parse(stdout)).toMatchObject({ credited: 15 });
+    expect(run('account correct acme --credit 600 --note lost').stdout).toMatch(
+      /^75 lookups given back: no more were used\.\n/,
+    );
     expect(used()).toBe(0);
-    const [latest] = JSON.parse(run('account audit acme --json').stdout);
-    expect(latest.action).toBe('account.correct {"credit":600} lost');
+    expect(run('account correct acme --used 3 --credit 1 --note both').stdout).toMatch(/^1 lookup given back\.\n/);
+    expect(used()).toBe(2);
+    const lines = JSON.parse(run('account audit acme --json').stdout);
+    expect(lines.slice(0, 4)).toMatchObject([
+      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 2 } },
+      { action: 'account.correct {"credit":1,"used":3} both' },
+      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 75 }, after: { used: 0 } },
+      { action: 'account.correct {"credit":600} lost' },
+    ]);
     expect(run('account check').status).toBe(0);
   });
 
@@ -113,6 +122,8 @@ describe('account correct', () => {
     ['--used 101 --note why', 3, 'expected 0 to 100'],
     ['--cycle 1 --note why', 3, 'expected 0 to 0'],
     ['--credit 0 --note why', 2, 'whole number'],
+    ['--credit 1 --note=', 3, 'expected 1 to 200 characters'],
+    [`--credit 1 --note ${'x'.repeat(201)}`, 3, 'got 201'],
   ])('is refused with %s', (options, exit, expected) => {
     const { status, stderr } = run(`account correct acme ${options}`);
     expect([status, stderr]).toEqual([exit, expect.stringContaining(expected)]);

@@ -211,7 +211,10 @@ describe('a correction', () => {
     reserver.publishChanges();
     expect(row()).toMatchObject({ used: 3 });
     expect([await charge(), await charge(), await charge()]).toEqual([1, 0, 'quota_exhausted']);
-    expect((await readAudit(ledger, 'acme', 1))[0]!.action).toBe('account.correct {"credit":2} lost host');
+    const [done, asked] = await readAudit(ledger, 'acme', 2);
+    expect(asked!.action).toBe('account.correct {"credit":2} lost host');
+    expect(done).toMatchObject({ actor: 'ledger writer', action: 'ledger.correct' });
+    expect([done!.before, done!.after].map((text) => JSON.parse(text!).used)).toEqual([5, 3]);
   });
 
   it('moves a meter to another cycle, also back', async () => {

@@ -1,8 +1,10 @@
 /** What can be done with an account: each asks once, says what will happen, and is done by the code of the command line. */
-import { applyCorrections } from '../../ledger/corrections.ts';
+import { counted } from '../../counted.ts';
+import { correctMeter } from '../../ledger/corrections.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Plan } from '../../ledger/plans.ts';
+import { LIMITS } from '../../limits.ts';
 import { type Html, html } from '../web/html.ts';
 import { type Fields, HttpRefusal } from '../web/request.ts';
 import type { Notice } from '../web/route.ts';
@@ -78,7 +80,7 @@ const planField = (plans: readonly Plan[]): Html => html`<label>Plan <select nam
 
 const creditField =
   (): Html => html`<label>Lookups to give back <input name="credit" inputmode="numeric" maxlength="15" required></label>
-<label>Why, for the audit <input name="note" maxlength="200" required></label>`;
+<label>Why, for the audit <input name="note" maxlength="${LIMITS.correctionNote.value}" required></label>`;
 
 const KEY_ACTIONS: readonly AccountAction[] = [
   {
@@ -180,11 +182,8 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     fields: creditField,
     run: async ({ ledger, ledgerFile, name, form }) => {
       const credit = form.whole('credit') ?? 0;
-      await ledger.correct(name, { credit }, form.get('note').slice(0, 200));
-      const isDone = await applyCorrections(ledger, ledgerFile);
-      return good(
-        isDone ? `${name} got ${count(credit)} lookups back.` : 'It is noted; the server applies it once it can write.',
-      );
+      const credited = await correctMeter(ledger, ledgerFile, { name, wanted: { credit }, note: form.get('note') });
+      return good(`${name} got ${counted(credited, 'lookup')} back${credited < credit ? ': no more were used' : ''}.`);
     },
   },
   {

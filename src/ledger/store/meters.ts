@@ -64,6 +64,9 @@ export function knownUsage(row: MeterRow, slot: SlotView | undefined, { today, l
   return { ...charged(row, isSame ? used - row.used : used, today), cycle: slot.cycle, used, reserved: used };
 }
 
+/** The line of the audit that says what a correction has made of a meter. */
+export const METER_CORRECTED = 'ledger.correct';
+
 export const METER_COLUMNS = 'cycle, used, reserved, total, day, day_used AS dayUsed';
 
 /** Reads and writes meters; the statements are prepared once for each connection. */

@@ -28,7 +28,15 @@ import {
   refuseMovedLedger,
   setEarlierLogAside,
 } from '../store/identity.ts';
-import { charged, createMeterStore, knownUsage, type MeterRow, type MeterStore, USAGE_DAYS } from '../store/meters.ts';
+import {
+  charged,
+  createMeterStore,
+  knownUsage,
+  METER_CORRECTED,
+  type MeterRow,
+  type MeterStore,
+  USAGE_DAYS,
+} from '../store/meters.ts';
 import { createReader, type Reader } from '../store/records.ts';
 import { type Database, failureReason, isTemporary } from '../store/sqlite.ts';
 import { blockSize, ChargeRate } from './block-size.ts';
@@ -107,6 +115,13 @@ interface Step {
   readonly publish?: () => void;
   /** Why the meter jumps: a line of the audit. */
   readonly jump?: 'ledger.recover' | 'ledger.repair_slot';
+}
+
+/** An operator's correction of one meter. */
+interface AppliedCorrection {
+  readonly id: number;
+  /** What was used right before. */
+  readonly before: MeterRow;
 }
 
 /** Keeps the reservations of a ledger. */
@@ -496,12 +511,13 @@ export class Reserver {
       const row = slot === undefined ? this.#knownUsage(meter, undefined) : this.#usedBy(meter, slot);
       const lookups = Math.max(0, (used ?? (cycle === null ? row.used : 0)) - credit);
       const after = { ...row, cycle: cycle ?? row.cycle, used: lookups, reserved: lookups };
-      if (!this.#commit([{ meter, row: after, publish: () => this.#reset(meter) }], id)) this.#hasCorrections = true;
+      const step: Step = { meter, row: after, publish: () => this.#reset(meter) };
+      if (!this.#commit([step], { id, before: row })) this.#hasCorrections = true;
     }
   }
 
   /** Makes steps durable, all or none, and publishes them. */
-  #commit(steps: readonly Step[], correctionId?: number): boolean {
+  #commit(steps: readonly Step[], correction?: AppliedCorrection): boolean {
     const opened = this.#opened;
     if (opened === undefined) return false;
     const seconds = this.#seconds();
@@ -512,7 +528,7 @@ export class Reserver {
       const isMinuteOver = seconds >= this.#savedSeen + SAVE_SEEN_SECONDS;
       // Writing anything at all is also how a recovery is proved.
       if (changed.length > 0 || isMinuteOver || this.#state !== STATE.ready)
-        this.#write(opened, changed, seconds, correctionId);
+        this.#write(opened, changed, seconds, correction);
     } catch (error) {
       this.#fail(error);
       this.#reload(opened, steps);
@@ -528,13 +544,16 @@ export class Reserver {
     return true;
   }
 
-  #write({ database, meters }: Opened, steps: readonly Step[], seconds: number, correctionId?: number): void {
+  #write({ database, meters }: Opened, steps: readonly Step[], seconds: number, correction?: AppliedCorrection): void {
     const startedMs = performance.now();
     database
       .transaction(() => {
         for (const { meter, row, jump } of steps) {
-          if (correctionId === undefined) meters.save(meter.id, meter.row, row);
-          else meters.correct(meter.id, row, correctionId);
+          if (correction === undefined) meters.save(meter.id, meter.row, row);
+          else {
+            meters.correct(meter.id, row, correction.id);
+            meters.audit(seconds, METER_CORRECTED, meter.id, correction.before, row);
+          }
           if (jump !== undefined && row.used !== meter.row.used) meters.audit(seconds, jump, meter.id, meter.row, row);
         }
         meters.saveCommit(this.#commits + 1, seconds);
