@@ -44,8 +44,11 @@ async function diff(
           continue;
         }
         counts[change.kind] += 1;
-        if (options.json && listed.length < LISTED_CHANGES) listed.push(change);
-        if (options.json || options.summary) continue;
+        if (options.summary) continue;
+        if (options.json) {
+          if (listed.length < LISTED_CHANGES) listed.push(change);
+          continue;
+        }
         progress.done();
         printLine(
           `${SIGNS[change.kind]} ${change.domain}${change.kind === 'changed' ? `: ${change.fields.join(', ')}` : ''}`,
@@ -57,7 +60,8 @@ async function diff(
     before.close();
     after.close();
   }
-  if (options.json) printJson({ before: beforePath, after: afterPath, ...counts, changes: listed });
+  const changes = options.summary ? {} : { changes: listed };
+  if (options.json) printJson({ before: beforePath, after: afterPath, ...counts, ...changes });
   else printLine(`${counts.added} added, ${counts.removed} removed, ${counts.changed} changed.`);
   if (counts.added + counts.removed + counts.changed > 0) process.exitCode = EXIT.negative;
 }

@@ -5,6 +5,7 @@ import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import type { LedgerFacts } from '../ledger/check.ts';
+import { LIMITS } from '../limits.ts';
 import type { GenerationReport } from '../refresh/store.ts';
 import type { ServerStatus } from '../server/status.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
@@ -16,11 +17,39 @@ const SOON_DAYS = 30;
 
 const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
+const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+/** Listeners that want one port of one address. */
+function checkPorts(config: Config): Outcome[] {
+  const listeners = (['server', 'admin', 'console'] as const)
+    .map((name) => ({ name, enabled: true, ...config[name] }))
+    .filter(({ enabled, port }) => enabled && port !== 0);
+  const overlap = (host: string, other: string): boolean =>
+    host === other || ALL_ADDRESSES.has(host) || ALL_ADDRESSES.has(other);
+  return listeners.flatMap(({ name, host, port }, at) =>
+    listeners
+      .slice(at + 1)
+      .filter((other) => other.port === port && overlap(host, other.host))
+      .map((other) => problem(`${name}.port and ${other.name}.port are ${port}`, 'Give each a port of its own.')),
+  );
+}
+
+function checkSocketPath(config: Config): Outcome[] {
+  const { socket } = statePaths(config);
+  const size = Buffer.byteLength(socket);
+  const most = LIMITS.socketPathBytes.value;
+  return size <= most
+    ? []
+    : [problem(`${socket} has ${size} bytes`, `A socket's path has at most ${most}: set admin.socket.`)];
+}
+
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<Outcome[]> {
   const { isLoopback } = await import('../network/address.ts');
   const { server, tls, admin } = config;
-  const findings: Outcome[] = [];
+  const findings = [...checkPorts(config), ...checkSocketPath(config)];
+  if (config.console.enabled && tls.certificate_file === null && !isLoopback(config.console.host))
+    findings.push(problem(`console.host is ${config.console.host}, without TLS`, 'The console needs tls there.'));
   if (tls.certificate_file === null && !isLoopback(server.host)) {
     const found = `server.host is ${server.host}, without TLS`;
     findings.push(

@@ -17,6 +17,9 @@ export type TargetProblem =
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
 
+/** Whether a value, or its domain, is longer than what is looked at. */
+export const isTooLong = (problem: TargetProblem): boolean => problem === 'value_too_long' || problem === 'too_long';
+
 /** What to do about a problem, or what is wrong where that says it; a sentence each. */
 const REMEDIES: { readonly [problem in TargetProblem]?: string } = {
   empty: 'It is empty.',

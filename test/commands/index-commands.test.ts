@@ -145,6 +145,9 @@ describe('diff', () => {
         '1 added, 1 removed, 1 changed.',
         '~ a.example: page_types.login, filtering_categories, global_rank',
       ]);
+      const summary = JSON.parse(run('diff', before, after, '--json', '--summary').stdout);
+      expect(summary).not.toHaveProperty('changes');
+      expect(summary).toMatchObject({ added: expect.any(Number) });
       const json = JSON.parse(run('diff', before, after, '--json').stdout) as { changes: unknown[] };
       expect(json).toMatchObject({ added: 1, removed: 1, changed: 1 });
       expect(json.changes).toHaveLength(3);

@@ -278,6 +278,25 @@ describe('the listeners', () => {
       { status: 'warning', found: expect.stringContaining('admin.host') },
     ]);
   });
+
+  test('that cannot all listen, or are refused, are problems', async () => {
+    const all = { host: '0.0.0.0', plain_http_anywhere: true };
+    const found = async (settings: ConfigOverrides): Promise<string[]> =>
+      (await checkAll('listeners', configOf(settings)))
+        .filter(({ status }) => status === 'problem')
+        .map((one) => one.found);
+    expect(await found({ server: { port: 18_751 }, admin: { port: 18_751 } })).toEqual([
+      'server.port and admin.port are 18751',
+    ]);
+    expect(await found({ server: { ...all, port: 18_751 }, admin: { port: 18_751 } })).toHaveLength(1);
+    expect(await found({ server: { port: 18_751, host: '127.0.0.2' }, admin: { port: 18_751 } })).toEqual([]);
+    expect(await found({ server: { port: 18_751 }, admin: { port: 18_751, enabled: false } })).toEqual([]);
+    expect(await found({ console: { enabled: true, host: '0.0.0.0' } })).toEqual([
+      'console.host is 0.0.0.0, without TLS',
+    ]);
+    const socket = join(root, 's'.repeat(120));
+    expect(await found({ admin: { socket } })).toEqual([`${socket} has ${Buffer.byteLength(socket)} bytes`]);
+  });
 });
 
 describe('the ledger', () => {

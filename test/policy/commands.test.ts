@@ -97,6 +97,10 @@ describe('pagegate explain', () => {
 
   it('refuses what the endpoint would refuse', () => {
     expect(run('explain', 'user@example.org').code).toBe(3);
+    const long = run('explain', `https://example.org/${'x'.repeat(9_000)}`);
+    expect(long.code).toBe(3);
+    expect(long.error).toMatch(/^pagegate: .*8,192 bytes.*\[input_too_long\]\n$/);
+    expect(long.error.length).toBeLessThan(500);
     expect(run('explain', 'example.org', '--method', 'G E T').code).toBe(3);
   });
 });

@@ -1,12 +1,17 @@
 /** A domain or URL on the command line. */
-import { parseTarget, remedyFor, type Target } from '../../domain/target.ts';
+import { isTooLong, parseTarget, remedyFor, type Target } from '../../domain/target.ts';
 import { PagegateError } from '../../errors.ts';
 
-/** Reads what somebody typed. @throws PagegateError bad_input */
+/** Longer values are cut in messages. */
+const ECHO_MAX_LENGTH = 200;
+
+/** Reads what somebody typed. @throws PagegateError bad_input, input_too_long */
 export function targetFrom(input: string): Target {
   const target = parseTarget(input);
   if (!('problem' in target)) return target;
   const { problem: reason } = target;
-  const got = `Got ${JSON.stringify(input)} (${reason}). ${remedyFor(reason)}`;
-  throw new PagegateError('bad_input', got, { input, reason });
+  const shown = input.length > ECHO_MAX_LENGTH ? `${input.slice(0, ECHO_MAX_LENGTH)}…` : input;
+  if (isTooLong(reason)) throw new PagegateError('input_too_long', `Got ${JSON.stringify(shown)}.`, { input: shown });
+  const got = `Got ${JSON.stringify(shown)} (${reason}). ${remedyFor(reason)}`;
+  throw new PagegateError('bad_input', got, { input: shown, reason });
 }

@@ -1,4 +1,5 @@
 /** Usage of accounts: by day, in the present cycle, and how long the quota will last. */
+import { counted } from '../../counted.ts';
 import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import { type UsageDay, usageBehind, usageByDay } from '../../ledger/usage.ts';
@@ -53,12 +54,14 @@ function pace(view: AccountView, usage: readonly UsageDay[], nowMs: number): num
 }
 
 /** When the quota ends at this pace, in words. */
-function outlook(view: AccountView, perDay: number, nowMs: number): string {
+function outlook(view: AccountView, perDay: number, today: number, nowMs: number): string {
   const { quota_limit: limit, quota_remaining: left, quota_resets_at: resets } = view.quota;
   if (limit === null || resets === null) return 'There is no plan yet, so there is no quota.';
   const reset = `${resets.slice(0, 16).replace('T', ' ')} UTC`;
   if (left === 0)
     return `The quota is used up. Lookups are refused until it resets on ${reset}, or until a larger plan is subscribed.`;
+  if (perDay === 0 && today > 0)
+    return `${counted(today, 'lookup')} today and none in the ${PACE_DAYS} days before: there is no pace yet. The quota resets on ${reset}.`;
   if (perDay === 0) return `No lookups in the last ${PACE_DAYS} days: the quota lasts until it resets on ${reset}.`;
   const endMs = nowMs + (left / perDay) * DAY_MS;
   const said = `At the pace of the last ${PACE_DAYS} days, ${count(Math.round(perDay))} lookups a day,`;
@@ -120,7 +123,7 @@ export async function usagePart(
   const ranges = USAGE_RANGES.map(
     (range) => html`<a href="${links.range(range)}"${range === days && html` aria-current="true"`}>${range} days</a>`,
   );
-  return html`<p>${outlook(view, perDay, nowMs)}</p>
+  return html`<p>${outlook(view, perDay, everyDay(usage, 1, nowMs)[0]!.lookups, nowMs)}</p>
 ${cyclePlot(view, usage, perDay, nowMs)}
 <h3>By day</h3><p class="choices">${ranges} <a href="${links.csv}">CSV</a></p>
 ${

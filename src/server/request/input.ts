@@ -1,5 +1,5 @@
 /** What a request asks about: its parameters read as a target, or what is wrong with them. */
-import { parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
+import { isTooLong, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Query } from './query.ts';
 import type { RefusalOptions } from './refusal.ts';
@@ -37,7 +37,7 @@ function readValue(value: string, parameter: string): Target | InputProblem {
   const target = parseTarget(value);
   if (!('problem' in target)) return target;
   const { problem: reason } = target;
-  if (reason === 'too_long' || reason === 'value_too_long') return { problem: 'input_too_long', parameter };
+  if (isTooLong(reason)) return { problem: 'input_too_long', parameter };
   return { problem: 'bad_input', parameter, reason };
 }
 
