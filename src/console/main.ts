@@ -29,9 +29,9 @@ import { SignInLimiter } from './web/sign-in-limiter.ts';
 const PREPARE_MS = 2_000;
 const SAMPLES_EVERY_MS = 15_000;
 
-function tell(message: FromConsole): void {
+function tell(message: FromConsole, sent = (): void => {}): void {
   // A primary that is gone is noticed by the disconnection.
-  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+  if (process.connected) process.send?.(message, undefined, undefined, sent);
 }
 
 const primary = new PrimaryLink(tell);
@@ -42,11 +42,7 @@ async function start(config: Config): Promise<void> {
   try {
     await serve(config, log);
   } catch (error) {
-    const code = error instanceof PagegateError ? error.code : 'internal';
-    tell({ type: 'failed', code, message: error instanceof Error ? error.message : String(error) });
-    log('console_failed', failureFields(error));
-    process.exitCode = 1;
-    process.disconnect?.();
+    tell({ type: 'failed', failure: failureFields(error) }, () => process.exit(1));
   }
 }
 

@@ -151,7 +151,7 @@ export class ConsoleProcess {
       log('console_listening', { address: message.address, pid: child.pid ?? 0 });
       this.#resolveListening(message.address);
     } else if (message.type === 'failed') {
-      log('console_failed', { code: message.code, message: message.message });
+      log('console_failed', message.failure);
     } else if (message.type === 'ask') {
       void this.#answer(message.question).then(
         (answer) => send(child, { type: 'answer', id: message.id, answer }),

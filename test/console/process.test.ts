@@ -62,6 +62,19 @@ describe('a console', () => {
     await other.stop();
   });
 
+  it('that cannot listen is logged once, with the reason, and tried again', async () => {
+    const lines: [string, unknown][] = [];
+    const { config, server } = world.server;
+    const taken = { ...config, console: { ...config.console, port: server.port } };
+    const log = (event: string, fields: unknown): void => void lines.push([event, fields]);
+    const other = new ConsoleProcess({ config: taken, server, log, warnings: [] });
+    await expect.poll(() => lines.length).toBeGreaterThan(3);
+    await other.stop();
+    const failed = ['console_failed', expect.objectContaining({ code: 'listen_failed' })];
+    const died = ['console_died', expect.objectContaining({ how: 'code 1' })];
+    expect(lines.slice(0, 4)).toEqual([failed, died, failed, died]);
+  });
+
   it('beyond loopback needs TLS', () => {
     const config = loadConfig({ env: {}, flags: { console: { enabled: true, host: '0.0.0.0' } } });
     expect(() => checkConsole(config)).toThrow(/console\.host is 0\.0\.0\.0/);

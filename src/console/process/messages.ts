@@ -1,5 +1,6 @@
 /** What the primary and the console's process tell each other. */
 import type { Config } from '../../config/config.ts';
+import type { failureFields } from '../../server/log.ts';
 import type { LogEvent, LogValue } from '../../server/log-events.ts';
 import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
@@ -35,5 +36,6 @@ export type ToConsole =
 export type FromConsole =
   | { readonly type: 'heartbeat' }
   | { readonly type: 'listening'; readonly address: string }
-  | { readonly type: 'failed'; readonly code: string; readonly message: string }
+  /** What the primary logs. */
+  | { readonly type: 'failed'; readonly failure: ReturnType<typeof failureFields> }
   | { readonly type: 'ask'; readonly id: number; readonly question: Question };
