@@ -1,6 +1,6 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
-import { nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
+import { isNameless, nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */
 export const SIGN = {
@@ -48,7 +48,10 @@ export interface NameFinder {
 
 /** The segments of one path at a time. What is behind `count` is old. */
 export class PathSegments {
-  /** Up to its last letter or digit, as {@link withoutLooseSigns} says: what anyone can put behind that makes no difference to who reads the segments. */
+  /**
+   * Up to its last letter or digit, as {@link withoutLooseSigns} says, and without a last segment that has no name before its query (`/login/&x=1`):
+   * what anyone can put behind that makes no difference to who reads the segments.
+   */
   path = '';
   count = 0;
   /** Bits of {@link SIGN} of the whole path. */
@@ -80,7 +83,10 @@ export class PathSegments {
 
   /** Reads a path, unless it is the one that was read last. */
   read(whole: string): this {
-    if (whole !== this.#whole) this.#read(whole);
+    if (whole !== this.#whole) {
+      this.#whole = whole;
+      this.#read(withoutLooseSigns(whole));
+    }
     return this;
   }
 
@@ -99,9 +105,7 @@ export class PathSegments {
       : this.#names.find(this.path, start, end);
   }
 
-  #read(whole: string): void {
-    const path = withoutLooseSigns(whole);
-    this.#whole = whole;
+  #read(path: string): void {
     this.path = path;
     this.count = 0;
     this.signs = 0;
@@ -135,6 +139,15 @@ export class PathSegments {
       }
     }
     this.partsCount = parts;
+    if ((this.bits[this.count - 1]! & SIGN.odd) !== 0) this.#cutNameless();
+  }
+
+  /** Leaves the last segments out that have no name, all but the first one. */
+  #cutNameless(): void {
+    const { path, starts, ends } = this;
+    let named = this.count;
+    while (named > 1 && isNameless(path, starts[named - 1]!, ends[named - 1]!)) named--;
+    if (named < this.count) this.#read(withoutLooseSigns(path.slice(0, ends[named - 1])));
   }
 
   #add(start: number, end: number, bits: number, dot: number, hash: number, dotHash: number): void {

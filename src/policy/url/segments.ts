@@ -200,22 +200,20 @@ export function withoutSigns(text: string): string {
 }
 
 /**
- * The same, and without a last segment that has no name before its query (`/login/&x=1`); but the equals sign of a parameter without a value
- * stays, because it alone says that a parameter stands there: `/login&x=`.
+ * The same; but the equals sign of a parameter without a value stays, because it alone says that a parameter stands there: `/login&x=`.
  */
 export function withoutLooseSigns(text: string): string {
   const end = lastLetterEnd(text, 0, text.length);
+  if (end === text.length) return text;
   const isParameter = text[end] === '=' && text.lastIndexOf('&', end) > text.lastIndexOf('/', end);
-  const cut = end === text.length ? text : text.slice(0, isParameter ? end + 1 : end);
-  const slash = cut.lastIndexOf('/');
-  return slash > 0 && isNameless(cut, slash + 1) ? withoutLooseSigns(cut.slice(0, slash)) : cut;
+  return text.slice(0, isParameter ? end + 1 : end);
 }
 
-/** Whether a query begins behind `start` before any letter or digit. */
-function isNameless(text: string, start: number): boolean {
-  for (let at = start; at < text.length && !isLetterOrDigit(text.charCodeAt(at)); at++)
-    if (beginsQuery(text, at, text.length)) return true;
-  return false;
+/** Whether a segment has no letter and no digit, or none before its query: `&x=1`. */
+export function isNameless(path: string, start: number, end: number): boolean {
+  let at = start;
+  while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !beginsQuery(path, at, end)) at++;
+  return at === end || !isLetterOrDigit(path.charCodeAt(at));
 }
 
 const LETTER_OR_DIGIT = /[\p{L}\p{N}\p{M}\p{Cs}]/u;
