@@ -333,7 +333,8 @@ const REFRESHES = table({
   },
   nothing_to_roll_back: {
     exit: EXIT.negative,
-    message: 'No older generation is kept; refresh from an older drop with --rollback instead.',
+    message:
+      'No older generation is kept that was not rolled back before; refresh from an older drop with --rollback instead.',
   },
 });
 

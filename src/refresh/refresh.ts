@@ -29,7 +29,7 @@ import {
   removeLitter,
   switchCurrent,
 } from './store.ts';
-import { readWithdrawn, reinstate, type WithdrawnManifest } from './withdrawn-drops.ts';
+import { readWithdrawn, reinstate, type WithdrawnManifest, withdrawForOlder } from './withdrawn-drops.ts';
 
 /** What lies in a generation never changes. */
 const KEPT_MODE = 0o444;
@@ -265,15 +265,18 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   assertFull(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
-  // A timer brings it again each day: that is no failure.
-  if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
-    return finish(served.report, 'unchanged', true, mark);
+  const before = served?.report ?? identifyServed(served, steps);
   if (served?.report?.manifestSha256 !== manifestSha256) {
-    checkSuccession(drop, served?.report ?? identifyServed(served, steps), options);
+    // A timer brings it again each day: that is no failure.
+    if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
+      return finish(served.report, 'unchanged', true, mark);
+    checkSuccession(drop, before, options);
   } else if (options.rebuild !== true) return finish(served.report, 'unchanged', true);
   const finished = options.rebuild === true ? undefined : await findFinished(drop, generations, options, steps);
   const next = nextNumber(store, generations);
   const report = finished ?? (await buildGeneration(next, drop, options, steps));
+  if (options.rollback === true && served !== undefined && before !== undefined)
+    withdrawForOlder(store, { ...before, generation: served.generation }, report);
   steps.onStep?.('switch');
   await switchCurrent(store, report.generation);
   reinstate(store, manifestSha256);

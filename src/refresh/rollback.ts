@@ -3,11 +3,11 @@ import { PagegateError } from '../errors.ts';
 import { withStoreLock } from './lock.ts';
 import type { RefreshSteps, ServerNotice } from './refresh.ts';
 import { findGeneration, type Generation, listGenerations, removeLitter, switchCurrent } from './store.ts';
-import { reinstate, withdraw } from './withdrawn-drops.ts';
+import { readWithdrawn, reinstate, withdrawForOlder } from './withdrawn-drops.ts';
 
 export interface RollbackOptions {
   readonly store: string;
-  /** The generation to activate; without it the newest one that is older than the served one. */
+  /** The generation to activate; without it the newest one before the served one whose drop was not rolled back before. */
   readonly to?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -24,10 +24,14 @@ type RollbackSteps = Pick<RefreshSteps, 'verify' | 'assertEntitled' | 'notifySer
 
 function choose(store: string, to: number | undefined, served: Generation | undefined): Generation {
   if (to !== undefined) return findGeneration(store, to);
-  const older = listGenerations(store).filter(
-    (one) => served !== undefined && one.generation < served.generation && one.report !== undefined,
+  const withdrawn = new Set(readWithdrawn(store).map((one) => one.manifestSha256));
+  const chosen = listGenerations(store).findLast(
+    ({ generation, report }) =>
+      served !== undefined &&
+      generation < served.generation &&
+      report !== undefined &&
+      !withdrawn.has(report.manifestSha256),
   );
-  const chosen = older.at(-1);
   if (chosen === undefined) throw new PagegateError('nothing_to_roll_back');
   return chosen;
 }
@@ -47,15 +51,8 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
     throw new PagegateError('generation_damaged', `The index of generation ${generation} is of another drop.`);
   }
   if (served?.generation !== generation) {
-    // The mark comes first: a refresh by timer between the two steps would undo the rollback.
-    if (served?.report !== undefined && served.generation > generation) {
-      withdraw(store, {
-        manifestSha256: served.report.manifestSha256,
-        generation: served.generation,
-        revision: served.report.revision,
-        withdrawnAt: new Date().toISOString(),
-      });
-    }
+    if (served?.report !== undefined)
+      withdrawForOlder(store, { ...served.report, generation: served.generation }, { ...report, generation });
     steps.onStep?.('switch');
     await switchCurrent(store, generation);
   }

@@ -9,11 +9,16 @@ import { GENERATION_MAX, STORE_FILE } from './store.ts';
 
 export interface WithdrawnManifest {
   readonly manifestSha256: string;
+  /** Marks of earlier versions have none. */
+  readonly dataset?: string;
   readonly generation: number;
   readonly revision: number;
   /** RFC 3339. */
   readonly withdrawnAt: string;
 }
+
+/** What tells which of two drops that were built here is the older one. */
+type Age = Pick<WithdrawnManifest, 'dataset' | 'generation' | 'revision'>;
 
 /** Older marks are forgotten: the revision check covers them. */
 const MARKS_MAX = LIMITS.withdrawnDrops.value;
@@ -26,6 +31,7 @@ function isMark(value: unknown): value is WithdrawnManifest {
   const mark = value as { readonly [name in keyof WithdrawnManifest]?: unknown };
   return (
     typeof mark.manifestSha256 === 'string' &&
+    (mark.dataset === undefined || typeof mark.dataset === 'string') &&
     typeof mark.generation === 'number' &&
     mark.generation >= 1 &&
     mark.generation <= GENERATION_MAX &&
@@ -54,10 +60,34 @@ function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): voi
   replaceDurable(withdrawnFile(store), `${JSON.stringify(marks.slice(-MARKS_MAX), null, 2)}\n`, 0o644);
 }
 
+/**
+ * Whether one is older than another. A drop of an earlier revision that is built again gets a higher number, so the revision counts first;
+ * revisions of two data sets cannot be compared.
+ */
+export function isOlder(one: Age, other: Age): boolean {
+  if (one.dataset === other.dataset && one.revision !== other.revision) return one.revision < other.revision;
+  return one.generation < other.generation;
+}
+
 /** Marks a manifest as rolled back. */
 export function withdraw(store: string, mark: WithdrawnManifest): void {
   const others = readWithdrawn(store).filter((one) => one.manifestSha256 !== mark.manifestSha256);
   writeWithdrawn(store, [...others, mark]);
+}
+
+/**
+ * Marks what is served as rolled back where what takes its place is older. To be called before the switch: a refresh by timer between the
+ * two steps would undo it.
+ */
+export function withdrawForOlder(
+  store: string,
+  served: Age & Pick<WithdrawnManifest, 'manifestSha256'>,
+  next: Age & Pick<WithdrawnManifest, 'manifestSha256'>,
+): void {
+  const { manifestSha256, dataset, generation, revision } = served;
+  if (manifestSha256 === next.manifestSha256 || !isOlder(next, served)) return;
+  const withdrawnAt = new Date().toISOString();
+  withdraw(store, { manifestSha256, ...(dataset === undefined ? {} : { dataset }), generation, revision, withdrawnAt });
 }
 
 /** Takes the mark away: the operator activated the generation again. */

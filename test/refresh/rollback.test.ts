@@ -8,7 +8,7 @@ import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listLitter } from '../../src/refresh/store.ts';
 import { readWithdrawn, withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
-import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
+import { type Bench, codeOf, createBench, type DropSpec, fakeSteps, PART } from './support.ts';
 
 let bench: Bench;
 beforeEach(() => {
@@ -164,6 +164,64 @@ describe('a rollback', () => {
     expect(await refresh(withdrawn, fakeSteps())).toMatchObject({ outcome: 'unchanged', withdrawn: { revision: 3 } });
     await refresh({ ...withdrawn, rollback: true }, fakeSteps());
     expect(readWithdrawn(bench.store)).toEqual([]);
+  });
+
+  test('from an older drop is not undone by the next refresh either, and is marked before the switch', async () => {
+    const [older, newer] = [bench.drop('a', { revision: 1 }), bench.drop('b', { revision: 2 })];
+    await refresh(bench.options(older), fakeSteps());
+    await refresh(bench.options(newer, { keep: 1 }), fakeSteps());
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
+    const marksAtSwitch: number[] = [];
+    const onStep = (step: string): void => {
+      if (step === 'switch') marksAtSwitch.push(...readWithdrawn(bench.store).map((one) => one.revision));
+    };
+    const back = await refresh(bench.options(older, { rollback: true }), fakeSteps({ onStep }));
+    expect(back).toMatchObject({ outcome: 'activated', generation: 3, revision: 1 });
+    expect(marksAtSwitch).toEqual([2]);
+    expect(readWithdrawn(bench.store)).toMatchObject([{ dataset: 'test', generation: 2, revision: 2 }]);
+    expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({
+      outcome: 'unchanged',
+      generation: 3,
+      revision: 1,
+      withdrawn: { generation: 2, revision: 2 },
+    });
+    // It is not what a rollback without a number goes to, though its number is the one before.
+    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
+    // With its number it comes back, and what is left then is older.
+    expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ revision: 2 });
+    expect(readWithdrawn(bench.store)).toEqual([]);
+  });
+
+  test('by a refresh with --rollback marks what is left only where the other drop is older', async () => {
+    const cases: readonly (readonly [DropSpec, readonly number[]])[] = [
+      [{ revision: 1 }, [2]],
+      [{ revision: 3 }, []],
+      [{ revision: 2, parts: { 'other.ndjson.gz': PART } }, []],
+      [{ revision: 1, dataset: 'other' }, []],
+    ];
+    for (const [i, [spec, marked]] of cases.entries()) {
+      const store = join(bench.root, `store-${i}`);
+      await refresh(bench.options(bench.drop(`a${i}`, { revision: 2 }), { store }), fakeSteps());
+      const next = bench.options(bench.drop(`b${i}`, spec), { store, rollback: true, otherDataset: true });
+      for (const generation of [2, 3]) {
+        expect(await refresh({ ...next, rebuild: generation === 3 }, fakeSteps())).toMatchObject({ generation });
+        expect([spec, readWithdrawn(store).map((one) => one.revision)]).toEqual([spec, marked]);
+      }
+    }
+  });
+
+  test('that ended between its mark and the switch has changed nothing, and can be run again', async () => {
+    const [older, newer] = [bench.drop('a', { revision: 1 }), bench.drop('b', { revision: 2 })];
+    await refresh(bench.options(older), fakeSteps());
+    await refresh(bench.options(newer), fakeSteps());
+    const onStep = (step: string): void => {
+      if (step === 'switch') throw new PagegateError('interrupted');
+    };
+    const back = bench.options(older, { rollback: true });
+    expect(await codeOf(refresh(back, fakeSteps({ onStep })))).toBe('interrupted');
+    expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ revision: 2, withdrawn: null });
+    expect(await refresh(back, fakeSteps())).toMatchObject({ outcome: 'activated', generation: 1, reused: true });
+    expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ withdrawn: { revision: 2 } });
   });
 
   test('is refused where nothing older is kept, and for a number that is not kept', async () => {

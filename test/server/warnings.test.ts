@@ -182,6 +182,11 @@ describe('data', () => {
     expect(await metric(server!, 'warnings{kind="withdrawn"}')).toBe(1);
     publish(3, ENTRIES);
     await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
+    // What is served may have been built later, from an older drop.
+    withdraw(paths.indexDir, { ...mark, dataset: 'test' });
+    await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [expect.stringMatching(/^generation 2 /)] });
+    withdraw(paths.indexDir, { ...mark, dataset: 'test', revision: 0 });
+    await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
   });
 
   it('an account is a metric from 80 % of its quota on, and a warning from 95 %', async () => {

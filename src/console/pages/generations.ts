@@ -4,7 +4,7 @@ import { PagegateError } from '../../errors.ts';
 import { type Progress, percentOf } from '../../progress.ts';
 import { readProgress } from '../../refresh/progress.ts';
 import { type Generation, listGenerations, listLitter, rejectsOf } from '../../refresh/store.ts';
-import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
+import { isOlder, readWithdrawn } from '../../refresh/withdrawn-drops.ts';
 import type { Difference } from '../jobs/messages.ts';
 import type { Job } from '../jobs/runner.ts';
 import { type Html, html, type Value } from '../web/html.ts';
@@ -184,7 +184,9 @@ function confirmRollback(visit: SignedVisit): Page {
     served === undefined
       ? 'Nothing is served now.'
       : `Served now is generation ${served.generation}, revision ${served.report?.revision ?? 'unknown'}.`;
-  const mark = served !== undefined && served.generation > generation;
+  const mark =
+    served?.report !== undefined &&
+    isOlder({ ...report, generation }, { ...served.report, generation: served.generation });
   const body = html`<p>${now}</p>
 <p>Generation ${generation} will be served instead: ${report.dataset}, revision ${report.revision}, made ${moment(report.created)}, ${count(report.recordCount)} records. It is verified first; until then, and if it fails, what is served stays.</p>
 ${mark && html`<p>The drop of generation ${served.generation} counts as rolled back: no refresh brings it again by itself.</p>`}

@@ -148,7 +148,7 @@ export class Worker {
       in_flight: this.#handler.inFlight,
       ledger: this.#meter.health(),
       license: notices.license,
-      withdrawn: notices.withdrawn(info?.generation),
+      withdrawn: notices.withdrawn(info),
       decision_log: this.#decisionLogStatus(),
       index_failure: indexFailure ?? null,
       problems: { ...problems },

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { isPem, readTrustedKeys } from '../../config/trusted-keys.ts';
 import { loadLicense } from '../../license/installed.ts';
-import { readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
+import { isOlder, readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
 import { fileIdentity } from '../data-loader.ts';
 import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
 
@@ -11,7 +11,7 @@ import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts
 export class DataNotices {
   license: LicenseStatus = { until: null, problem: null };
   readonly #config: Config;
-  #newest: WithdrawnManifest | undefined;
+  #marks: readonly WithdrawnManifest[] = [];
   #identity: string | undefined;
 
   constructor(config: Config) {
@@ -27,16 +27,21 @@ export class DataNotices {
     if (identity === this.#identity) return false;
     this.#identity = identity;
     this.license = this.#readLicense(licenseFile);
-    this.#newest = newestMark(indexDir);
+    this.#marks = marksOf(indexDir);
     return true;
   }
 
   /** The newest drop that was rolled back, where nothing newer is served since. */
-  withdrawn(servedGeneration: number | undefined): WithdrawnStatus | null {
-    const mark = this.#newest;
+  withdrawn(served: Parameters<typeof isOlder>[0] | undefined): WithdrawnStatus | null {
     // A file that the configuration names is not of the store.
-    if (mark === undefined || this.#config.index.path !== null || mark.generation <= (servedGeneration ?? 0))
-      return null;
+    if (this.#config.index.path !== null) return null;
+    const mark = this.#marks
+      .filter((one) => served === undefined || isOlder(served, one))
+      .reduce<WithdrawnManifest | undefined>(
+        (newest, one) => (newest === undefined || isOlder(newest, one) ? one : newest),
+        undefined,
+      );
+    if (mark === undefined) return null;
     return { generation: mark.generation, revision: mark.revision, withdrawn_at: mark.withdrawnAt };
   }
 
@@ -59,14 +64,10 @@ function identityOf(file: string): string {
 }
 
 /** A list that is damaged is the next refresh's trouble, which says so. */
-function newestMark(store: string): WithdrawnManifest | undefined {
+function marksOf(store: string): WithdrawnManifest[] {
   try {
-    const marks = readWithdrawn(store);
-    return marks.reduce<WithdrawnManifest | undefined>(
-      (newest, mark) => (newest === undefined || mark.generation > newest.generation ? mark : newest),
-      undefined,
-    );
+    return readWithdrawn(store);
   } catch {
-    return undefined;
+    return [];
   }
 }
