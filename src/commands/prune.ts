@@ -20,17 +20,24 @@ export function registerPrune(program: Command): void {
 async function prune(options: PruneFlags): Promise<void> {
   const config = await configToWrite(options);
   const { statePaths } = await import('../config/paths.ts');
-  const { withStoreLock } = await import('../refresh/lock.ts');
+  const { hasStore, withStoreLock } = await import('../refresh/lock.ts');
   const { pruneGenerations } = await import('../refresh/prune.ts');
   const { removeLitter } = await import('../refresh/store.ts');
   const store = statePaths(config).indexDir;
   const keep = options.keep ?? config.refresh.keep_generations;
-  const result = await withStoreLock(store, async () => ({
-    litter: await removeLitter(store),
-    generations: await pruneGenerations(store, keep),
-  }));
+  const isThere = hasStore(store);
+  const result = isThere
+    ? await withStoreLock(store, async () => ({
+        litter: await removeLitter(store),
+        generations: await pruneGenerations(store, keep),
+      }))
+    : { litter: [], generations: [] };
   if (options.json) {
     printJson({ store, removed_generations: result.generations, removed_litter: result.litter });
+    return;
+  }
+  if (!isThere) {
+    printLine(`There is no index store ${store}; nothing was removed.`);
     return;
   }
   const generations = result.generations.length === 0 ? 'none' : result.generations.join(', ');

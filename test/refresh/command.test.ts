@@ -263,6 +263,22 @@ test('prune removes what an interrupted refresh left, and old generations', asyn
   expect(listLitter(place.store)).toEqual([]);
 });
 
+test('prune and rollback make nothing where there is no index store', async () => {
+  const nowhere = join(place.root, 'nowhere');
+  const words = ['--config', place.configFile, '--state-dir', nowhere];
+  const { stdout } = await run(PAGEGATE, ['prune', ...words]);
+  expect(stdout).toBe(`There is no index store ${join(nowhere, 'index')}; nothing was removed.\n`);
+  expect(await place.pagegate('prune', '--state-dir', nowhere)).toMatchObject({
+    code: 0,
+    json: { removed_generations: [], removed_litter: [] },
+  });
+  const codes = [['rollback'], ['rollback', '--to', '3']].map(async (rollback) => {
+    return (await place.pagegate(...rollback, '--state-dir', nowhere)).json.error;
+  });
+  expect(await Promise.all(codes)).toEqual(['nothing_to_roll_back', 'generation_missing']);
+  expect(existsSync(nowhere)).toBe(false);
+});
+
 test('what was left out of a build, and whether what was rolled back is still kept, is told', async () => {
   const own = createInstallation();
   try {
