@@ -229,6 +229,11 @@ const DROPS = table({
     message:
       'The manifest of the drop is not valid; see docs/drop-format.md, or make one with `pagegate drop manifest`.',
   },
+  drop_signature_file: {
+    exit: EXIT.bad_input,
+    message:
+      'No licensee could read the signature file with the new signature in it; remove manifest.json.sig, or sign without --add to replace it.',
+  },
   drop_unsigned: {
     exit: EXIT.refused,
     message: 'The drop has no signature (manifest.json.sig); ask the vendor for it, or accept it with --unsigned.',
@@ -259,6 +264,11 @@ const DROPS = table({
   drop_too_large: {
     exit: EXIT.refused,
     message: 'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor.',
+  },
+  drop_no_parts: {
+    exit: EXIT.bad_input,
+    message:
+      'There is no part to make a manifest of; name the folder that holds the *.ndjson, *.ndjson.gz or *.ndjson.zst files.',
   },
   drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is not there; fetch it again.' },
   drop_part_size: {

@@ -93,7 +93,7 @@ function writeManifest(folder: string, facts: ManifestFacts, files: readonly Dro
  * Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, in the order of their names. A manifest that is
  * there is replaced.
  *
- * @throws PagegateError drop_part_missing where the folder has no part or cannot be read, and what describing a part and writing throw
+ * @throws PagegateError drop_no_parts where the folder has no part or cannot be read, and what describing a part and writing throw
  */
 export async function makeManifest(
   folder: string,
@@ -113,8 +113,8 @@ function partNames(folder: string): string[] {
   try {
     names = readdirSync(folder).filter((name) => PART_NAME.test(name));
   } catch (error) {
-    throw fromSystem('drop_part_missing', folder, error);
+    throw fromSystem('drop_no_parts', folder, error);
   }
   if (names.length > 0) return names.sort();
-  throw new PagegateError('drop_part_missing', `${folder} has no *.ndjson, *.ndjson.gz or *.ndjson.zst.`, { folder });
+  throw new PagegateError('drop_no_parts', `${folder} has none.`, { folder });
 }

@@ -5,7 +5,7 @@ import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
 import { readSignatureFile } from './check-drop.ts';
 import { SIGNATURE_FILE } from './drop-files.ts';
-import { signManifest } from './signature.ts';
+import { signatureFileProblem, signManifest } from './signature.ts';
 
 /**
  * Reads an Ed25519 private key (PEM, PKCS #8).
@@ -17,7 +17,10 @@ export function readPrivateKey(path: string, pem: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch {
-    throw new PagegateError('signing_key_invalid', `${path} cannot be read.`, { path });
+    const what = pem.includes('PUBLIC KEY')
+      ? `${path} is a public key, which licensees check with; name the private key that it belongs to.`
+      : `${path} cannot be read.`;
+    throw new PagegateError('signing_key_invalid', what, { path });
   }
   if (key.asymmetricKeyType === 'ed25519') return key;
   throw new PagegateError('signing_key_invalid', `${path} is of type ${key.asymmetricKeyType}.`, { path });
@@ -27,6 +30,8 @@ export function readPrivateKey(path: string, pem: string): KeyObject {
  * Signs the manifest bytes that were checked and writes `manifest.json.sig`; with `add`, beside the signatures that are
  * already there. Returns the file's path.
  *
+ * @throws PagegateError drop_signature_file where nobody could read the result, as the file that is there is no signature file or is full;
+ *   it stays as it is
  * @throws PagegateError drop_not_written
  */
 export function writeSignature(drop: string, manifestBytes: Uint8Array, key: KeyObject, add: boolean): string {
@@ -34,8 +39,11 @@ export function writeSignature(drop: string, manifestBytes: Uint8Array, key: Key
   const existing = add ? (readSignatureFile(drop)?.toString('latin1') ?? '') : '';
   const kept = existing.split('\n').filter((one) => one !== '' && one !== line);
   const path = join(drop, SIGNATURE_FILE);
+  const text = [...kept, line, ''].join('\n');
+  const problem = signatureFileProblem(text);
+  if (problem !== undefined) throw new PagegateError('drop_signature_file', `${path}: ${problem}.`, { path });
   try {
-    replaceDurable(path, [...kept, line, ''].join('\n'), 0o644);
+    replaceDurable(path, text, 0o644);
   } catch (error) {
     throw fromSystem('drop_not_written', path, error);
   }

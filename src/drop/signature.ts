@@ -47,16 +47,25 @@ export function signManifest(manifest: Uint8Array, privateKey: KeyObject): strin
   return `${sign(null, manifest, privateKey).toString('base64')}\n`;
 }
 
+const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+
+const isSignature = (line: string): boolean =>
+  SIGNATURE_LINE.test(line) && Buffer.from(line, 'base64').length === SIGNATURE_SIZE_BYTES;
+
+/** Why a text is no signature file; undefined where it is one. */
+export function signatureFileProblem(text: string): string | undefined {
+  const lines = linesOf(text);
+  if (lines.length === 0) return 'it is empty';
+  if (lines.length > SIGNATURES_MAX) return `it has ${lines.length} lines, and at most ${SIGNATURES_MAX} are read`;
+  const bad = lines.findIndex((line) => !isSignature(line));
+  return bad === -1 ? undefined : `its line ${bad + 1} is not the base64 of 64 bytes`;
+}
+
 function parseSignatures(text: string): Buffer[] {
-  const lines = text.split('\n').filter((line) => line !== '');
-  const problem =
-    lines.length === 0 ? 'it is empty' : lines.length > SIGNATURES_MAX ? `it has ${lines.length} lines` : '';
-  if (problem !== '') throw new PagegateError('drop_signature_invalid', `The signature file is not one: ${problem}.`);
-  return lines.map((line) => {
-    const signature = SIGNATURE_LINE.test(line) ? Buffer.from(line, 'base64') : Buffer.alloc(0);
-    if (signature.length === SIGNATURE_SIZE_BYTES) return signature;
-    throw new PagegateError('drop_signature_invalid', 'A line of the signature file is not the base64 of 64 bytes.');
-  });
+  const problem = signatureFileProblem(text);
+  if (problem !== undefined)
+    throw new PagegateError('drop_signature_invalid', `The signature file is not one: ${problem}.`);
+  return linesOf(text).map((line) => Buffer.from(line, 'base64'));
 }
 
 /**

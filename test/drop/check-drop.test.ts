@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkDrop, checkPartContents } from '../../src/drop/check-drop.ts';
-import { writeSignature } from '../../src/drop/sign-drop.ts';
+import { readPrivateKey, writeSignature } from '../../src/drop/sign-drop.ts';
 import { type Bench, codeOf, createBench } from '../refresh/support.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
@@ -80,6 +80,26 @@ test('a signature can be added beside the ones that are there', async () => {
   other.remove();
 });
 
+test.each<[string, string, RegExp]>([
+  ['of something else', 'junk\n', /its line 1 is not the base64 of 64 bytes/],
+  ['of eight', `${Buffer.alloc(64).toString('base64')}\n`.repeat(8), /it has 9 lines, and at most 8 are read/],
+])('a signature is not added to a file %s', (_what, text, told) => {
+  const drop = bench.drop('d');
+  const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
+  const file = join(drop, 'manifest.json.sig');
+  writeFileSync(file, text);
+  const refusal = { code: 'drop_signature_file', message: expect.stringMatching(told) };
+  expect(() => writeSignature(drop, manifestBytes, bench.vendor, true)).toThrow(expect.objectContaining(refusal));
+  expect(readFileSync(file, 'utf8')).toBe(text);
+  writeSignature(drop, manifestBytes, bench.vendor, false);
+  expect(checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
+});
+
+test('a public key that is given to sign with is called one', () => {
+  const pem = bench.trusted[0]!.key.export({ type: 'spki', format: 'pem' }).toString();
+  expect(() => readPrivateKey('vendor.pem', pem)).toThrow(/vendor\.pem is a public key.*name the private key/);
+});
+
 test.each([1, 3])(
   'a part with another number of lines than the manifest says is refused: 2 instead of %i',
   async (records) => {
@@ -90,11 +110,15 @@ test.each([1, 3])(
   },
 );
 
-test('a pipe in the place of a part that was checked is refused, not waited for', async () => {
+test('a pipe or a link in the place of a part that was checked is refused, not waited for', async () => {
   const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
   const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
   rmSync(join(drop, 'a.ndjson'));
   execFileSync('mkfifo', [join(drop, 'a.ndjson')]);
+  expect(await codeOf(checkPartContents(drop, manifest))).toBe('drop_file_kind');
+  rmSync(join(drop, 'a.ndjson'));
+  writeFileSync(join(drop, 'elsewhere'), TEXT);
+  symlinkSync('elsewhere', join(drop, 'a.ndjson'));
   expect(await codeOf(checkPartContents(drop, manifest))).toBe('drop_file_kind');
 });
 

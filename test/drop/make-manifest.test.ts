@@ -1,5 +1,5 @@
 /** The manifest that a vendor's folder of parts gets. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
@@ -25,7 +25,10 @@ describe('a manifest', () => {
     withTempDirectory(async (folder) => {
       const drop = join(folder, 'drop');
       mkdirSync(drop);
-      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({ code: 'drop_part_missing' });
+      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({
+        code: 'drop_no_parts',
+        message: expect.stringMatching(/^There is no part .*drop has none\.$/),
+      });
       writeFileSync(join(drop, 'a.ndjson'), '{"domain":"a.example"}\n');
       const bad = { ...FACTS, dataset: 'Bad Name', created: 'now' };
       await expect(makeManifest(drop, bad)).rejects.toMatchObject({ code: 'manifest_invalid' });
@@ -36,7 +39,16 @@ describe('a manifest', () => {
       });
       mkdirSync(join(drop, 'a.ndjson.zst'));
       await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({ code: 'drop_file_kind' });
-      await expect(makeManifest(join(folder, 'nothing'), FACTS)).rejects.toMatchObject({ code: 'drop_part_missing' });
+      rmdirSync(join(drop, 'a.ndjson.zst'));
+      symlinkSync('a.ndjson', join(drop, 'a.ndjson.zst'));
+      await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({
+        code: 'drop_file_kind',
+        message: expect.stringMatching(/a\.ndjson\.zst is not a regular file\.$/),
+      });
+      await expect(makeManifest(join(folder, 'nothing'), FACTS)).rejects.toMatchObject({
+        code: 'drop_no_parts',
+        message: expect.stringMatching(/^There is no part .*nothing: ENOENT/),
+      });
       expect(existsSync(join(drop, 'manifest.json'))).toBe(false);
     }));
 });
@@ -77,7 +89,7 @@ describe('pagegate drop manifest', () => {
         [[folder, '--dataset', 'Bad Name'], 3, /\[manifest_invalid\]/],
         [[folder, '--dataset', 'd', '--created', 'yesterday'], 3, /\[manifest_invalid\]/],
         [[folder, '--dataset', 'd', '--notice', join(folder, 'none')], 7, /\[notice_unreadable\]/],
-        [[join(folder, 'none'), '--dataset', 'd'], 3, /\[drop_part_missing\]/],
+        [[join(folder, 'none'), '--dataset', 'd'], 3, /\[drop_no_parts\]/],
       ] as const) {
         const { status: found, stderr } = manifest(...words);
         expect([words, found]).toEqual([words, status]);

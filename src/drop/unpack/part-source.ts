@@ -5,6 +5,11 @@ import { PagegateError } from '../../errors.ts';
 import { CHUNK_BYTES } from './unpack.ts';
 
 const CLOSED = -1;
+/** How the system refuses to open a link, and a socket. */
+const UNREGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO']);
+
+const irregular = (path: string): PagegateError =>
+  new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
 
 /** Told how many bytes of the file as delivered were read. */
 export type OnBytes = (sizeBytes: number) => void;
@@ -25,12 +30,17 @@ export class PartSource {
    * @throws the system's error where that is not possible
    */
   constructor(path: string, onBytes?: OnBytes) {
-    // A pipe that was put there since the check must not be waited for.
-    this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     this.#onBytes = onBytes;
+    try {
+      // A pipe that was put there since the check must not be waited for.
+      this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException;
+      throw UNREGULAR.has(code) ? irregular(path) : error;
+    }
     if (fstatSync(this.#descriptor).isFile()) return;
     this.close();
-    throw new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
+    throw irregular(path);
   }
 
   /** The next bytes, valid until the call after; undefined at the end, and once it is closed. */
