@@ -313,6 +313,11 @@ const DROPS = table({
     message: 'The drop needs a page-type vocabulary that this program does not have; upgrade the program first.',
   },
   drop_kind: { exit: EXIT.refused, message: 'An index is built from a full drop only; ask the vendor for one.' },
+  drop_empty: {
+    exit: EXIT.refused,
+    message:
+      'No line of the drop becomes a record, so it is not served; ask the vendor, and see what is left out with `pagegate build DROP --out FILE --rejects FILE`.',
+  },
   drop_part_records: {
     exit: EXIT.bad_input,
     message: 'A part does not have as many lines as the manifest says; fetch the drop again, or ask the vendor.',

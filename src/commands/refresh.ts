@@ -6,7 +6,7 @@ import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive, parseThreads } from './shared/numbers.ts';
-import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { createProgress, printable, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
   readonly keep?: number;
@@ -42,7 +42,7 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
   if (from === null)
     throw new PagegateError('usage', 'Name the drop: a folder with manifest.json, here or as refresh.drop.');
   const { describeNotice } = await import('../refresh-steps/steps.ts');
-  const { describeRefresh, refreshFrom } = await import('../refresh-steps/run.ts');
+  const { describeRefresh, refreshFrom, refreshWarnings } = await import('../refresh-steps/run.ts');
   const progress = createProgress();
   const { report, problem } = await withInterrupt((signal) =>
     refreshFrom(
@@ -63,7 +63,9 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
   ).finally(() => progress.done());
   if (problem !== undefined) process.stderr.write(`pagegate: ${printable(problem)}\n`);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
-  if (options.json) printJson(reportJson(report));
+  const warnings = refreshWarnings(report);
+  for (const warning of warnings) warn(warning);
+  if (options.json) printJson({ ...reportJson(report), warnings });
   else for (const line of [...describeRefresh(report), describeNotice(report.notice)]) if (line !== '') printLine(line);
 }
 
@@ -79,6 +81,7 @@ function reportJson(report: RefreshReport): Record<string, unknown> {
     signed_by: report.signedBy,
     reused: report.reused,
     records: report.recordCount,
+    previous_records: report.previousRecordCount,
     size_bytes: report.sizeBytes,
     notice: report.notice,
     pruned_generations: report.prunedGenerations,

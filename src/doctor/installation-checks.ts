@@ -120,6 +120,8 @@ async function checkIndex(config: Config): Promise<Outcome> {
   }
   const age = Date.now() - Date.parse(info.created);
   const found = `generation ${info.generation}, ${info.dataset} revision ${info.revision}, ${counted(info.recordCount, 'record')}, ${counted(days(age), 'day')} old`;
+  if (info.recordCount === 0)
+    return warning(found, 'No domain is found in it: pagegate rollback, or refresh from a drop with records.');
   if (age < -DAY_MS) return warning(found, `The drop was made at ${info.created}, in the future: check the clock.`);
   return ok(found);
 }

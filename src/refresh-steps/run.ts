@@ -107,6 +107,19 @@ export function describeRefresh(report: RefreshReport): string[] {
   return lines;
 }
 
+/** A drop that leaves out this share of the records before it is probably not all that the vendor meant to send. */
+const SHRUNK_BELOW = 0.5;
+
+/** What somebody should look at although the refresh is done. */
+export function refreshWarnings(report: RefreshReport): string[] {
+  const { recordCount, previousRecordCount: before, previousGeneration, prunedGenerations } = report;
+  if (before === null || recordCount >= before * SHRUNK_BELOW) return [];
+  const isKept = previousGeneration !== null && !prunedGenerations.includes(previousGeneration);
+  const remedy = isKept ? `pagegate rollback --to ${previousGeneration}` : 'pagegate refresh OLDER-DROP --rollback';
+  const what = `the index has ${counted(recordCount, 'record')}, the one before had ${withCommas(before)}`;
+  return [`${what}. If the vendor did not mean that: ${remedy}`];
+}
+
 /** Reasons that a sentence names. */
 const REASONS_MAX = 4;
 

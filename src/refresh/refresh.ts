@@ -5,6 +5,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INDEX_FILE } from '../config/paths.ts';
+import { counted, withCommas } from '../counted.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
 import { MANIFEST_FILE, SIGNATURE_FILE } from '../drop/drop-files.ts';
 import { assertFull } from '../drop/manifest.ts';
@@ -107,6 +108,8 @@ export interface RefreshReport {
   readonly reused: boolean;
   readonly previousGeneration: number | null;
   readonly recordCount: number;
+  /** Of what was served before; null where that is nothing, of another dataset, or cannot be read. */
+  readonly previousRecordCount: number | null;
   readonly sizeBytes: number;
   readonly notice: ServerNotice;
   readonly prunedGenerations: readonly number[];
@@ -155,6 +158,15 @@ function checkIndex(index: IndexIdentity, drop: CheckedDrop): void {
   throw new PagegateError('drop_changed', what);
 }
 
+/** Refuses an index that nothing could be found in: it would replace a good one without a word. */
+function assertNotEmpty({ recordCount }: IndexIdentity, { manifest }: CheckedDrop, build: unknown): void {
+  if (recordCount > 0) return;
+  const lines = manifest.files.reduce((sum, part) => sum + part.records, 0);
+  const reasons = Object.entries(rejectsOf({ build })).map(([reason, count]) => `${reason} ${withCommas(count)}`);
+  const why = reasons.length === 0 ? '' : `; left out: ${reasons.join(', ')}`;
+  throw new PagegateError('drop_empty', `Its manifest lists ${counted(lines, 'line')}${why}.`, { lines });
+}
+
 async function buildGeneration(
   generation: number,
   drop: CheckedDrop,
@@ -179,6 +191,7 @@ async function buildGeneration(
     await rm(tempDir, { recursive: true, force: true });
     const index = steps.identify(out);
     checkIndex(index, drop);
+    assertNotEmpty(index, drop, build);
     const report: GenerationReport = {
       format: 'pagegate-generation/1',
       generation,
@@ -212,7 +225,7 @@ async function findFinished(
   steps: RefreshSteps,
 ): Promise<GenerationReport | undefined> {
   const candidate = generations.findLast((one) => one.report?.manifestSha256 === drop.manifestSha256);
-  if (candidate?.report === undefined) return undefined;
+  if (candidate?.report === undefined || candidate.report.recordCount === 0) return undefined;
   try {
     steps.onStep?.('verify');
     checkIndex(await steps.verify(candidate.indexFile, options.signal), drop);
@@ -236,6 +249,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     throw new PagegateError('drop_changed', 'Another drop was delivered since this one was looked at.');
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);
+  const before = served?.report ?? identifyServed(served, steps);
   const finish = async (
     report: GenerationReport,
     outcome: RefreshReport['outcome'],
@@ -252,6 +266,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     reused,
     previousGeneration: served?.generation ?? null,
     recordCount: report.recordCount,
+    previousRecordCount: before?.dataset === report.dataset ? before.recordCount : null,
     sizeBytes: report.sizeBytes,
     // A server that missed an earlier switch finds it by itself; loading what it has already would be work for nothing.
     notice: outcome === 'unchanged' ? ({ server: 'not_needed' } as const) : await steps.notifyServer(report.generation),
@@ -265,7 +280,6 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   assertFull(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
-  const before = served?.report ?? identifyServed(served, steps);
   if (served?.report?.manifestSha256 !== manifestSha256) {
     // A timer brings it again each day: that is no failure.
     if (mark !== undefined && options.rollback !== true && served?.report !== undefined)

@@ -53,7 +53,7 @@ export interface GenerationReport {
 }
 
 /** What the build of a generation left out, by reason. */
-export function rejectsOf({ build }: GenerationReport): Readonly<Record<string, number>> {
+export function rejectsOf({ build }: Pick<GenerationReport, 'build'>): Readonly<Record<string, number>> {
   const { rejects } = (build ?? {}) as { rejects?: unknown };
   return typeof rejects === 'object' && rejects !== null ? (rejects as Record<string, number>) : {};
 }

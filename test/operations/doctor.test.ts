@@ -55,11 +55,11 @@ function installLicense(until: string, dataset = 'test'): void {
   writeFileSync(join(root, 'state/license/license.json'), text);
 }
 
-function installIndex(metadata: object = {}): string {
+function installIndex(metadata: object = {}, entries = [{ domain: 'a.example.com', page_types: {} }]): string {
   const { indexDir } = statePaths(configOf());
   const file = join(indexDir, 'generations/1/index.pgx');
   const created = '2026-01-02T03:04:05Z';
-  writeIndex(file, [{ domain: 'a.example.com', page_types: {} }], {
+  writeIndex(file, entries, {
     generation: 1,
     dataset: 'test',
     created,
@@ -140,6 +140,15 @@ describe('the index', () => {
       found: expect.stringContaining('1 record,'),
     });
     expect(await check('versions', configOf())).toMatchObject({ status: 'ok' });
+  });
+
+  test('without a record is a warning', async () => {
+    installIndex({}, []);
+    expect(await check('index', configOf())).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining('0 records,'),
+      advice: expect.stringContaining('pagegate rollback'),
+    });
   });
 
   test('from the future, of another Unicode version: warnings', async () => {

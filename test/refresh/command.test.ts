@@ -263,6 +263,29 @@ test('prune removes what an interrupted refresh left, and old generations', asyn
   expect(listLitter(place.store)).toEqual([]);
 });
 
+test('a drop without a record is refused, and one with far fewer is served with a warning', async () => {
+  const own = createInstallation();
+  try {
+    const first = await own.pagegate('refresh', own.drop('r1', { revision: 1, domains: 20 }));
+    expect(first).toMatchObject({ code: 0, stderr: '', json: { previous_records: null, warnings: [] } });
+    const nothing = own.drop('r2', { revision: 2, domains: 0 });
+    expect(await own.pagegate('refresh', nothing)).toMatchObject({
+      code: EXIT.refused,
+      json: { error: 'drop_empty', message: expect.stringContaining('Its manifest lists 0 lines.') },
+    });
+    expect(listGenerations(own.store)).toMatchObject([{ generation: 1, current: true }]);
+    const half = await own.pagegate('refresh', own.drop('r3', { revision: 3, domains: 10 }));
+    expect(half).toMatchObject({ code: 0, stderr: '', json: { previous_records: 20, warnings: [] } });
+    const few = await own.pagegate('refresh', own.drop('r4', { revision: 4, domains: 4 }));
+    const warning = `the index has 4 records, the one before had 10. If the vendor did not mean that: pagegate rollback --to 2`;
+    expect(few).toMatchObject({ code: 0, stderr: `Warning: ${warning}\n`, json: { warnings: [warning] } });
+    const one = await own.pagegate('refresh', own.drop('r5', { revision: 5, domains: 1 }), '--keep', '1');
+    expect(one.stderr).toContain('pagegate refresh OLDER-DROP --rollback');
+  } finally {
+    own.remove();
+  }
+});
+
 test('prune and rollback make nothing where there is no index store', async () => {
   const nowhere = join(place.root, 'nowhere');
   const words = ['--config', place.configFile, '--state-dir', nowhere];

@@ -301,6 +301,18 @@ const REFUSALS: readonly Refusal[] = [
     drop: (b) => b.drop('x', { revision: 6 }),
   },
   {
+    name: 'a drop whose lines are all left out',
+    code: 'drop_empty',
+    steps: {
+      build: async ({ out, drop }) => {
+        const manifestSha256 = hash('sha256', readFileSync(join(drop, 'manifest.json')));
+        writeFileSync(out, JSON.stringify({ manifestSha256, recordCount: 0, sizeBytes: 1 }));
+        return { rejects: { domain_missing: 2 } };
+      },
+    },
+    drop: (b) => b.drop('x', { revision: 6 }),
+  },
+  {
     name: 'a drop that changed while it was read',
     code: 'drop_changed',
     steps: {

@@ -9,7 +9,7 @@ import type { ProgressView } from '../../progress.ts';
 import { rollback } from '../../refresh/rollback.ts';
 import { findGeneration } from '../../refresh/store.ts';
 import { noteInAudit } from '../../refresh-steps/audit-note.ts';
-import { describeRefresh, refreshFrom } from '../../refresh-steps/run.ts';
+import { describeRefresh, refreshFrom, refreshWarnings } from '../../refresh-steps/run.ts';
 import { createRefreshSteps, describeNotice } from '../../refresh-steps/steps.ts';
 import type { Difference, FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
@@ -34,7 +34,8 @@ const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input'])
   },
   refresh: async (config, input) => {
     const { report, problem } = await refreshFrom(config, { ...input, signal: abort.signal }, view);
-    return { text: sentences(...describeRefresh(report), describeNotice(report.notice), problem) };
+    const warnings = refreshWarnings(report).map((warning) => `Warning: ${warning}.`);
+    return { text: sentences(...describeRefresh(report), describeNotice(report.notice), ...warnings, problem) };
   },
   compare: (config, { before, after }) => compare(config, before, after),
 };
