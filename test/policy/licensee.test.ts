@@ -327,6 +327,17 @@ describe('a policy is refused', () => {
     ['an allow path without a slash', { allow: [{ id: 'a', host: 'x.org', path: 'v1', methods: ['POST'] }] }, '"a"'],
     ['an allow entry without methods', { allow: [{ id: 'a', host: 'x.org', path: '/', methods: [] }] }, '"a"'],
     ['an invalid range', { address_exceptions: [{ cidr: '10.0.0.0/99' }] }, '10.0.0.0/99'],
+    [
+      'a port out of range',
+      { override: { rules: { port: { allowed: [443, 70_000] } } } },
+      'allowed[1] must be at most 65535',
+    ],
+    ['the port 0', { override: { rules: { port: { allowed: [0] } } } }, 'allowed[0] must be at least 1'],
+    [
+      'a port out of range, in a rule of its own',
+      { add: { rules: [{ id: 'r', kind: 'guard', check: 'port', verdict: 'deny', allowed: [-1], note: NOTE }] } },
+      '(id "r") must be at least 1',
+    ],
     ['an invalid address', { address_exceptions: [{ cidr: '10.0.0.256' }] }, '10.0.0.256'],
     [
       'a list that does not exist',
