@@ -1,9 +1,9 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
+import { openedBy } from './address-exceptions.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
 import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-overlap.ts';
-import { containsRange, type Range, readRange } from './ip-ranges.ts';
 import { guardVerdict } from './layers/guard-rules.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
@@ -156,21 +156,12 @@ function idleRules(document: PolicyDocument): PolicyFinding[] {
 
 /** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
 function idleExceptions(document: PolicyDocument): PolicyFinding[] {
-  const ranges = (isExcusable: boolean): Range[] =>
-    document.rules
-      .filter((rule) => rule.check === 'address' && (rule.excusable === true) === isExcusable)
-      .flatMap((rule) => (rule.ranges ?? []).map(readRange));
-  const excusable = ranges(true);
-  const fixed = ranges(false);
   return document.addressExceptions.flatMap(({ cidr }) => {
-    const range = readRange(cidr);
+    const { rules, isFixed } = openedBy(cidr, document.rules);
     const nothing = (why: string): PolicyFinding[] => [
       { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
     ];
-    if (fixed.some((other) => containsRange(other, range)))
-      return nothing('its addresses are denied by a rule that excuses nothing');
-    if (!excusable.some((other) => containsRange(other, range) || containsRange(range, other)))
-      return nothing('no guard rule denies its addresses');
-    return [];
+    if (isFixed) return nothing('its addresses are denied by a rule that excuses nothing');
+    return rules.length === 0 ? nothing('no guard rule denies its addresses') : [];
   });
 }

@@ -1,11 +1,13 @@
 /** What is legal in a licensee's own file, takes something away, and should be known to a person. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
+import { openedBy, remarksOn } from './address-exceptions.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
 import { READ, WRITE } from './host-overlap.ts';
 import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
-type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses'>;
+type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses' | 'addressExceptions'>;
 
+/** @throws PagegateError policy_invalid, for an address exception whose range is not valid */
 export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, merged: Merged): string[] {
   const groups = weakenedGroups(shipped.hosts, own);
   return [
@@ -13,8 +15,9 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
     ...weakenedPages(shipped, merged),
     ...merged.excuses.map(({ rule, host, port, note }) => {
       const place = port === undefined ? host : `${host}, port ${port}`;
-      return `The guard rule "${rule}" does not hold for ${place}${note === undefined ? '.' : `: ${note}`}`;
+      return `The guard rule "${rule}" does not hold for ${place}${ending(note)}`;
     }),
+    ...openedAddresses(merged),
     ...groups.values(),
     ...weakened(
       shipped.hosts.filter(({ group = '' }) => !groups.has(group)),
@@ -22,6 +25,24 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
     ),
     ...merged.allow.flatMap(({ id, host }) => wideHost(`The allow entry "${id}"`, host, readAllowedHost(host))),
   ];
+}
+
+/** A sentence's end, with the licensee's own words where there are any. */
+function ending(note: string | undefined): string {
+  return note === undefined ? '.' : `: ${note}`;
+}
+
+/** Address exceptions, with the guard rules that do not hold for them. One that opens nothing is found as an entry without effect. */
+function openedAddresses({ addressExceptions, rules }: Merged): string[] {
+  return addressExceptions.flatMap(({ cidr, note }) => {
+    const { rules: ids, isFixed } = openedBy(cidr, rules);
+    if (isFixed || ids.length === 0) return [];
+    const names = ids.map((id) => `"${id}"`).join(', ');
+    const what = ids.length === 1 ? `The guard rule ${names} does` : `The guard rules ${names} do`;
+    const remarks = remarksOn(cidr);
+    const about = remarks.length === 0 ? '' : ` (${remarks.join(', ')})`;
+    return [`${what} not hold for ${cidr}${about}${ending(note)}`];
+  });
 }
 
 /** Rules that no longer deny what they deny as shipped. */

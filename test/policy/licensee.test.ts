@@ -293,6 +293,43 @@ describe("the licensee's file", () => {
     expect(judge('http://[fd12::1]/', known, 'GET', policy)).toBe('flag default/unclassified_read');
     expect(judge('http://127.1/', known, 'GET', policy)).toBe('deny rules/obfuscated_address');
     expect(judge('http://[::ffff:10.1.2.3]/', known, 'GET', policy)).toBe('deny rules/embedded_address');
+    // The last one opens nothing: `policy check` says so.
+    expect(policy.warnings).toEqual([
+      'The guard rules "private_network", "public_address" do not hold for 10.1.0.0/16.',
+      'The guard rules "private_network", "public_address" do not hold for fd12::/16 (a very wide range).',
+      'The guard rules "loopback", "public_address" do not hold for 127.0.0.1 (includes loopback addresses).',
+    ]);
+  });
+
+  it.each([
+    ['8.8.8.8', 'rule "public_address" does not hold for 8.8.8.8: Ours alone.'],
+    ['10.0.0.0/9', '"public_address" do not hold for 10.0.0.0/9: Ours alone.'],
+    ['10.0.0.0/8', '"public_address" do not hold for 10.0.0.0/8 (a very wide range): Ours alone.'],
+    ['2a00:1:2::/33', '"public_address" does not hold for 2a00:1:2::/33: Ours alone.'],
+    ['2a00:1::/32', '"public_address" does not hold for 2a00:1::/32 (a very wide range): Ours alone.'],
+    ['::/0', ' for ::/0 (a very wide range, includes loopback addresses, link-local addresses): Ours alone.'],
+    ['fe80::/16', ' for fe80::/16 (a very wide range, includes link-local addresses): Ours alone.'],
+    ['169.254.7.0/24', ' for 169.254.7.0/24 (includes link-local addresses): Ours alone.'],
+    [
+      '169.254.0.0/16',
+      ' for 169.254.0.0/16 (includes link-local addresses, cloud metadata (169.254.169.254)): Ours alone.',
+    ],
+    [
+      '0.0.0.0/0',
+      'The guard rules "loopback", "link_local", "private_network", "reserved_address", "public_address" do not hold for ' +
+        '0.0.0.0/0 (a very wide range, includes loopback addresses, link-local addresses, ' +
+        'cloud metadata (169.254.169.254)): Ours alone.',
+    ],
+  ])('names what the address exception %s opens', (cidr, expected) => {
+    const { warnings } = licenseePolicy({ address_exceptions: [{ cidr, note: 'Ours alone.' }] });
+    expect(warnings).toEqual([expect.stringContaining(expected)]);
+  });
+
+  it('names of the rules that an address exception is let past only those that are in force', () => {
+    const { warnings } = licenseePolicy({ disable: ['public_address'], address_exceptions: [{ cidr: '127.0.0.1' }] });
+    expect(warnings.slice(1)).toEqual([
+      'The guard rule "loopback" does not hold for 127.0.0.1 (includes loopback addresses).',
+    ]);
   });
 });
 
