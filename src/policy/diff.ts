@@ -41,7 +41,7 @@ function diffEntries(part: string, before: Entries, after: Entries): PolicyChang
     const now = after.get(id);
     if (now === undefined) changes.push({ kind: 'removed', part, id, fields: [] });
     else {
-      const fields = diffFields(old as Record<string, unknown>, now as Record<string, unknown>);
+      const fields = diffFields(old, now);
       if (fields.length > 0) changes.push({ kind: 'changed', part, id, fields });
     }
   }
@@ -49,9 +49,10 @@ function diffEntries(part: string, before: Entries, after: Entries): PolicyChang
   return changes;
 }
 
-function diffFields(before: Record<string, unknown>, after: Record<string, unknown>): PolicyChange['fields'] {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names]
-    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
-    .map((name) => ({ name, before: before[name], after: after[name] }));
+/** The fields in which two entries differ. */
+export function diffFields(before: object, after: object): PolicyChange['fields'] {
+  const [left, right] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  return [...new Set([...left.keys(), ...right.keys()])]
+    .map((name) => ({ name, before: left.get(name) as unknown, after: right.get(name) as unknown }))
+    .filter((field) => JSON.stringify(field.before) !== JSON.stringify(field.after));
 }

@@ -1,6 +1,8 @@
 /** Host entries beside each other: which reaches what another one reaches. */
 import type { HostEntry } from './documents.ts';
 import { type HostReach, readPolicyHost } from './url/host-map.ts';
+import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { countingContexts } from './url/word-contexts.ts';
 
 export interface PlacedHost {
   readonly entry: HostEntry;
@@ -24,6 +26,25 @@ export function kindOf(method: string): MethodKind {
 
 export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
+}
+
+/** The paths below which alone an entry counts, without a slash at their ends; undefined for the whole host. */
+export function countingPaths({ paths }: HostEntry): readonly string[] | undefined {
+  return paths?.map((path) => withoutLastSlash(path.toLowerCase()));
+}
+
+/** The contexts in which an entry counts for reads, as bits; undefined for all. A path that was listed by itself is meant. */
+export function hostContexts({ paths, not_in }: HostEntry): number | undefined {
+  return not_in === undefined || paths !== undefined ? undefined : countingContexts(not_in, []);
+}
+
+/** Whether an entry counts wherever on its hosts another one does, for a kind of method. */
+export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodKind): boolean {
+  const tops = countingPaths(outer);
+  const paths = countingPaths(inner) ?? [''];
+  if (tops !== undefined && !paths.every((path) => tops.some((top) => isBelow(path, top)))) return false;
+  const contexts = kind === READ ? hostContexts(outer) : undefined;
+  return contexts === undefined || ((hostContexts(inner) ?? ~0) & ~contexts) === 0;
 }
 
 export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {

@@ -1,8 +1,9 @@
 /** What is legal in a licensee's own file, takes something away, and should be known to a person. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
 import { openedBy, remarksOn } from './address-exceptions.ts';
+import { diffFields } from './diff.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
-import { READ, WRITE } from './host-overlap.ts';
+import { countsWherever, READ, WRITE } from './host-overlap.ts';
 import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses' | 'addressExceptions'>;
@@ -12,6 +13,7 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
   const groups = weakenedGroups(shipped.hosts, own);
   return [
     ...weakenedRules(shipped.rules, merged.rules),
+    ...changedRules(shipped.rules, merged.rules),
     ...weakenedPages(shipped, merged),
     ...merged.excuses.map(({ rule, host, port, note }) => {
       const place = port === undefined ? host : `${host}, port ${port}`;
@@ -19,7 +21,11 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
     }),
     ...openedAddresses(merged),
     ...groups.values(),
-    ...weakened(
+    ...weakenedHosts(
+      shipped.hosts.filter((entry) => !isSaidOfGroup(entry, groups, own)),
+      merged.hosts,
+    ),
+    ...weakeningHosts(
       shipped.hosts.filter(({ group = '' }) => !groups.has(group)),
       merged.hosts,
     ),
@@ -57,6 +63,25 @@ function weakenedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[])
   });
 }
 
+/** Rules with other parameters than they have as shipped: whether that is more or less, only a person can tell. */
+function changedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[]): string[] {
+  const kept = new Map(own.map((rule) => [rule.id, rule]));
+  return shipped.flatMap((rule) => {
+    const changed = diffFields(rule, kept.get(rule.id) ?? rule)
+      .filter(({ name, before }) => !SAID_ELSEWHERE.has(name) && !isEmptyList(before))
+      .map(({ name }) => name);
+    return changed.length === 0 ? [] : [`The ${rule.kind} rule "${rule.id}" is changed: ${changed.join(', ')}.`];
+  });
+}
+
+/** Fields of a rule that are no parameters: a weaker verdict has its own line. */
+const SAID_ELSEWHERE: ReadonlySet<string> = new Set(['verdict', 'note']);
+
+/** A list that ships empty waits for the licensee's entries, which take nothing away. */
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
 function weakenedPages(shipped: ShippedPolicy, { pageTypes }: Merged): string[] {
   const own = new Map(pageTypes.map(({ type, verdict }) => [type, verdict]));
   return shipped.pageTypes
@@ -84,30 +109,61 @@ function weakenedGroups(
   return lines;
 }
 
-/** Denials that ship and that a nearer entry, a change or a removal makes less of. */
-function weakened(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
+/** Whether the line about its group says all that there is to say about an entry. */
+function isSaidOfGroup(
+  { id, group = '' }: HostEntry,
+  groups: ReadonlyMap<string, string>,
+  { disable = [], override }: LicenseeDocument,
+): boolean {
+  if (!groups.has(group)) return false;
+  const isNamed = disable.includes(id) || Object.hasOwn(override?.hosts ?? {}, id);
+  return !isNamed || disable.includes(`group:${group}`);
+}
+
+/** Entries that ship, and that a change or a removal makes deny less. */
+function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
+  const after = hostIndex(own);
+  const kept = new Map(own.map((entry) => [entry.id, entry]));
+  return shipped.flatMap((entry) => {
+    const now = kept.get(entry.id);
+    if (now === entry) return [];
+    const less = [READ, WRITE].filter((kind) => {
+      if (kind.of(entry) !== 'deny') return false;
+      const others = covering(after, entry).filter((other) => countsWherever(other, entry, kind));
+      return others.map(kind.of).find((verdict) => verdict !== undefined) !== 'deny';
+    });
+    const isPartial = (kind: typeof READ): boolean => now !== undefined && kind.of(now) === 'deny';
+    return [
+      ...sentence(
+        less.filter((kind) => !isPartial(kind)),
+        entry,
+        'no longer denied, as they are by what ships',
+      ),
+      ...sentence(less.filter(isPartial), entry, 'denied in fewer places than by what ships'),
+    ];
+  });
+}
+
+/** One sentence about reads, writes or both of an entry; none about neither. */
+function sentence(kinds: readonly (typeof READ)[], { id }: HostEntry, what: string): string[] {
+  return kinds.length === 0 ? [] : [`The ${kinds.map(({ name }) => name).join(' and ')} of ${id} are ${what}.`];
+}
+
+/** Entries of the licensee's that stand nearer than a denial that ships, and flag. */
+function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
   const plain = (entries: readonly HostEntry[]): HostEntry[] =>
     entries.filter(({ paths, not_in }) => !paths && !not_in);
-  const [before, after] = [hostIndex(plain(shipped)), hostIndex(plain(own))];
-  const isShipped = new Map(shipped.map((entry) => [entry.id, entry]));
-  const isKept = new Map(own.map((entry) => [entry.id, entry]));
-  const warnings: string[] = [];
-  for (const entry of plain(shipped)) {
-    if (isKept.get(entry.id) === entry) continue;
-    for (const kind of [READ, WRITE]) {
-      if (kind.of(entry) !== 'deny' || covering(after, entry).some((other) => kind.of(other) === 'deny')) continue;
-      warnings.push(`The ${kind.name} of ${entry.host} are no longer denied, as they are by what ships.`);
-    }
-  }
-  for (const entry of plain(own)) {
-    if (isShipped.has(entry.id)) continue;
-    for (const kind of [READ, WRITE]) {
-      const outer = covering(before, entry).find((other) => kind.of(other) === 'deny');
-      if (outer === undefined || kind.of(entry) !== 'flag') continue;
-      warnings.push(`The host entry "${entry.id}" weakens "${outer.id}", which ships and denies its ${kind.name}.`);
-    }
-  }
-  return warnings;
+  const before = hostIndex(plain(shipped));
+  const isShipped = new Set(shipped.map(({ id }) => id));
+  return plain(own)
+    .filter(({ id }) => !isShipped.has(id))
+    .flatMap((entry) =>
+      [READ, WRITE].flatMap((kind) => {
+        const outer = covering(before, entry).find((other) => kind.of(other) === 'deny');
+        if (outer === undefined || kind.of(entry) !== 'flag') return [];
+        return [`The host entry "${entry.id}" weakens "${outer.id}", which ships and denies its ${kind.name}.`];
+      }),
+    );
 }
 
 function hostIndex(entries: readonly HostEntry[]): HostMap<readonly HostEntry[]> {

@@ -1,9 +1,9 @@
 /** The first layer: hosts that stand on the policy's list. */
 import { type HostEntry, invalid } from '../documents.ts';
+import { countingPaths, hostContexts } from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
-import { isBelow, withoutLastSlash } from '../url/paths.ts';
-import { countingContexts } from '../url/word-contexts.ts';
+import { isBelow } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './pattern-rules.ts';
 
@@ -24,7 +24,7 @@ export interface HostPolicy {
 export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<readonly HostPolicy[]> {
   const map = new HostMap<readonly HostPolicy[]>(filter);
   for (const entry of entries) {
-    const { id, paths, not_in } = entry;
+    const { id, paths } = entry;
     const read = readPolicyHost(entry.host);
     if (read === undefined) throw invalid(id, `The host "${entry.host}" of "${id}" is not a host.`);
     const verdict = (name: 'deny' | 'flag' | undefined): Verdict | undefined =>
@@ -34,9 +34,8 @@ export function compileHosts(entries: readonly HostEntry[], filter: HostFilter):
       name: read.host,
       reads: verdict(entry.reads ?? entry.verdict),
       writes: verdict(entry.writes ?? entry.verdict),
-      paths: paths?.map((path) => withoutLastSlash(path.toLowerCase())),
-      // A path that was listed by itself is meant.
-      contexts: not_in === undefined || paths !== undefined ? undefined : countingContexts(not_in, []),
+      paths: countingPaths(entry),
+      contexts: hostContexts(entry),
     };
     const others = map.add(read.host, read.reach, []) ?? [];
     const twin = others.find((other) => other.paths === undefined && paths === undefined);
