@@ -67,6 +67,9 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     const guard = denyingGuard(policy, host, 'GET');
     if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
     if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
+    const asked = parseUrl(`https://${host}${path}`)?.decodedPath;
+    if (asked !== undefined && !isBelow(asked, withoutLastSlash(path)))
+      never(`in a URL "${path}" is the path "${asked}"`);
     for (const method of methods) {
       const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
       if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);

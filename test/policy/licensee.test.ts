@@ -580,6 +580,13 @@ describe('policy check', () => {
       { allow: [{ id: 'a', host: 'x.org', path: '/v1/*', methods: ['POST'] }] },
       ['a by undefined'],
     ],
+    ...['/a?b=1', '/q#f', '/../x', '/./x', '/x/..', '/v1\\x', '/a%20b', '/a%2fb'].map(
+      (path): [string, Record<string, unknown>, string[]] => [
+        `an allow entry whose path is written so that no URL has it: ${path}`,
+        { allow: [{ id: 'a', host: '*.x.org', path, methods: ['POST'] }] },
+        ['a by undefined'],
+      ],
+    ),
     [
       'an allow entry with an invalid method',
       { allow: [{ id: 'a', host: 'x.org', path: '/v1/', methods: ['PSOT', 'POST'] }] },
@@ -598,7 +605,20 @@ describe('policy check', () => {
     expect(found(document)).toEqual(expected);
   });
 
+  it('says which path an allow entry has in a URL', () => {
+    const allow = [{ id: 'a', host: 'x.org', path: '/v1/../a%20b/?c=1', methods: ['POST'] }];
+    expect(checkPolicy(licenseePolicy({ allow })).map(({ message }) => message)).toEqual([
+      'the allow entry "a" is never reached: in a URL "/v1/../a%20b/?c=1" is the path "/a b/"',
+    ]);
+  });
+
   it.each([
+    ...['/', '/v1', '/V1/', '/a b/', '/ä', '//x', '/x.y/..z', '/100%', '/a;b=c&d', '/[x]', '/"x"|<y>'].map(
+      (path): [string, Record<string, unknown>] => [
+        `an allow entry on the path ${path}`,
+        { allow: [{ id: 'a', host: 'x.org', path, methods: ['POST'] }] },
+      ],
+    ),
     [
       'a host entry that says otherwise than the wider one',
       { add: { hosts: [{ id: 'mine', host: 'x.webhook.site', verdict: 'flag', note: NOTE }] } },
