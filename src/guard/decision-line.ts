@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { http } from '../platform/http.ts';
 import type { Decision } from './refusal.ts';
+import { namesOtherScheme } from './request/scheme.ts';
 
 const MASK = '***';
 const KNOWN_METHODS = new Set(http.METHODS);
@@ -33,7 +34,7 @@ export function decisionLine(decision: Decision, fullUrl = false): string {
 function placeOf({ url, id }: Decision, fullUrl: boolean): Record<string, string> {
   let parsed: URL | undefined;
   try {
-    parsed = new URL(url.includes('://') ? url : `https://${url}`);
+    parsed = new URL(url.includes('://') || namesOtherScheme(url) ? url : `https://${url}`);
   } catch {
     return fullUrl ? { url } : { scheme: '', host: MASK, path: MASK };
   }

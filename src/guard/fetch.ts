@@ -2,10 +2,11 @@
  * Requests that are made only where pagegate allows them. The verdict is asked for in the dispatcher itself, right before the
  * connection, so every hop of a redirect comes by, and whatever is composed around the dispatcher lies outside of it.
  */
-import { Agent, type Dispatcher, Request, fetch as undiciFetch } from 'undici';
+import { Agent, type Dispatcher, Request, type RequestInit, fetch as undiciFetch } from 'undici';
 import { type ConnectOptions, guardedConnector } from './connections.ts';
 import type { Guard } from './guard.ts';
 import { refusalIn } from './refusal.ts';
+import { hasOtherScheme } from './request/scheme.ts';
 import { readTarget } from './request/target.ts';
 
 export interface GuardedAgentOptions
@@ -13,6 +14,9 @@ export interface GuardedAgentOptions
   /** Options of the TCP and TLS connections. */
   readonly connect?: ConnectOptions;
 }
+
+/** Statuses whose Location `fetch` follows. */
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** A handler of any of undici's two forms. */
 type Handler = Dispatcher.DispatchHandler & { onError?(error: Error): void };
@@ -50,14 +54,23 @@ export class GuardedAgent extends Agent {
 }
 
 /**
- * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself.
- * Its responses are undici's.
+ * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself, also where
+ * a URL has another scheme than http and https. Its responses are undici's.
  */
 export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new GuardedAgent(guard)): typeof fetch {
-  const guardedFetch = async (input: unknown, init: object = {}): Promise<unknown> => {
+  const following = agent.compose(
+    (dispatch) => (options, handler) => dispatch(options, refusingOtherSchemes(guard, options, handler)),
+  );
+  const guardedFetch = async (input: unknown, init: RequestInit = {}): Promise<unknown> => {
     if ('dispatcher' in init) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
+    const asked = asUndici(input);
+    const { url, method, redirect } =
+      typeof asked === 'string' ? { url: asked, method: 'GET', redirect: 'follow' } : asked;
+    // undici answers such URLs itself (`data:`, `blob:`), without asking the dispatcher.
+    if (hasOtherScheme(url)) throw guard.refuse(url, init.method ?? method, 'request_target');
     try {
-      return await undiciFetch(asUndici(input), { ...init, dispatcher: agent });
+      const dispatcher = (init.redirect ?? redirect) === 'follow' ? following : agent;
+      return await undiciFetch(asked, { ...init, dispatcher });
     } catch (error) {
       throw refusalIn(error) ?? error;
     }
@@ -65,10 +78,35 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
   return guardedFetch as typeof fetch;
 }
 
-/** A Request of the platform's own fetch, as one of undici's. */
-function asUndici(input: unknown): string | URL | Request {
-  if (!(input instanceof globalThis.Request) || input instanceof Request) return input as string | URL | Request;
+/** A Request of the platform's own fetch, as one of undici's; anything else as the text that it is read as, once and for all. */
+function asUndici(input: unknown): string | Request {
+  if (input instanceof Request) return input;
+  if (!(input instanceof globalThis.Request)) return `${input}`;
   const { url, method, signal, redirect, body } = input;
   const init = { method, signal, redirect, headers: [...input.headers], ...(body && { body, duplex: 'half' }) };
   return new Request(url, init as ConstructorParameters<typeof Request>[1]);
+}
+
+/** The handler, but that a redirect to another scheme is a refusal; `fetch` would call it a failure of the network. */
+function refusingOtherSchemes(
+  guard: Guard,
+  { origin, path, method }: Dispatcher.DispatchOptions,
+  handler: Dispatcher.DispatchHandler,
+): Dispatcher.DispatchHandler {
+  const passOn = handler.onResponseStart?.bind(handler);
+  handler.onResponseStart = (controller, status, headers, ...more) => {
+    const location = REDIRECTS.has(status) ? locationOf(headers, `${origin}${path}`) : undefined;
+    if (location === undefined || !hasOtherScheme(location)) passOn?.(controller, status, headers, ...more);
+    else controller.abort(guard.refuse(location, method, 'request_target'));
+  };
+  return handler;
+}
+
+/** Where a response leads; undefined where that is no URL. */
+function locationOf({ location }: { readonly location?: string | string[] }, base: string): string | undefined {
+  try {
+    return location === undefined ? undefined : new URL(`${location}`, base).href;
+  } catch {
+    return undefined;
+  }
 }

@@ -9,6 +9,7 @@ import { VerdictCache } from './ask/cache.ts';
 import { Endpoint } from './ask/endpoint.ts';
 import { decisionLine } from './decision-line.ts';
 import { type Decision, GUARD_IDS, type GuardId, isAllowed, RefusedError } from './refusal.ts';
+import { namesOtherScheme } from './request/scheme.ts';
 
 /** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
 export interface Missing {
@@ -120,9 +121,7 @@ export class Guard {
 
   /** The refusal of a request for a reason that pagegate cannot see. It is reported like any decision. */
   refuse(url: string, method: string, id: GuardId, detail = ''): RefusedError {
-    const note = detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${detail})`;
-    const judgment = { verdict: 'deny', layer: 'guard', id, note, domain: '', found: false, data: '' } as const;
-    const decision = { ...judgment, method, url, source: 'guard', approved: false, latencyMs: 0 } as const;
+    const decision = { ...denial(id, detail), method, url, source: 'guard', approved: false, latencyMs: 0 } as const;
     this.#report(decision);
     return new RefusedError(decision);
   }
@@ -143,6 +142,7 @@ export class Guard {
     };
     if (this.#isClosed) return decision(failure('closed'), 'guard');
     if (!TOKEN.test(method) || Buffer.byteLength(url) > URL_MAX_BYTES) return decision(failure('bad_request'), 'guard');
+    if (namesOtherScheme(url)) return decision(denial('request_target'), 'guard');
     const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
     const { judgment, isLocal } = await this.#judge(url, method);
@@ -205,6 +205,12 @@ export class Guard {
     this.#options.onDecision?.(decision);
     this.#options.log?.(decisionLine(decision, this.#options.logFullUrl));
   }
+}
+
+/** The guard's own judgment that a request may never be made. */
+function denial(id: GuardId, detail = ''): Judgment {
+  const note = detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${detail})`;
+  return { verdict: 'deny', layer: 'guard', id, note, domain: '', found: false, data: '' };
 }
 
 function keyOf({ key, keyFile }: GuardOptions): string {

@@ -60,7 +60,7 @@ export function refusalText(decision: Decision): string {
 function originOf(url: string): string {
   try {
     const { protocol, host } = new URL(url);
-    return `${protocol}//${host}`;
+    return host === '' ? 'this address' : `${protocol}//${host}`;
   } catch {
     return 'this address';
   }

@@ -43,6 +43,12 @@ describe('a line', () => {
     expect(line({ url: 'example.com' })).toMatchObject({ host: 'example.com', path: '/' });
   });
 
+  test('names a scheme that holds data in the place of a host, and not the data', () => {
+    const url = 'data:,user@secret';
+    expect(line({ url })).toMatchObject({ scheme: 'data', host: '', path: '/***' });
+    expect(line({ url: 'a.example:8443/x' })).toMatchObject({ scheme: 'https', host: 'a.example' });
+  });
+
   test('says that a person approved', () => {
     expect(line({ verdict: 'flag', approved: true })).toMatchObject({ approved: true });
     expect(line()).not.toHaveProperty('approved');

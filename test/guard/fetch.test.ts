@@ -107,10 +107,64 @@ describe('guardedFetch', () => {
     await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
     await expect(guardedFetch('http://nowhere.example/')).rejects.toMatchObject({ message: 'fetch failed' });
   });
+});
 
-  test.each(['ftp://a.example/', 'file:///etc/passwd', 'gopher://a.example/'])('fetches no %s', async (url) => {
-    const { guardedFetch } = await createScene(() => 'allow');
-    await expect(guardedFetch(url)).rejects.toThrow();
+describe('another scheme than http and https', () => {
+  /** What a refused call was refused for, and whether it was told as a decision. */
+  const refused = async ({ seen, judge, site }: Awaited<ReturnType<typeof createScene>>, fetched: Promise<unknown>) => {
+    const error = (await fetched.catch((reason) => reason)) as RefusedError;
+    expect(error).toBeInstanceOf(RefusedError);
+    expect(seen.at(-1)).toBe(error.decision);
+    expect([...judge.asked, ...site.reached]).toEqual([]);
+    return `${error.verdict} ${error.layer}/${error.id}`;
+  };
+
+  test.each([
+    'data:text/plain,hello',
+    'DATA:text/plain,hello',
+    ' data:text/plain,hello',
+    'da\nta:text/plain,hello',
+    'data:80/x,hello',
+    'data://a.example/,hello',
+    'file:///etc/passwd',
+    'File:/etc/passwd',
+    'ftp://a.example/',
+    'gopher://a.example/',
+    'ws://a.example/',
+    'about:blank',
+    'javascript:alert(1)',
+    'blob:https://a.example/x',
+    'a.example:80/x',
+  ])('%j is refused', async (url) => {
+    const scene = await createScene(() => 'allow');
+    expect(await refused(scene, scene.guardedFetch(url))).toBe('deny guard/request_target');
+  });
+
+  test('is refused in a URL, a Request of either kind, and whatever is read as a text', async () => {
+    const url = 'data:text/plain,hello';
+    const blob = URL.createObjectURL(new Blob(['hello']));
+    let reads = 0;
+    const turning = { toString: () => (reads++ === 0 ? url : 'http://a.example/') };
+    for (const input of [new URL(url), new Request(url), new UndiciRequest(url), turning, blob, new Request(blob)]) {
+      const scene = await createScene(() => 'allow');
+      expect(await refused(scene, scene.guardedFetch(input as string))).toBe('deny guard/request_target');
+    }
+  });
+
+  test('is refused with the method that was meant, and in words that keep what the URL holds', async () => {
+    const { guardedFetch, seen } = await createScene();
+    const error = await guardedFetch('data:text/plain,user@secret', { method: 'POST' }).catch((reason) => reason);
+    expect(seen).toMatchObject([{ method: 'POST', url: 'data:text/plain,user@secret' }]);
+    expect(error.message).toMatch(/^pagegate refused POST this address: deny \(guard\/request_target\)\. /);
+  });
+
+  test('is refused, but a relative URL fails as in any fetch', async () => {
+    const { guardedFetch, seen } = await createScene();
+    await expect(guardedFetch('data:,x')).rejects.toBeInstanceOf(RefusedError);
+    expect(seen.splice(0)).toHaveLength(1);
+    for (const url of ['/data:text/plain,x', '//a.example/x', '', 'http:'])
+      await expect(guardedFetch(url)).rejects.toThrow('Failed to parse URL');
+    expect(seen).toEqual([]);
   });
 });
 
@@ -149,6 +203,29 @@ describe('a redirect', () => {
     if (kept) await expect(fetched).rejects.toBeInstanceOf(RefusedError);
     else expect((await fetched).status).toBe(200);
     expect(judge.asked[1]).toBe(`${kept ? 'POST' : 'GET'} ${at('a.example', '/next')}`);
+  });
+
+  test.each(
+    STATUSES.flatMap((status) => ['data:text/plain,hello', 'FILE:///etc/passwd'].map((to) => [status, to] as const)),
+  )('%i to %s is refused', async (status, to) => {
+    const { guardedFetch, seen, at } = await createScene();
+    const url = at('a.example', `/${status}?to=${encodeURIComponent(to)}`);
+    const error = await guardedFetch(url).catch((reason) => reason);
+    expect(error).toBeInstanceOf(RefusedError);
+    expect(error.id).toBe('request_target');
+    expect(seen.map((decision) => decision.url)).toEqual([url, new URL(to).href]);
+  });
+
+  test('to another scheme is refused where it would be followed, and left to who follows none', async () => {
+    const { guardedFetch, seen, at } = await createScene();
+    const url = at('a.example', '/302?to=data:,x');
+    await expect(guardedFetch(url)).rejects.toBeInstanceOf(RefusedError);
+    seen.length = 0;
+    const response = await guardedFetch(url, { redirect: 'manual' });
+    expect([response.status, response.headers.get('location')]).toEqual([302, 'data:,x']);
+    expect((await guardedFetch(new Request(url, { redirect: 'manual' }))).status).toBe(302);
+    await expect(guardedFetch(url, { redirect: 'error' })).rejects.toThrow(TypeError);
+    expect(seen.map(({ verdict }) => verdict)).toEqual(['allow', 'allow', 'allow']);
   });
 });
 

@@ -225,6 +225,31 @@ describe('without a verdict', () => {
     expect(judge.asked).toEqual([]);
   });
 
+  test.each([
+    'data:text/plain,x',
+    'DATA:80/x',
+    'file:///etc/passwd',
+    'ftp://a.example/',
+    'javascript:1/x',
+    'mailto:a@b.example',
+  ])('%s, which is neither http nor https, is refused without a question', async (url) => {
+    const judge = await createJudge(() => 'allow');
+    const { guard, seen } = createGuard(judge.url);
+    expect(await guard.check(url)).toMatchObject({ verdict: 'deny', layer: 'guard', id: 'request_target' });
+    expect((await refusalOf(guard.enforce(new URL(url)))).id).toBe('request_target');
+    expect(seen).toHaveLength(2);
+    expect(judge.asked).toEqual([]);
+  });
+
+  test('a host with its port is asked about, a scheme with a number is not', async () => {
+    const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
+    const { guard } = createGuard(judge.url);
+    for (const place of ['a.example:8443/x', 'localhost:8080', 'sub.a.example.:80?x', 'a.example'])
+      expect(await guard.check(place)).toMatchObject({ id: 'status_400' });
+    expect(await guard.check('data:80/x')).toMatchObject({ id: 'request_target' });
+    expect(judge.asked).toHaveLength(4);
+  });
+
   test('a closed guard refuses, also what it has kept', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url);

@@ -87,6 +87,16 @@ describe('the verdict', () => {
     expect(judge.asked).toEqual(['GET https://a.example/page?x=1']);
   });
 
+  test('is a refusal without a question for a URL that is neither http nor https', async () => {
+    const judge = await createJudge(() => 'allow');
+    for (const url of ['data:text/html,x', 'FTP://a.example/x', 'file:///etc/passwd']) {
+      const answer = await hook(webFetch(url), argsFor(judge.url));
+      expect(outcome(answer)).toBe('deny');
+      expect(answer.stdout).toContain('deny (guard/request_target)');
+    }
+    expect(judge.asked).toEqual([]);
+  });
+
   test('is for the method that the tool names', async () => {
     const judge = await createJudge((_url, method) => (method === 'GET' ? 'allow' : 'deny'));
     const input = call({ url: 'https://a.example/', method: 'POST' }, { tool_name: 'mcp__http__request' });

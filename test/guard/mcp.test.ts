@@ -200,6 +200,21 @@ describe('fetch_page', () => {
     expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/to-news', '/news', '/to-deny']);
   });
 
+  test.each(['data:text/html,<p>made up', 'DATA:text/plain,x', 'file:///etc/passwd', 'about:blank'])(
+    'refuses %s, of which no page comes',
+    async (url) => {
+      const { client } = await createScene((_request, response) => response.end());
+      const { isError, content } = await call(client, 'fetch_page', { url });
+      expect(isError).toBe(true);
+      expect(content[0]?.text).toMatch(
+        /^pagegate refused GET this address: deny \(guard\/request_target\)\. Only http/,
+      );
+      const checked = await call(client, 'check_url', { url });
+      expect(checked.structuredContent).toMatchObject({ verdict: 'deny', allowed: false, id: 'request_target' });
+      expect(judge.asked).toEqual([]);
+    },
+  );
+
   test('cuts what is long, and takes no pictures', async () => {
     const { client, at } = await createScene((request, response) => {
       if (request.url === '/picture') response.writeHead(200, { 'content-type': 'image/png' }).end('x');

@@ -173,6 +173,8 @@ describe.each([
     expect((await page.goto(at('/broken')))?.status()).toBe(403);
     expect(await page.textContent('body')).toContain('status_503');
     expect((await page.goto('file:///etc/hostname'))?.status()).toBe(403);
+    expect(await page.textContent('body')).toContain('guard/request_target');
+    expect(judge.asked.join()).not.toContain('file:');
     await page.goto(at('/app#/denied-route'));
     expect(judge.asked).toContain(`GET ${at('/app#/denied-route')}`);
     expect(reachedPaths()).toEqual(['/app']);
@@ -455,6 +457,7 @@ describe('its proxy', () => {
     expect((await through(Number(port), 'GET', plainAt('/page'))).body).toContain('/page');
     expect((await through(Number(port), 'CONNECT', `site.example:${site.securePort}`)).status).toBe(403);
     expect((await through(Number(port), 'GET', '/page')).status).toBe(502);
+    expect((await through(Number(port), 'GET', 'ftp://site.example/page')).body).toContain('guard/request_target');
     expect(reachedPaths()).toEqual(['/page']);
   });
 });

@@ -109,7 +109,8 @@ async function forward(
 ): Promise<void> {
   const url = new URL(request.url ?? '');
   const method = request.method ?? '';
-  if (url.protocol !== 'http:') throw new Error('only plain http is asked for this way');
+  // What is asked for this way is plain http; https comes through a tunnel.
+  if (url.protocol !== 'http:') throw guard.refuse(url.href, method, 'request_target');
   const headers = Object.entries(request.headersDistinct).filter(([name]) => !HOP_HEADERS.has(name));
   const pairs = headers.flatMap(([name, values = []]) => values.map((value) => [name, value] as const));
   if (namesAnotherUrl(pairs)) throw guard.refuse(url.href, method, 'host_header');
