@@ -272,6 +272,21 @@ class FailsClosed(Case):
             self.assertRefused(guard.check(url, method), "bad_request")
         self.assertEqual(judge.asked, [])
 
+    def test_what_is_neither_http_nor_https(self):
+        judge = self.judge(lambda url, method: verdict())
+        guard = self.guard(judge)
+        for url in ("data:,user@secret", " DATA:80/x", "da\nta:,x", "file:///etc/passwd", "ftp://a.example/", "javascript:1/x", "mailto:a@b.example"):
+            self.assertRefused(guard.check(url), "request_target", "deny")
+        self.assertEqual(judge.asked, [])
+        for place in ("example.com:8443/x", "localhost:8080", "example.com"):
+            guard.check(place)
+        self.assertEqual(len(judge.asked), 3)
+
+    def test_what_a_scheme_holds_is_not_told(self):
+        decision = self.guard(self.judge()).check("data:,user@secret")
+        for text in (str(RefusedError(decision)), decision.line()):
+            self.assertNotIn("secret", text)
+
     def test_a_failure_of_the_guard_itself(self):
         guard = self.guard(self.judge())
         with unittest.mock.patch.object(guard, "_find", side_effect=ZeroDivisionError):
@@ -855,10 +870,11 @@ class Opener(Case):
     def test_other_schemes(self):
         secret = os.path.join(temporary_folder(self), "secret")
         pathlib.Path(secret).write_text("secret")
-        for url in (f"file://{secret}", f"file://localhost{secret}", f"ftp://127.0.0.1:{self.origin.port}/", "data:,x", "unknown:x"):
-            self.assertRaises((RefusedError, urllib.error.URLError), self.opener().open, url)
-            self.origin.pages = {"/": (302, {"location": url}, "")}
-            self.assertRaises((RefusedError, urllib.error.URLError), self.opener().open, self.at("good.example"))
+        for url in (f"file://{secret}", f"file://localhost{secret}", f"ftp://127.0.0.1:{self.origin.port}/", "data:,x", "DATA:,x", "unknown:x"):
+            self.assertOpenRefused(url, "request_target")
+            for status in (301, 302, 303, 307):
+                self.origin.pages = {"/": (status, {"location": url}, "")}
+                self.assertOpenRefused(self.at("good.example"), "request_target")
 
     def test_a_request_that_says_one_thing_and_goes_another_way(self):
         here = self.at("good.example")

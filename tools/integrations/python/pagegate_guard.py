@@ -73,6 +73,9 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
 _LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1")
 # URLs that every client reads alike: nothing in front of the path that one takes for the host and another does not.
 _PLAIN_URL = re.compile(r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#][\x21-\x7e]*)?")
+# What a value names as its scheme; and a bare domain with its port, whose name has a dot so that nobody takes it for a scheme.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HOST_AND_PORT = re.compile(r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+\.?):[0-9]{1,5}(?:[/?#\\]|$)", re.IGNORECASE)
 # A name that the URL standard leaves as it is: it ends in a label that is not a number.
 _PLAIN_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z][A-Za-z0-9_-]*\.?")
 # In a path, what some sites resolve or cut off and others do not: dot segments, however they are written, and a backslash.
@@ -360,12 +363,12 @@ class Guard:
 
     def opener(self, context: Optional[ssl.SSLContext] = None) -> urllib.request.OpenerDirector:
         """An opener of urllib that makes no request, follows no redirect and opens no connection that the guard refuses. It takes no
-        proxy from the environment, and opens http and https only. context: TLS for the sites, instead of the system's authorities."""
+        proxy from the environment, and refuses every scheme but http and https. context: TLS for the sites, instead of the system's authorities."""
         opener = urllib.request.OpenerDirector()
         for handler in (
-            urllib.request.UnknownHandler(),
+            _OtherSchemes(self),
             _Requests(self, context or _tls_context(None)),
-            _Redirects(),
+            _Redirects(self),
             urllib.request.HTTPDefaultErrorHandler(),
             urllib.request.HTTPErrorProcessor(),
         ):
@@ -396,6 +399,8 @@ class Guard:
                 raise _Failure("closed")
             if not _TOKEN.fullmatch(method) or len(url.encode()) > _URL_MAX_BYTES:
                 raise _Failure("bad_request")
+            if _names_other_scheme(url):
+                return decision(_Answer("deny", "guard", "request_target", GUARD_IDS["request_target"], "", False, ""), "guard")
             kept = self._find(key)
             if kept is not None:
                 return decision(kept, "cache")
@@ -698,8 +703,32 @@ class _Requests(urllib.request.AbstractHTTPHandler):
             self._guard.enforce(url, one)
 
 
+class _OtherSchemes(urllib.request.BaseHandler):
+    """Refuses what is neither http nor https: urllib would call it an error of the network, which may work next time."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def unknown_open(self, request: urllib.request.Request) -> Any:
+        raise self._guard.refuse(request.full_url, request.get_method(), "request_target")
+
+
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """urllib's own, but that the credentials of a site stay with it."""
+    """urllib's own, but that the credentials of a site stay with it, and that another scheme is a refusal."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        location = headers.get("location", headers.get("uri")) or ""
+        if _has_other_scheme(location):
+            fp.close()
+            raise self._guard.refuse(location, req.get_method(), "request_target")
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_302
+    if hasattr(urllib.request.HTTPRedirectHandler, "http_error_308"):
+        http_error_308 = http_error_302
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -752,11 +781,23 @@ def _is_about(domain: str, url: str) -> bool:
     return domain != "" and (host == domain or host.endswith("." + domain))
 
 
+def _has_other_scheme(url: str) -> bool:
+    """Whether a URL has a scheme, and neither http nor https."""
+    found = _SCHEME.match(re.sub(r"[\t\n\r]", "", url.lstrip("".join(map(chr, range(33))))))
+    return found is not None and found[1].lower() not in ("http", "https")
+
+
+def _names_other_scheme(value: str) -> bool:
+    """The same for a value that may also be a bare domain, with or without a port."""
+    return _has_other_scheme(value) and not _HOST_AND_PORT.match(value.strip())
+
+
 def _split(url: str) -> Optional[urllib.parse.SplitResult]:
-    """A URL or bare domain taken apart; None where that cannot be done."""
+    """A URL or bare domain taken apart; None where that cannot be done, or there is no host."""
     text = url.strip()
     try:
-        parts = urllib.parse.urlsplit(text if "//" in text[:72] else "https://" + text)
+        has_scheme = "//" in text[:72] or _names_other_scheme(text)
+        parts = urllib.parse.urlsplit(text if has_scheme else "https://" + text)
         return parts if parts.hostname else None
     except ValueError:
         return None
