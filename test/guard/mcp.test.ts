@@ -290,6 +290,15 @@ describe('the HTTP server', () => {
     expect(await send(url, 'GET', '/mcp', types)).toBe(405);
   });
 
+  test('says in one line that another program has the port, and what to do', () => {
+    const place = `127.0.0.1:${judge.port}`;
+    const args = [MAIN, ...argsFor(AWAY), '--listen', place];
+    expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({
+      status: 2,
+      stderr: `pagegate-mcp: cannot listen on ${place}: another program listens there; end it, or name another port with --listen\n`,
+    });
+  });
+
   test('listens on loopback only', async () => {
     const child = spawn(process.execPath, [MAIN, ...argsFor(judge.url), '--listen', '0.0.0.0:0']);
     let text = '';

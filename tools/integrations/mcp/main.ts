@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /** The MCP server as a program: over standard input and output, or with `--listen` over streamable HTTP on loopback. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
@@ -10,13 +9,13 @@ import { createGuardedFetch } from '../../../src/guard/fetch.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { PROGRAM_VERSION } from '../../../src/version.ts';
 import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
+import { isFromPage, listenOnLoopback } from '../loopback.ts';
 import { askPerson, createMcpServer } from './server.ts';
 
 const PATH = '/mcp';
 const DEADLINE_MS = 30_000;
 /** Where a person is asked. */
 const PERSON_DEADLINE_MS = 120_000;
-const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
 const USAGE = `Usage: pagegate-mcp ${ASK_USAGE}
          [--listen HOST:PORT] [--ask-person]
@@ -68,22 +67,16 @@ async function serveStdio(): Promise<void> {
   await server.connect(new StdioServerTransport());
 }
 
-function serveHttp(place: string): void {
-  const colon = place.lastIndexOf(':');
-  const [host, port] = [place.slice(0, colon), Number(place.slice(colon + 1))];
-  if (!LOOPBACK.has(host) || !Number.isInteger(port)) {
-    throw new Error('--listen is 127.0.0.1:PORT: this server asks nobody who they are, so it stays on loopback');
-  }
+async function serveHttp(place: string): Promise<void> {
   const guard = guardOf(values);
-  const http: Server = createServer((request, response) => {
-    answer(guard, http, request, response).catch((error: unknown) => {
+  const http = createServer((request, response) => {
+    answer(guard, request, response).catch((error: unknown) => {
       process.stderr.write(`${String(error)}\n`);
       response.destroy();
     });
   });
-  http.listen(port, host.replaceAll(/[[\]]/g, ''), () => {
-    process.stderr.write(`pagegate-mcp listens on http://${host}:${(http.address() as AddressInfo).port}${PATH}\n`);
-  });
+  const bound = await listenOnLoopback(http, place);
+  process.stderr.write(`pagegate-mcp listens on http://${bound}${PATH}\n`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       http.close();
@@ -94,11 +87,8 @@ function serveHttp(place: string): void {
 }
 
 /** Each request has a server of its own: nothing is kept between two. */
-async function answer(guard: Guard, http: Server, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { port } = http.address() as AddressInfo;
-  const own = [...LOOPBACK].map((host) => `${host}:${port}`);
-  // A page in a browser may send requests here, also under a name of its own that leads to loopback.
-  if (request.headers.origin !== undefined || !own.includes(request.headers.host ?? '')) {
+async function answer(guard: Guard, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (isFromPage(request)) {
     response.writeHead(403).end();
     return;
   }
@@ -119,7 +109,7 @@ async function answer(guard: Guard, http: Server, request: IncomingMessage, resp
 
 try {
   if (values.listen === undefined) await serveStdio();
-  else serveHttp(values.listen);
+  else await serveHttp(values.listen);
 } catch (error) {
   process.stderr.write(`pagegate-mcp: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;
