@@ -1,7 +1,7 @@
 /** The coding agents' hook as a program: documented inputs, malformed ones, and a pagegate that is away, slow or refuses. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import { request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -263,6 +263,52 @@ describe('over HTTP', () => {
 
   test('pagegate is away: refused', async () => {
     expect(outcome(await post(await start('http://127.0.0.1:1'), webFetch('https://a.example/')))).toBe('deny');
+  });
+
+  /** Posts with a Host header of its own, which `fetch` does not let a caller choose. */
+  const postAs = (url: string, host: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const sent = request(url, { method: 'POST', headers: { host } }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk;
+        });
+        response.on('end', () => resolve(`${response.statusCode} ${text}`));
+      });
+      sent.on('error', reject).end(webFetch('https://a.example/'));
+    });
+
+  test('a request under another host name learns nothing, and costs nothing', async () => {
+    const judge = await createJudge(() => 'allow');
+    const url = await start(judge.url);
+    const { port } = new URL(url);
+    for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1', '127.0.0.1:1'])
+      expect(await postAs(url, host)).toMatch(/^200 .*"permissionDecision":"deny".*from a program on this host/);
+    expect(judge.asked).toEqual([]);
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`]) expect(await postAs(url, host)).toBe('200 {}');
+  });
+
+  test.each(['0.0.0.0:0', '192.0.2.1:9292', '[::]:0', 'example.com:9292', '127.0.0.1:', '127.0.0.1:65536', '9292'])(
+    'does not listen on %s',
+    async (place) => {
+      const child = spawn(join(HOOK, 'pagegate-hook'), [...argsFor('http://127.0.0.1:1'), '--listen', place]);
+      child.stderr.on('data', (text) => /listens on/.test(`${text}`) && child.kill());
+      expect(await ended(child)).toMatchObject({
+        code: 2,
+        stderr:
+          'pagegate-hook: --listen is 127.0.0.1:PORT: this server asks nobody who they are, so it stays on loopback\n',
+      });
+    },
+  );
+
+  test('says in one line that another program has the port, and what to do', async () => {
+    const { port } = await createJudge(() => 'allow');
+    const place = `127.0.0.1:${port}`;
+    const child = spawn(join(HOOK, 'pagegate-hook'), [...argsFor('http://127.0.0.1:1'), '--listen', place]);
+    expect(await ended(child)).toMatchObject({
+      code: 2,
+      stderr: `pagegate-hook: cannot listen on ${place}: another program listens there; end it, or name another port with --listen\n`,
+    });
   });
 
   test('a page in a browser learns nothing', async () => {

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { http } from '../../../src/platform/http.ts';
 import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
+import { isFromPage, listenOnLoopback } from '../loopback.ts';
 import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
 /** Below the five seconds that the agent is told to wait. */
@@ -15,6 +16,12 @@ const BLOCKED = 2;
 
 function block(reason: string): never {
   process.stderr.write(`pagegate refused this tool call: ${reason}\n`);
+  process.exit(BLOCKED);
+}
+
+/** Ends a server that cannot start. */
+function fail(reason: string): never {
+  process.stderr.write(`pagegate-hook: ${reason}\n`);
   process.exit(BLOCKED);
 }
 
@@ -54,23 +61,18 @@ async function answerRequest(guard: Guard, request: IncomingMessage, response: S
 }
 
 async function answerPosted(guard: Guard, request: IncomingMessage): Promise<HookAnswer> {
-  // A page in a browser may post here as well; it names its origin then.
-  if (request.method !== 'POST' || request.headers.origin !== undefined) return deny('Post a tool call here.');
+  if (request.method !== 'POST' || isFromPage(request))
+    return deny('Post a tool call here, from a program on this host.');
   const input = await readAll(request).catch(() => undefined);
   return input === undefined ? deny('The tool call is too large, or cut off.') : answerHook(guard, input);
 }
 
-function listen(guard: Guard, place: string): void {
-  const colon = place.lastIndexOf(':');
-  const [host, port] = [place.slice(0, colon).replaceAll(/[[\]]/g, ''), Number(place.slice(colon + 1))];
-  if (colon < 1 || !Number.isInteger(port)) throw new Error('--listen is HOST:PORT');
+async function listen(guard: Guard, place: string): Promise<void> {
   const server = http.createServer({ requestTimeout: 0 }, (request, response) => {
     answerRequest(guard, request, response).catch(() => response.destroy());
   });
-  server.listen(port, host, () => {
-    const { address, port: bound } = server.address() as { address: string; port: number };
-    process.stderr.write(`pagegate-hook listens on ${address}:${bound}\n`);
-  });
+  const bound = await listenOnLoopback(server, place).catch((error: Error) => fail(error.message));
+  process.stderr.write(`pagegate-hook listens on ${bound}\n`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       server.close();
@@ -91,4 +93,4 @@ function readOptions() {
 
 const values = readOptions();
 if (values.listen === undefined) await answerOnce(guardOf(values, { cacheSeconds: 0 }));
-else listen(guardOf(values), values.listen);
+else await listen(guardOf(values), values.listen);
