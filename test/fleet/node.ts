@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/account-copy.ts';
 import { HeldGrants } from '../../src/ledger/fleet/held-grants.ts';
@@ -105,6 +106,8 @@ export class TestNode {
   async charge(key: string): Promise<Outcome> {
     const outcome = await chargeOnce(this.meter, await this.account(key));
     if (typeof outcome === 'number') this.served += 1;
+    // A refusal comes at once, and who asks again must let this process hear the engine meanwhile.
+    else await nextTurn();
     return outcome;
   }
 
