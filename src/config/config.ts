@@ -9,7 +9,7 @@ import { shown } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
-import { parseNetwork } from '../network/address.ts';
+import { isLoopback, parseNetwork } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { configSchema, type Setting, settings, typesOf, valuesOf } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
@@ -89,6 +89,10 @@ export interface Config {
     readonly queue_lines: number;
   };
 }
+
+/** Whether a listener of ours at this address would take plain HTTP from other hosts. */
+export const isPlainBeyondLoopback = ({ tls }: Config, host: string): boolean =>
+  tls.certificate_file === null && !isLoopback(host);
 
 /** Settings to override, nested as in the file. */
 export type ConfigOverrides = { readonly [section: string]: unknown };

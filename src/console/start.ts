@@ -4,10 +4,9 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '../config/config.ts';
+import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { isLoopback } from '../network/address.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { lowerPriority } from '../platform/priority.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
@@ -48,7 +47,7 @@ export class WarningLog {
 /** @throws PagegateError plain_http_refused where the console would serve plain HTTP beyond loopback */
 export function checkConsole(config: Config): void {
   const { enabled, host } = config.console;
-  if (!enabled || isLoopback(host) || config.tls.certificate_file !== null) return;
+  if (!enabled || !isPlainBeyondLoopback(config, host)) return;
   throw new PagegateError('plain_http_refused', `console.host is ${host}; the console needs tls there.`, { host });
 }
 

@@ -1,6 +1,6 @@
 /** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
 import { existsSync, statfsSync, statSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
+import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
@@ -46,11 +46,11 @@ function checkSocketPath(config: Config): Outcome[] {
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<Outcome[]> {
   const { isLoopback } = await import('../network/address.ts');
-  const { server, tls, admin } = config;
+  const { server, admin, console } = config;
   const findings = [...checkPorts(config), ...checkSocketPath(config)];
-  if (config.console.enabled && tls.certificate_file === null && !isLoopback(config.console.host))
-    findings.push(problem(`console.host is ${config.console.host}, without TLS`, 'The console needs tls there.'));
-  if (tls.certificate_file === null && !isLoopback(server.host)) {
+  if (console.enabled && isPlainBeyondLoopback(config, console.host))
+    findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
+  if (isPlainBeyondLoopback(config, server.host)) {
     const found = `server.host is ${server.host}, without TLS`;
     findings.push(
       server.plain_http_anywhere

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../config/config.ts';
+import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
 import { ledgerPlace, statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
@@ -213,11 +213,9 @@ function checkTransport(config: Config): Certificate | undefined {
   loadUws();
   const certificate = configuredCertificate(config.tls);
   if (certificate !== undefined) return certificate;
-  if (!config.server.plain_http_anywhere && !isLoopback(config.server.host)) {
-    throw new PagegateError('plain_http_refused', `server.host is ${config.server.host}.`, {
-      host: config.server.host,
-    });
-  }
+  const { host, plain_http_anywhere } = config.server;
+  if (!plain_http_anywhere && isPlainBeyondLoopback(config, host))
+    throw new PagegateError('plain_http_refused', `server.host is ${host}.`, { host });
   return undefined;
 }
 
