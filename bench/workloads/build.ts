@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BuildReport } from '../../src/builder/report.ts';
+import { type BuildFacts, buildFactsOf } from '../build-report.ts';
 import { CHECKOUT, ensureDrop, trial } from '../data.ts';
 import { partsOf } from '../drop-lines.ts';
 import { ensurePeers, loadSeconds, type PeerName } from '../peers.ts';
@@ -39,17 +39,17 @@ const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
 
 interface Measured {
   readonly records: number;
-  readonly built: BuildReport;
+  readonly built: BuildFacts;
   /** By the other checkout, where one is named. */
-  readonly besideBuilt: BuildReport | undefined;
+  readonly besideBuilt: BuildFacts | undefined;
   /** Of the whole input. */
   readonly parseSeconds: number;
   readonly parseCpuSeconds: number;
 }
 
 /** As users start it: with what it has compiled before. */
-function buildWith(checkout: string, args: readonly string[]): BuildReport {
-  return JSON.parse(execFileSync(join(checkout, 'src/pagegate'), args, { encoding: 'utf8' })) as BuildReport;
+function buildWith(checkout: string, args: readonly string[]): BuildFacts {
+  return buildFactsOf(execFileSync(join(checkout, 'src/pagegate'), args, { encoding: 'utf8' }));
 }
 
 function measure(options: BenchOptions, records: number): Measured {
@@ -58,8 +58,8 @@ function measure(options: BenchOptions, records: number): Measured {
   const parsed = records > PARSED_WHOLE_MAX_RECORDS ? all.filter((_, i) => i % 4 === 0) : all;
   const out = join(options.dir, `built-${records}.pgx`);
   const parses: Parsed[] = [];
-  const builds: BuildReport[] = [];
-  const besideBuilds: BuildReport[] = [];
+  const builds: BuildFacts[] = [];
+  const besideBuilds: BuildFacts[] = [];
   const args = ['build', drop, '--out', out, '--no-rejects', '--json'];
   for (let round = 0; round < (records > REPEATED_MAX_RECORDS ? 1 : ROUNDS); round++) {
     options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: JSON.parse`);
@@ -86,7 +86,7 @@ function measure(options: BenchOptions, records: number): Measured {
   };
 }
 
-function cpuSecondsOf({ stepsCpuMs }: BuildReport): number {
+function cpuSecondsOf({ stepsCpuMs }: BuildFacts): number {
   return Object.values(stepsCpuMs).reduce((sum, ms) => sum + ms, 0) / 1000;
 }
 
@@ -106,10 +106,10 @@ function rowsOf({ records, built, besideBuilt, parseSeconds, parseCpuSeconds }: 
     'peak MB': memoryBytes === null ? null : Math.round(memoryBytes / 1e6),
   });
   const { stepsMs, stepsCpuMs } = built;
-  const steps = (Object.keys(stepsMs) as (keyof typeof stepsMs)[]).map((step) =>
-    row(`  ${step}`, stepsMs[step] / 1000, stepsCpuMs[step] / 1000, null),
+  const steps = Object.entries(stepsMs).map(([step, ms]) =>
+    row(`  ${step}`, ms / 1000, (stepsCpuMs[step] ?? 0) / 1000, null),
   );
-  const buildRow = (what: string, report: BuildReport): Record<string, Cell> =>
+  const buildRow = (what: string, report: BuildFacts): Record<string, Cell> =>
     row(`${what}, ${report.workers} threads`, report.durationMs / 1000, cpuSecondsOf(report), report.peakMemoryBytes);
   return [
     row('JSON.parse alone, one core', parseSeconds, parseCpuSeconds, null),
@@ -154,7 +154,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
     rows,
     notes: [
       `The largest drop: ${built.lines.toLocaleString('en-US')} lines, ${built.duplicates.toLocaleString('en-US')} duplicates, ` +
-        `${rejects.toLocaleString('en-US')} rejects, ${built.recordCount.toLocaleString('en-US')} records, ` +
+        `${rejects.toLocaleString('en-US')} rejects, ${built.indexed.toLocaleString('en-US')} records, ` +
         `${(built.sizeBytes / 1e6).toFixed(0)} MB of index, ${(built.tempUsedBytes / 1e6).toFixed(0)} MB of temporary files.`,
       'A build checks every line against the schema, checksums the parts, sorts, writes, syncs and verifies.',
       'Peak memory is that of the whole process, all threads, without cached file pages.',

@@ -6,6 +6,7 @@ import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { counted, withCommas } from '../counted.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
+import { utc } from '../times.ts';
 import { parseThreads, parseWhole } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
@@ -74,8 +75,40 @@ async function build(drop: string, flags: BuildFlags): Promise<void> {
       progress.done();
     }
   });
-  if (flags.json) printJson(report);
+  if (flags.json) printJson(toJson(report));
   else printReport(report);
+}
+
+function toJson(report: BuildReport): Record<string, unknown> {
+  return {
+    out: report.out,
+    size_bytes: report.sizeBytes,
+    dataset: report.dataset,
+    revision: report.revision,
+    created_at: utc(report.created),
+    generation: report.generation,
+    manifest_sha256: report.manifestSha256,
+    page_types: report.pageTypes,
+    vocabulary: report.vocabulary,
+    parts: report.parts,
+    lines: report.lines,
+    entries: report.entries,
+    duplicates: report.duplicates,
+    records: report.recordCount,
+    pages: report.pages,
+    ranks_repeated: report.ranksRepeated,
+    rejects: report.rejects,
+    repairs: report.repairs,
+    rejects_file: report.rejectsFile,
+    rejects_written: report.rejectsWritten,
+    workers: report.workers,
+    duration_ms: report.durationMs,
+    steps_ms: report.stepsMs,
+    steps_cpu_ms: report.stepsCpuMs,
+    temp_estimate_bytes: report.tempEstimateBytes,
+    temp_used_bytes: report.tempUsedBytes,
+    peak_memory_bytes: report.peakMemoryBytes,
+  };
 }
 
 function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan): string {

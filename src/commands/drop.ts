@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { counted, withCommas } from '../counted.ts';
 import { readSmallFile } from '../platform/small-file.ts';
+import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
 import { parsePositive } from './shared/numbers.ts';
@@ -115,7 +116,7 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
   const report = {
     dataset,
     revision,
-    created,
+    created_at: utc(created),
     kind,
     page_types,
     manifest_sha256: checked.manifestSha256,

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
+import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
@@ -30,7 +31,7 @@ async function list(options: ConfigFlags & { readonly json?: true }): Promise<vo
           : 'kept',
     dataset: report?.dataset ?? null,
     revision: report?.revision ?? null,
-    created: report?.created ?? null,
+    created_at: report === undefined ? null : utc(report.created),
     signed_by: report?.signedBy ?? null,
     built_at: report?.builtAt ?? null,
     records: report?.recordCount ?? null,

@@ -4,6 +4,7 @@ import { withCommas } from '../counted.ts';
 import type { IndexScan } from '../index/read-all.ts';
 import type { IndexStatistics } from '../index/statistics.ts';
 import { shareOf } from '../progress.ts';
+import { utc } from '../times.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
@@ -48,11 +49,11 @@ function toJson({ info, sections }: IndexScan, statistics: IndexStatistics): Rea
     path: info.path,
     format_version: info.formatVersion,
     size_bytes: info.sizeBytes,
-    record_count: info.recordCount,
-    bucket_count: info.bucketCount,
+    records: info.recordCount,
+    buckets: info.bucketCount,
     dataset: info.dataset,
     revision: info.revision,
-    created: info.created,
+    created_at: utc(info.created),
     generation: info.generation,
     manifest_sha256: info.manifestSha256,
     page_types_complete: info.pageTypesComplete,

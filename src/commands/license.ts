@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
+import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configFrom, configToWrite } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
 import { printJson, printLine, warn } from './shared/output.ts';
@@ -183,7 +184,7 @@ function print(license: License, options: TrustOptions, note?: string): void {
     printJson({
       license_id: license.licenseId,
       licensee: license.licensee,
-      issued: license.issued,
+      issued_at: utc(license.issued),
       dataset: license.dataset,
       ...(entitlement.kind === 'frozen' ? { frozen: entitlement.manifests } : { refreshes_until: entitlement.until }),
       signed_by: license.signedBy,

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
+import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive, parseThreads } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
@@ -76,7 +77,7 @@ function reportJson(report: RefreshReport): Record<string, unknown> {
     previous_generation: report.previousGeneration,
     dataset: report.dataset,
     revision: report.revision,
-    created: report.created,
+    created_at: utc(report.created),
     manifest_sha256: report.manifestSha256,
     signed_by: report.signedBy,
     reused: report.reused,

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
+import type { VerifyReport } from '../index/verify.ts';
 import { WORKERS_MAX } from '../platform/threads.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
@@ -37,7 +38,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
   const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal, ...workers })).finally(() =>
     progress.done(),
   );
-  if (options.json) printJson(report);
+  if (options.json) printJson(toJson(report));
   else if (report.ok) {
     printLine(`${path}: intact, ${withCommas(report.recordCount)} records, ${withCommas(report.sizeBytes)} bytes.`);
   } else {
@@ -47,4 +48,19 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
     printLine(`${path}: DAMAGED. Replace it by a fresh copy, or rebuild it from its drop.`);
   }
   if (!report.ok) process.exitCode = EXIT.corrupt;
+}
+
+function toJson({ path, sizeBytes, ok, recordCount, damages }: VerifyReport): Record<string, unknown> {
+  return {
+    path,
+    size_bytes: sizeBytes,
+    ok,
+    records: recordCount,
+    damages: damages.map((one) => ({
+      offset: one.offset,
+      size_bytes: one.sizeBytes,
+      where: one.where,
+      what: one.what,
+    })),
+  };
 }

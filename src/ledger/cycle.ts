@@ -19,11 +19,6 @@ export function cycleAt(anchorSeconds: number, nowSeconds: number): number {
   return Math.max(0, Math.floor((nowSeconds - cycleStart(anchorSeconds, 0)) / CYCLE_SECONDS));
 }
 
-/** A second as RFC 3339, UTC. */
-export function rfc3339(seconds: number): string {
-  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
-}
-
 /** The day (UTC) of a second, as a count of days since 1970-01-01. */
 export function dayOf(seconds: number): number {
   return Math.floor(seconds / 86_400);

@@ -1,5 +1,6 @@
 /** From an account's record and its meter to what a client may know of its quota. Pure. */
-import { cycleAt, cycleEnd, rfc3339 } from './cycle.ts';
+import { rfc3339 } from '../times.ts';
+import { cycleAt, cycleEnd } from './cycle.ts';
 
 export type AccountState = 'created' | 'active' | 'suspended' | 'closed';
 

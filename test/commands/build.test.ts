@@ -76,8 +76,8 @@ describe('pagegate build', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       generation: 9,
       lines: 3,
-      recordCount: 2,
-      rejectsFile: null,
+      records: 2,
+      rejects_file: null,
       workers: 0,
     });
   });

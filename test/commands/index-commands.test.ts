@@ -105,8 +105,8 @@ describe('verify and inspect', () => {
       expect(text.stdout).toContain('█');
       const json = JSON.parse(run('inspect', path, '--json').stdout) as Record<string, unknown>;
       expect(json).toMatchObject({
-        record_count: 3,
-        bucket_count: 1,
+        records: 3,
+        buckets: 1,
         buckets_by_records: [0, 0, 0, 1],
         dataset: 'tiny',
       });

@@ -1,7 +1,7 @@
 /** Whether the clock may be believed. A cycle that a wrong clock opened could never be closed again, so a leap is refused. */
 
 import { LIMITS } from '../../limits.ts';
-import { rfc3339 } from '../cycle.ts';
+import { rfc3339 } from '../../times.ts';
 
 /** How far ahead of the latest second seen the clock may be, in seconds: a machine that was off for a month goes on by itself. */
 export const CLOCK_LEAP_SECONDS = LIMITS.clockLeapSeconds.value;
