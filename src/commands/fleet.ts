@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
+import { rfc3339 } from '../times.ts';
 import { configFrom } from './shared/config-options.ts';
 import { actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
@@ -20,7 +21,7 @@ export function registerFleet(program: Command): void {
       const { fleetStatus } = await import('../ledger/fleet.ts');
       await withLedger(options, async (ledger) => {
         const view = await fleetStatus(ledger, settings.max_staleness_seconds);
-        if (options.json) printJson(view);
+        if (options.json) printJson(toJson(view));
         else show(view);
       });
     },
@@ -41,6 +42,25 @@ export function registerFleet(program: Command): void {
         else printLine(`${found.name} is retired. ${withCommas(lookups)} lookups that it held are ${fate}.`);
       });
     });
+}
+
+function toJson({ nodes, stranded, learning, history, differs }: FleetView): Record<string, unknown> {
+  return {
+    nodes: nodes.map(({ id, name, state, seen, program, generation, held, behind }) => ({
+      id,
+      name,
+      state,
+      seen_at: seen === 0 ? null : rfc3339(seen),
+      program,
+      generation,
+      held,
+      behind,
+    })),
+    stranded,
+    learning,
+    history,
+    differs,
+  };
 }
 
 function show({ nodes, stranded, learning, history, differs }: FleetView): void {

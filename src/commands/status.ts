@@ -21,7 +21,7 @@ export function registerStatus(program: Command): void {
 
 function printStatus(status: ServerStatus): void {
   printLine(
-    `${status.address}  ${status.ready ? 'ready' : 'not ready'}  pagegate ${status.version}  pid ${status.pid}  since ${status.started}`,
+    `${status.address}  ${status.ready ? 'ready' : 'not ready'}  pagegate ${status.version}  pid ${status.pid}  since ${status.started_at}`,
   );
   for (const line of [...status.reasons, ...status.warnings]) printLine(`  ${line}`);
   printTable([

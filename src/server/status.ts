@@ -15,7 +15,8 @@ export interface ServerStatus extends Readiness {
   readonly stopping: boolean;
   readonly version: string;
   readonly pid: number;
-  readonly started: string;
+  /** RFC 3339, UTC. */
+  readonly started_at: string;
   readonly address: string;
   readonly tls: boolean;
   readonly worker_restarts: number;

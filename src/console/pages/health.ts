@@ -23,7 +23,7 @@ ${lines.length > 0 && html`<ul>${lines}</ul>`}
 ${facts([
   ['Address', status.address],
   ['Version', status.version],
-  ['Running since', moment(status.started)],
+  ['Running since', moment(status.started_at)],
   ['Replaced workers', count(status.worker_restarts)],
 ])}
 ${table(

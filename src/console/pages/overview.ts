@@ -169,7 +169,9 @@ function cards(visit: SignedVisit, status: ServerStatus | undefined, lastHour: S
   const denied = lastHour.verdicts['deny'] ?? 0;
   const [p50, p99] = [quantile(lastHour.latency, 0.5), quantile(lastHour.latency, 0.99)];
   const refused = total(lastHour.requests) - (lastHour.requests['200'] ?? 0);
-  const age = served?.index_created ? Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1000) : undefined;
+  const age = served?.index_created_at
+    ? Math.max(0, (Date.now() - Date.parse(served.index_created_at)) / 1000)
+    : undefined;
   const [licenseTone, licenseText, licensee] = license(visit.app);
   const workers = status === undefined ? 0 : status.workers.length + status.missing.length;
   return html`<ul class="cards" data-live id="cards">

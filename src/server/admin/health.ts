@@ -97,7 +97,7 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
   return {
     version: PROGRAM_VERSION,
     pid: process.pid,
-    started: startedAt.toISOString(),
+    started_at: startedAt.toISOString(),
     address: addressOf(config, port),
     tls: config.tls.certificate_file !== null,
     ...judged,
@@ -120,9 +120,9 @@ export async function metricsText(server: Observed): Promise<string> {
     workers_configured: answers.length + missing.length,
   };
   const served = answers.find((worker) => worker.generation !== null);
-  if (served?.index_created) {
+  if (served?.index_created_at) {
     gauges.index_generation = served.generation ?? 0;
-    gauges.index_age_seconds = Math.max(0, (Date.now() - Date.parse(served.index_created)) / 1_000);
+    gauges.index_age_seconds = Math.max(0, (Date.now() - Date.parse(served.index_created_at)) / 1_000);
     gauges.index_records = served.records ?? 0;
   }
   const { certificate } = lastKnownGood.parts;
@@ -133,11 +133,11 @@ export async function metricsText(server: Observed): Promise<string> {
   const ledger = answers[0]?.ledger;
   if (ledger !== undefined) {
     gauges.ledger_ready = ledger.ready && ledgerWriter.health.ready ? 1 : 0;
-    gauges.ledger_wal_bytes = ledger.walBytes;
-    gauges.ledger_commit_seconds = ledger.commitMs / 1_000;
+    gauges.ledger_wal_bytes = ledger.wal_bytes;
+    gauges.ledger_commit_seconds = ledger.commit_ms / 1_000;
     counters.ledger_commits_total = ledger.commits;
     if (ledger.fleet !== undefined) {
-      gauges.fleet_staleness_seconds = ledger.fleet.staleSeconds;
+      gauges.fleet_staleness_seconds = ledger.fleet.stale_seconds;
       gauges.fleet_held_lookups = ledger.fleet.held;
       gauges.fleet_learning = ledger.fleet.learning ? 1 : 0;
     }

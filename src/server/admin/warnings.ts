@@ -76,13 +76,13 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
     const text = `generation ${generation} (revision ${revision}) was rolled back at ${withdrawn_at}; an older one is served until a newer drop comes`;
     found.push({ kind: 'withdrawn', text });
   }
-  if (ledger.commitMs > SLOW_COMMIT_MS)
+  if (ledger.commit_ms > SLOW_COMMIT_MS)
     found.push({
       kind: 'ledger',
-      text: `the latest commit of the ledger took ${(ledger.commitMs / 1_000).toFixed(1)} s`,
+      text: `the latest commit of the ledger took ${(ledger.commit_ms / 1_000).toFixed(1)} s`,
     });
   const { fleet } = ledger;
-  if (fleet !== undefined && fleet.staleSeconds > STALE_SECONDS)
+  if (fleet !== undefined && fleet.stale_seconds > STALE_SECONDS)
     found.push({ kind: 'ledger', text: `the fleet's database is not heard: ${fleet.problem}` });
   if (fleet?.learning === true)
     found.push({

@@ -28,13 +28,29 @@ export interface DecisionLogStatus {
   readonly problem: string | null;
 }
 
+/** How a worker's meter is; see {@link MeterHealth}. */
+export interface LedgerStatus {
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly commits: number;
+  readonly commit_ms: number;
+  readonly wal_bytes: number;
+  readonly waiting: number;
+  readonly fleet?: {
+    readonly stale_seconds: number;
+    readonly held: number;
+    readonly learning: boolean;
+    readonly problem: string;
+  };
+}
+
 export interface WorkerStatus {
   readonly pid: number;
   readonly ready: boolean;
   readonly draining: boolean;
   readonly data: string | null;
   readonly generation: number | null;
-  readonly index_created: string | null;
+  readonly index_created_at: string | null;
   readonly dataset: string | null;
   readonly revision: number | null;
   readonly records: number | null;
@@ -43,7 +59,7 @@ export interface WorkerStatus {
   readonly policy: string | null;
   readonly connections: number;
   readonly in_flight: number;
-  readonly ledger: MeterHealth;
+  readonly ledger: LedgerStatus;
   /** The installed license. */
   readonly license: LicenseStatus;
   /** The newest drop, where it was rolled back and nothing newer is served since. */
@@ -54,4 +70,20 @@ export interface WorkerStatus {
   readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */
   readonly problems: Readonly<Partial<Record<Part, string>>>;
+}
+
+/** Health of the meter under the names that are told. */
+export function ledgerStatus({
+  ready,
+  reason,
+  commits,
+  commitMs,
+  walBytes,
+  waiting,
+  fleet,
+}: MeterHealth): LedgerStatus {
+  const own = { ready, reason, commits, commit_ms: commitMs, wal_bytes: walBytes, waiting };
+  if (fleet === undefined) return own;
+  const { staleSeconds, held, learning, problem } = fleet;
+  return { ...own, fleet: { stale_seconds: staleSeconds, held, learning, problem } };
 }

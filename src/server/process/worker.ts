@@ -7,6 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { type Meter, openMeter } from '../../ledger/meter.ts';
 import { parseNetworks } from '../../network/address.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
+import { utc } from '../../times.ts';
 import { WorkerMetrics } from '../admin/metric-counters.ts';
 import { hasSameUnicode } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
@@ -19,7 +20,7 @@ import { DataWatch } from '../swap/data-watch.ts';
 import type { KnownGoodPart, KnownGoodParts } from '../swap/last-known-good.ts';
 import { ConnectionCount } from './connections.ts';
 import { Listener } from './listener.ts';
-import type { DecisionLogStatus, ReloadReport, WorkerStatus } from './worker-status.ts';
+import { type DecisionLogStatus, ledgerStatus, type ReloadReport, type WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -137,7 +138,7 @@ export class Worker {
       draining: this.#isDraining,
       data: served?.tag ?? null,
       generation: info?.generation ?? null,
-      index_created: info?.created ?? null,
+      index_created_at: info === undefined ? null : utc(info.created),
       dataset: info?.dataset ?? null,
       revision: info?.revision ?? null,
       records: info?.recordCount ?? null,
@@ -146,7 +147,7 @@ export class Worker {
       policy: policy.revision,
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
-      ledger: this.#meter.health(),
+      ledger: ledgerStatus(this.#meter.health()),
       license: notices.license,
       withdrawn: notices.withdrawn(info),
       decision_log: this.#decisionLogStatus(),
