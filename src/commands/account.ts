@@ -4,6 +4,7 @@ import { counted, withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
+import { rfc3339 } from '../times.ts';
 import { configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
@@ -156,8 +157,9 @@ function registerCare(add: Add): void {
     (options: LedgerCommandOptions) =>
       withLedger(options, async (ledger) => {
         await ledger.acceptClock();
-        if (options.json) printJson({ accepted: new Date().toISOString() });
-        else printLine(`The ledger goes on at ${new Date().toISOString()}.`);
+        const acceptedAt = new Date().toISOString();
+        if (options.json) printJson({ accepted_at: acceptedAt });
+        else printLine(`The ledger goes on at ${acceptedAt}.`);
       }),
   );
 }
@@ -190,11 +192,19 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
     actor: actorOf(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });
+  const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;
   if (options.json) {
-    printJson(report);
+    printJson({
+      accounts,
+      raised,
+      kept_keys: keptKeys,
+      kept_stricter: keptStricter,
+      missing,
+      known_from: knownFrom,
+      replaced,
+    });
     return;
   }
-  const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;
   printLine(`Restored ${counted(accounts, 'account')}.`);
   printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
   for (const { account, lookups } of raised)
@@ -270,7 +280,7 @@ async function audit(
   name: string | undefined,
   options: LedgerCommandOptions & { last: number },
 ): Promise<void> {
-  const { readAudit } = await import('../ledger/audit.ts');
+  const { auditStateJson, readAudit } = await import('../ledger/audit.ts');
   if (options.last > AUDIT_LINES_MAX) {
     throw new PagegateError('usage', `--last: expected 1 to ${AUDIT_LINES_MAX}, got ${options.last}.`);
   }
@@ -279,9 +289,9 @@ async function audit(
     printJson(
       entries.map(({ at, before, after, ...entry }) => ({
         ...entry,
-        at: new Date(at * 1000).toISOString(),
-        before: before === null ? null : JSON.parse(before),
-        after: after === null ? null : JSON.parse(after),
+        at: rfc3339(at),
+        before: auditStateJson(before),
+        after: auditStateJson(after),
       })),
     );
     return;

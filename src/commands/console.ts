@@ -1,6 +1,7 @@
 /** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation } from '../console/users.ts';
+import { rfc3339 } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { printJson, printLine, printTable, warn } from './shared/output.ts';
 
@@ -84,8 +85,8 @@ async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => v
 const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({
   user: name,
   role,
-  password: hasPassword,
-  created: new Date(createdAt * 1000).toISOString(),
+  has_password: hasPassword,
+  created_at: rfc3339(createdAt),
 });
 
 function invite({ user, link }: Invitation, options: ConsoleFlags): void {

@@ -1,4 +1,5 @@
 /** The audit table: who changed what and when. Rows are only ever added; triggers refuse the rest. */
+import { momentOf } from '../times.ts';
 import type { Ledger } from './ledger.ts';
 
 export interface AuditEntry {
@@ -21,4 +22,37 @@ export async function readAudit(ledger: Ledger, name: string | undefined, count:
   return id === null
     ? ledger.store.rows(`${text} ORDER BY audit.id DESC LIMIT ?`, count)
     : ledger.store.rows(`${text} WHERE account_id = ? ORDER BY audit.id DESC LIMIT ?`, id, count);
+}
+
+/** The table keeps records as the program has them. These names are shown in place of those that it keeps; any other is shown as it is. */
+const NAMES: ReadonlyMap<string, string> = new Map([
+  // an account and its keys
+  ['accountId', 'account_id'],
+  ['anchor', 'subscribed_at'],
+  ['createdAt', 'created_at'],
+  ['expiresAt', 'expires_at'],
+  ['fromCycle', 'from_cycle'],
+  ['next', 'next_plan'],
+  ['revokedAt', 'revoked_at'],
+  // a restore
+  ['keptKeys', 'kept_keys'],
+  ['keptStricter', 'kept_stricter'],
+  ['knownFrom', 'known_from'],
+]);
+
+/** Of these, what is kept is a second since 1970. */
+const TIMES = new Set(['anchor', 'createdAt', 'expiresAt', 'last_seen_at', 'revokedAt']);
+
+/** What stood before or after a change, under the names, and with the times, that all output has. */
+export const auditStateJson = (kept: string | null): unknown => (kept === null ? null : shown(JSON.parse(kept)));
+
+function shown(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shown);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      NAMES.get(name) ?? name,
+      TIMES.has(name) ? momentOf(one as number | null) : shown(one),
+    ]),
+  );
 }

@@ -1,8 +1,9 @@
 /** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { rfc3339 } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
+import type { Account } from '../../ledger/quota.ts';
+import { momentOf } from '../../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './config-options.ts';
 
 export interface LedgerCommandOptions extends ConfigFlags {
@@ -49,23 +50,24 @@ export async function withLedger<T>(
   }
 }
 
-const moment = (seconds: number | null): string | null => (seconds === null ? null : rfc3339(seconds));
+const nextPlanJson = (next: Account['next']): Record<string, unknown> | null =>
+  next === null ? null : { plan: next.plan, limit: next.limit, from_cycle: next.fromCycle };
 
 /** An account as JSON: the contract's quota fields beside its record and its keys' states; never a key. */
 export function accountJson({ account, quota, cycle, keys }: AccountView): Record<string, unknown> {
   return {
     name: account.name,
     state: account.state,
-    created: moment(account.createdAt),
-    subscribed: moment(account.anchor),
+    created_at: momentOf(account.createdAt),
+    subscribed_at: momentOf(account.anchor),
     cycle: account.anchor === null ? null : cycle,
     ...quota,
-    next_plan: account.next,
+    next_plan: nextPlanJson(account.next),
     keys: keys.map((key) => ({
       id: key.id,
-      created: moment(key.createdAt),
-      expires: moment(key.expiresAt),
-      revoked: moment(key.revokedAt),
+      created_at: momentOf(key.createdAt),
+      expires_at: momentOf(key.expiresAt),
+      revoked_at: momentOf(key.revokedAt),
     })),
   };
 }

@@ -1,6 +1,7 @@
 /** The audit: who changed what, in the ledger and in the console. */
-import { readAudit } from '../../ledger/audit.ts';
+import { auditStateJson, readAudit } from '../../ledger/audit.ts';
 import { LIMITS } from '../../limits.ts';
+import { rfc3339 } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
 import { html } from '../web/html.ts';
@@ -33,6 +34,8 @@ async function lines(app: ConsoleContext, countWanted: number): Promise<Line[]> 
   return [...ledger, ...events].sort((a, b) => b.at - a.at).slice(0, countWanted);
 }
 
+const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));
+
 async function audit({ app }: SignedVisit): Promise<Page> {
   const base = app.config.console.base_path;
   const rows = (await lines(app, SHOWN)).map(({ at, actor, action, account, before, after }) => [
@@ -41,8 +44,8 @@ async function audit({ app }: SignedVisit): Promise<Page> {
     action,
     account === null ? '' : html`<a href="${base}accounts/${segment(account)}">${account}</a>`,
     (before !== null || after !== null) &&
-      html`<details><summary>show</summary><pre>before ${before ?? 'nothing'}
-after  ${after ?? 'nothing'}</pre></details>`,
+      html`<details><summary>show</summary><pre>before ${stateText(before)}
+after  ${stateText(after)}</pre></details>`,
   ]);
   const columns = [
     { title: 'When' },
@@ -58,9 +61,9 @@ ${rows.length === 0 ? empty('Nothing was changed yet.') : table('Audit', columns
 
 async function download({ app }: SignedVisit): Promise<Download> {
   const rows = (await lines(app, EXPORTED)).map(({ at, actor, action, account }) =>
-    csvLine([new Date(at * 1000).toISOString(), actor, action, account ?? '']),
+    csvLine([rfc3339(at), actor, action, account ?? '']),
   );
-  const text = csvLine(['at', 'who', 'what', 'account']) + rows.join('');
+  const text = csvLine(['at', 'actor', 'action', 'account']) + rows.join('');
   return { kind: 'download', name: 'audit.csv', type: 'text/csv; charset=utf-8', body: oneChunk(text) };
 }
 
