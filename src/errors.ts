@@ -609,9 +609,9 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** Facts that make an error actionable: what, where, expected, got, what to do. Never a secret. */
+/** Facts that make an error actionable: what, where, expected, got, what to do. Never a secret. Their names are printed: snake_case. */
 export interface ErrorDetails {
-  readonly [name: string]: string | number | boolean | null | readonly string[] | undefined;
+  readonly [name: Lowercase<string>]: string | number | boolean | null | readonly string[] | undefined;
 }
 
 /** A failure with a stable code. Its message is the table's sentence, followed by what happened here. */

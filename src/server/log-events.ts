@@ -10,7 +10,7 @@ export interface LogEventEntry {
   /** When the line is written: one sentence. */
   readonly meaning: string;
   /** Its fields beside `time`, `level` and `event`, each with its meaning. One that does not apply is left out. */
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<Lowercase<string>, string>>;
   /** What an operator should do. Empty where nothing is to be done. */
   readonly action: string;
 }

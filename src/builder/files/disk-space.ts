@@ -45,5 +45,5 @@ async function checkFolder(folder: string, neededBytes: number): Promise<void> {
   if (freeBytes >= neededBytes) return;
   const mb = (bytes: number): string => `${withCommas(Math.ceil(bytes / 1e6))} MB`;
   const what = `${folder} has ${mb(freeBytes)} free, the build may need ${mb(neededBytes)}.`;
-  throw new PagegateError('build_no_space', what, { folder, freeBytes, neededBytes });
+  throw new PagegateError('build_no_space', what, { folder, free_bytes: freeBytes, needed_bytes: neededBytes });
 }
