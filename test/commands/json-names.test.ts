@@ -1,0 +1,266 @@
+/** What programs read of pagegate has one style: every command with `--json` is run, and all that it prints is looked at, and so are logs and API. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createProgram } from '../../src/cli.ts';
+import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
+import { removeCountersOf } from '../../tools/remove-counters.ts';
+import { isAlive } from '../support/processes.ts';
+import { CLI, pagegate } from '../support/program.ts';
+
+const SAMPLE = new URL('../../data/sample', import.meta.url).pathname;
+const DATASET = 'pagegate-sample';
+
+/** Commands that need the PostgreSQL of a fleet. */
+const NEED_A_FLEET = ['fleet status', 'fleet retire', 'ledger move'];
+
+/** Fields that hold a map whose names are data, not ours: a policy's own entries, as they are written in its file. */
+const MAPS_OF_DATA = new Set(['policy diff: changes[].fields[].before', 'policy diff: changes[].fields[].after']);
+
+/** Fields in words, which may be no more than a time. */
+const WORDS = new Set(['doctor: checks[].found']);
+
+const SNAKE_CASE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/;
+/** The name of a time; `time` is that of a line of a log. */
+const TIME_NAME = /^(?:at|time|[a-z_]+_at)$/;
+/** Numbers that can be seconds or milliseconds since 1970; a size has its unit in its name. */
+const isEpoch = (value: number): boolean => (value > 1.5e9 && value < 4e9) || (value > 1.5e12 && value < 4e12);
+
+/** What is wrong with the names and times in a value; each with its place. */
+function faultsOf(value: unknown, place: string, name = ''): string[] {
+  if (MAPS_OF_DATA.has(place)) return [];
+  if (Array.isArray(value)) return value.flatMap((one) => faultsOf(one, `${place}[]`, name));
+  if (typeof value === 'string' && TIME.test(value) && !WORDS.has(place))
+    return TIME_NAME.test(name) && value.endsWith('Z') ? [] : [`${place}: ${value} is no time in UTC under its name`];
+  if (typeof value === 'number' && isEpoch(value) && !name.endsWith('_bytes')) return [`${place}: ${value} is a time`];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([inner, one]) => {
+    const at = `${place}${place.endsWith(': ') ? '' : '.'}${inner}`;
+    return [
+      ...(SNAKE_CASE.test(inner) && !/(?:At|Ms|Bytes)$/.test(inner) ? [] : [`${at}: the name`]),
+      ...faultsOf(one, at, inner),
+    ];
+  });
+}
+
+let dir: string;
+let state: string;
+let server: ChildProcess | undefined;
+/** Of the server that followed it. */
+let follower: number | undefined;
+const seen = new Map<string, unknown[]>();
+const log: string[] = [];
+const answers: unknown[] = [];
+
+/** Runs a command and keeps what it printed; a command of which several documents are kept has met several cases. */
+function run(command: string, ...words: string[]): Record<string, unknown> {
+  const { status, stdout, stderr } = pagegate([...command.split(' '), ...words, '--json'], { cwd: dir });
+  const text = stdout === '' ? stderr : stdout;
+  expect(text, `pagegate ${command} (${status}): ${stderr}`).toMatch(/^[[{]/);
+  const json = JSON.parse(text);
+  seen.set(command, [...(seen.get(command) ?? []), json]);
+  return json;
+}
+
+const runHere = (command: string, ...words: string[]): Record<string, unknown> =>
+  run(command, ...words, '--config', 'pagegate.json');
+
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'pagegate-json-names-'));
+  state = join(dir, 'state');
+  const { privateKey, publicKey } = createLicenseKey();
+  const trusted = { trusted_keys: { vendor: 'vendor.pem' } };
+  const files = {
+    'vendor.pem': publicKey,
+    'private.pem': privateKey,
+    'license.json': issueLicense(
+      { licensee: 'Test', dataset: DATASET, entitlement: { kind: 'refreshes_until', until: '2099-01-01' } },
+      privateKey,
+      'vendor',
+    ),
+    'pagegate.json': JSON.stringify({
+      state_dir: 'state',
+      server: { port: 0 },
+      admin: { port: 0 },
+      decision_log: { enabled: true },
+      license: trusted,
+      refresh: { ...trusted, drop: 'drop' },
+    }),
+    'policy.json': JSON.stringify({
+      format: 'pagegate-policy/1',
+      profile: 'strict',
+      allow: [{ id: 'own', host: 'example.com', path: '/x', methods: ['GET'], note: 'Needed for the test.' }],
+    }),
+    'cases.json': JSON.stringify([
+      {
+        url: 'https://github.com/login',
+        page_types: { login: 'https://github.com/login' },
+        expect: { verdict: 'allow' },
+      },
+      { url: 'https://unknown.example.org/', expect: { verdict: 'flag' } },
+    ]),
+    'register.json': JSON.stringify({ agent_id: '7' }),
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  cpSync(SAMPLE, join(dir, 'drop'), { recursive: true });
+});
+
+afterAll(() => {
+  if (server !== undefined && server.exitCode === null) server.kill('SIGKILL');
+  if (follower !== undefined && isAlive(follower)) process.kill(follower, 'SIGKILL');
+  removeCountersOf(state);
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** The paths of all commands that have an option. */
+function commandsWith(flag: string, { commands }: Command, path: readonly string[] = []): string[] {
+  return commands.flatMap((command) => {
+    const inner = [...path, command.name()];
+    const own = command.options.some(({ long }) => long === flag) ? [inner.join(' ')] : [];
+    return [...own, ...commandsWith(flag, command, inner)];
+  });
+}
+
+/** All that can be run without a server. */
+function runOffline(): void {
+  run('drop manifest', 'drop', '--dataset', DATASET, '--created', '2026-11-21T01:00:00+01:00');
+  run('drop sign', 'drop', '--key', 'private.pem');
+  runHere('drop verify', 'drop');
+  runHere('license verify', 'license.json');
+  runHere('license install', 'license.json');
+  runHere('license show');
+  run('build', 'drop', '--out', 'index.pgx');
+  run('build', 'nowhere', '--out', 'index.pgx');
+  run('inspect', 'index.pgx');
+  run('verify', 'index.pgx');
+  const bytes = readFileSync(join(dir, 'index.pgx'));
+  bytes[bytes.length >> 1]! ^= 1;
+  writeFileSync(join(dir, 'damaged.pgx'), bytes);
+  expect(run('verify', 'damaged.pgx')['damages']).not.toEqual([]);
+  run('diff', 'index.pgx', 'index.pgx');
+  run('lookup', 'github.com', 'nowhere.example', '--index', 'index.pgx');
+  run('explain', 'https://www.twitch.tv/login?x=1', '--index', 'index.pgx');
+  run('policy check', 'policy.json');
+  run('policy test', 'cases.json');
+  run('policy diff', 'shipped', 'policy.json', '--cases', 'cases.json');
+  run('register validate', 'register.json');
+  runHere('refresh');
+  runHere('refresh', '--rebuild');
+  runHere('rollback');
+  runHere('refresh');
+  runHere('generations list');
+  runHere('prune', '--keep', '1');
+  runHere('plan list');
+  runHere('doctor');
+  for (const command of ['add', 'list', 'reset', 'remove'])
+    runHere(
+      `console user ${command}`,
+      ...(command === 'list' ? [] : ['dana']),
+      ...(command === 'add' ? ['--role', 'viewer'] : []),
+    );
+  runHere('console user add', 'erin', '--role', 'operator');
+  runHere('console link', 'erin');
+}
+
+function runAccounts(): void {
+  runHere('account create', 'acme');
+  runHere('key issue', 'acme');
+  runHere('account subscribe', 'acme', '--plan', 'pro_plus', '--reference', 'R-1');
+  runHere('account subscribe', 'acme', '--plan', 'pro', '--reference', 'R-2');
+  runHere('account show', 'acme');
+  runHere('account backup', 'backup.sqlite');
+  runHere('account keep-plan', 'acme');
+  runHere('key rotate', 'acme', '--overlap', '1h');
+  runHere('key show', 'acme');
+  runHere('key revoke', 'acme', '1');
+  runHere('account suspend', 'acme');
+  runHere('account reactivate', 'acme');
+  runHere('account correct', 'acme', '--used', '20', '--note', 'test');
+  runHere('account correct', 'acme', '--credit', '5', '--note', 'test');
+  runHere('account accept-clock');
+  runHere('account list');
+  runHere('account check');
+  runHere('account audit');
+  runHere('account restore', 'backup.sqlite');
+  runHere('account usage', 'acme');
+  runHere('account audit');
+  runHere('account close', 'acme');
+  runHere('account create', 'other', '--with-key');
+  runHere('account create', 'first');
+  runHere('account subscribe', 'first', '--plan', 'pro', '--reference', 'R-3');
+}
+
+/** Answers of the API: one that is charged, and one for each kind of refusal that has fields of its own. */
+async function askAll(url: string): Promise<void> {
+  const keyOf = (account: string): string => String(runHere('key show', account)['key']);
+  const [other, first] = [keyOf('other'), keyOf('first')];
+  for (const [key, value] of [
+    [first, 'https://www.twitch.tv/login'],
+    [first, 'localhost'],
+    [other, 'example.com'],
+    ['', 'example.com'],
+  ] as const) {
+    const response = await fetch(`${url}?${new URLSearchParams({ url: value })}`, { headers: { 'x-api-key': key } });
+    answers.push(await response.json());
+  }
+}
+
+const linesOf = (text: string): unknown[] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
+
+/** Starts the server, asks it everything, restarts it and stops the one that follows. */
+async function runServer(): Promise<void> {
+  let said = '';
+  const child = spawn(process.execPath, [CLI, 'serve', '--config', 'pagegate.json'], { cwd: dir });
+  server = child;
+  child.stdout.on('data', (chunk) => {
+    said += chunk;
+  });
+  child.stderr.on('data', (chunk) => log.push(String(chunk)));
+  await expect.poll(() => said).toMatch(/pagegate serves \S+ /);
+  runHere('status');
+  runHere('reload');
+  await askAll(/pagegate serves (\S+) /.exec(said)![1]!);
+  const { pid } = runHere('restart') as { pid: number };
+  follower = pid;
+  runHere('status');
+  runHere('drain');
+  await expect.poll(() => isAlive(pid)).toBe(false);
+}
+
+describe('the names and times that programs read', () => {
+  it('are seen where they are wrong', () => {
+    const wrong = {
+      sizeBytes: 1,
+      seen: 1_795_411_142,
+      made: '2026-11-21T00:00:00Z',
+      ends_at: '2026-11-21T01:00:00+01:00',
+    };
+    expect(faultsOf([wrong], 'x: ').map((fault) => fault.replace(/^x: \[\]\.(\w+).*/, '$1'))).toEqual(
+      Object.keys(wrong),
+    );
+    expect(faultsOf({ at: '2026-11-21T00:00:00Z', size_bytes: 2e9, steps_ms: { scan: 1 } }, 'x: ')).toEqual([]);
+  });
+
+  it('have one style in all JSON of all commands, in the logs and in the API', async () => {
+    runOffline();
+    runAccounts();
+    await runServer();
+    const wanted = commandsWith('--json', await createProgram(true)).filter((name) => !NEED_A_FLEET.includes(name));
+    expect([...seen.keys()].sort()).toEqual(wanted.sort());
+    const decisions = readFileSync(join(state, 'log', 'decisions-0.ndjson'), 'utf8');
+    const others = { log: linesOf(log.join('')), 'decision log': linesOf(decisions), API: answers };
+    for (const [name, documents] of Object.entries(others)) expect(documents, name).not.toEqual([]);
+    const all = [...seen, ...Object.entries(others)];
+    expect([
+      ...new Set(all.flatMap(([name, documents]) => documents.flatMap((one) => faultsOf(one, `${name}: `)))),
+    ]).toEqual([]);
+  });
+});
