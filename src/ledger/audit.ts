@@ -1,5 +1,5 @@
 /** The audit table: who changed what and when. Rows are only ever added; triggers refuse the rest. */
-import { momentOf } from '../times.ts';
+import { rfc3339 } from '../times.ts';
 import type { Ledger } from './ledger.ts';
 
 export interface AuditEntry {
@@ -43,8 +43,15 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 /** Of these, what is kept is a second since 1970. */
 const TIMES = new Set(['anchor', 'createdAt', 'expiresAt', 'last_seen_at', 'revokedAt']);
 
-/** What stood before or after a change, under the names, and with the times, that all output has. */
-export const auditStateJson = (kept: string | null): unknown => (kept === null ? null : shown(JSON.parse(kept)));
+/** What stood before or after a change, under the names, and with the times, that all output has; a text where it is no JSON. */
+export function auditStateJson(kept: string | null): unknown {
+  if (kept === null) return null;
+  try {
+    return shown(JSON.parse(kept));
+  } catch {
+    return kept;
+  }
+}
 
 function shown(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shown);
@@ -52,7 +59,7 @@ function shown(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, one]) => [
       NAMES.get(name) ?? name,
-      TIMES.has(name) ? momentOf(one as number | null) : shown(one),
+      TIMES.has(name) && typeof one === 'number' ? rfc3339(one) : shown(one),
     ]),
   );
 }
