@@ -130,6 +130,39 @@ describe('doctor', () => {
   });
 });
 
+describe('the commands of a fleet', () => {
+  beforeEach(clear);
+
+  it('tell as JSON which nodes there are, and what became of one', async () => {
+    const place = installationOf();
+    await place.pagegate('account', 'create', 'acme');
+    await primary.sql(
+      "INSERT INTO pagegate.nodes (id, name, session, created_at, seen_at) VALUES ('x', 'edge-9', 's', 0, 1), ('y', 'edge-8', '', 0, 0)",
+    );
+    const node = { program: '', generation: '', held: 0 };
+    expect((await place.pagegate('fleet', 'status')).json).toEqual({
+      nodes: [
+        { id: 'y', name: 'edge-8', state: 'stopped', seen_at: null, ...node, behind: expect.any(Number) },
+        {
+          id: 'x',
+          name: 'edge-9',
+          state: 'silent',
+          seen_at: '1970-01-01T00:00:01Z',
+          ...node,
+          behind: expect.any(Number),
+        },
+      ],
+      stranded: [],
+      learning: false,
+      history: 0,
+      differs: false,
+    });
+    const { json } = await place.pagegate('fleet', 'retire', 'edge-9', '--give-back');
+    expect(json).toEqual({ id: 'x', name: 'edge-9', lookups: 0, fate: 'given_back' });
+    place.remove();
+  });
+});
+
 describe('the console of a node', () => {
   let console: TestConsole;
   let secret: string;
