@@ -9,7 +9,10 @@ export interface HostEntry {
   readonly group?: string;
   /** `example.com` matches the host and everything below it, `=example.com` the host alone, `*.example.com` what is below it. */
   readonly host: string;
-  /** Only below one of these paths, in lower case; nearer entries for the same host may have others. */
+  /**
+   * Only at or below one of these paths, in lower case; nearer entries for the same host may have others. `*` is any segment, and at the
+   * end of a segment its rest.
+   */
   readonly paths?: readonly string[];
   /** Reads do not count where host and path announce one of these, or what is more so (`/legal/…`). */
   readonly not_in?: readonly ContextName[];

@@ -98,15 +98,15 @@ export class PatternLayer {
   }
 
   /**
-   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter. The
-   * host does not speak for itself where it is `listed`.
+   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter,
+   * and so is what is known to stand there. The host does not speak for itself where it is `listed`.
    */
   contextOf({ host, url }: Subject, listed: string): number {
     if (host !== listed) this.#words.readHost(host);
     this.#words.readPath(url.decodedPath, this.#places.find(host));
     const { hostLists } = this.#words;
     const isOpen = this.#words.hasMet(this.#lists.open) || hostLists.includes(this.#lists.text);
-    const context = Math.max(this.#words.context, isOpen ? CONTEXT.reading : CONTEXT.none);
+    const context = Math.max(this.#words.context, this.#words.placeContext, isOpen ? CONTEXT.reading : CONTEXT.none);
     this.#words.clear();
     return context;
   }

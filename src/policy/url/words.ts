@@ -99,6 +99,8 @@ export class Words {
   lastStart = 0;
   lastEnd = 0;
   lastContext = 0;
+  /** The context that the places of the host give the last segment. */
+  placeContext: number = CONTEXT.none;
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
   /** The same of those that are not pages for everybody. */
@@ -257,6 +259,7 @@ export class Words {
       last = at;
       position++;
     }
+    this.placeContext = given?.[position - 1] ?? everywhere;
     if (last < 0) return;
     this.lastStart = segments.starts[last]!;
     this.lastEnd = segments.ends[last]!;
