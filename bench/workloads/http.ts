@@ -32,7 +32,7 @@ import { ensurePeers } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 
 const ROUNDS = 5;
-const ROUND: LoadLength = { requests: 40_000, durationMs: 4_000 };
+const ROUND: LoadLength = { requests: 40_000, durationMs: 4_000, staysAwake: true };
 /** Until the code of a server is compiled as well as it will ever be. */
 const WARM_UP: LoadLength = { requests: 150_000, durationMs: 60_000 };
 /** The same for a server that has been measured in another cell. */
@@ -42,13 +42,16 @@ const CONNECTIONS = 64;
 const REQUESTS = 40_000;
 const HOT_REQUESTS = 1_000;
 const ACCOUNTS = 1_000;
-const COLD: LoadLength = { requests: 20_000, durationMs: 4_000 };
+const COLD: LoadLength = { requests: 20_000, durationMs: 4_000, staysAwake: true };
 /** From this size on, the base cell alone. */
 const LARGE = 40_000_000;
 const SMALL = 1_000_000;
 
 const OWN = 'pagegate';
 const TRANSPORT = 'transport, fixed bytes';
+const BY_WRK = ' by wrk';
+const BY_SLEEPER = ' by a generator that sleeps';
+const OTHER_GENERATORS = [BY_WRK, BY_SLEEPER];
 
 interface CellPlan {
   readonly name: string;
@@ -110,9 +113,20 @@ class HttpBench {
     const samples = await takeTurns(all, ROUNDS);
     for (const [i, { label }] of all.entries()) {
       // What another generator measured of the program stands beside what it measured of the transport.
-      const transport = label.endsWith(' by wrk') ? all.findIndex((other) => other.label === `${TRANSPORT} by wrk`) : 0;
+      const by = OTHER_GENERATORS.find((generator) => label.endsWith(generator));
+      const transport = by === undefined ? 0 : all.findIndex((other) => other.label === `${TRANSPORT}${by}`);
       this.rows.push(rowOf(name, label, samples[i]!, samples[transport]!));
     }
+  }
+
+  /** The program and the transport as our generator measures them when it sleeps while it waits, as `wrk` does. */
+  asleep(subjects: readonly Subject[]): (file: string) => Contender[] {
+    const length = { ...ROUND, staysAwake: false };
+    return (file) =>
+      subjects.map((subject) => ({
+        label: `${subject.name}${BY_SLEEPER}`,
+        measure: () => measure(subject, this.#load, targetOf(subject, file, undefined), CONNECTIONS, length),
+      }));
   }
 
   /** The program and the transport as `wrk` measures them. */
@@ -120,7 +134,7 @@ class HttpBench {
     if (!hasWrk(this.#options.log)) return () => [];
     return (file) =>
       subjects.map((subject) => ({
-        label: `${subject.name} by wrk`,
+        label: `${subject.name}${BY_WRK}`,
         measure: async () => {
           const pids = subject.pids();
           const before = cpuUsOf(pids);
@@ -209,7 +223,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
     const fixed = await startFixed();
     const programs = await startPrograms(options);
     const naive = await startNaive(dir, records);
-    const others = bench.wrk([fixed, programs[0]!]);
+    const both = [fixed, programs[0]!];
+    const [asleep, wrk] = [bench.asleep(both), bench.wrk(both)];
+    const others = (file: string): Contender[] => [...asleep(file), ...wrk(file)];
     await bench.cell({ name: 'base', targets }, fixed, [...programs, naive], { others });
     await naive.stop();
     if (records < LARGE) {
@@ -238,6 +254,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       ...bench.surveys,
       `CPU µs: processor time a request of all processes of a server; medians of ${ROUNDS} interleaved rounds of ${ROUND.requests.toLocaleString('en-US')} requests. of transport: ratio to the fixed bytes in the same round, median, least, most. own µs: what is more than theirs.`,
       'p99/p50 ÷ transport: how much longer the slowest of a hundred take than the middle one, as a ratio to the same of the transport.',
+      'The load generator looks for answers without a pause. One that sleeps, as wrk does, is woken by the kernel on the server’s time: with each answer of a server that is slower than it, hardly ever beside the transport alone. Two rows of the base cell show it.',
       'The servers have one core and the load generator the other; the generator is a JavaScript program and is the slower side beside the transport, so rates say less than processor time.',
       'The bench asks from one address, which is exempt from the burst limit.',
     ],

@@ -24,13 +24,14 @@ import { bareTargets, mixedTargets } from '../http/mix.ts';
 import { targetOf, writeTargets } from '../http/rounds.ts';
 import { STEPS, stepOfFunction } from '../http/steps.ts';
 import { survey } from '../http/survey.ts';
+import type { LoadLength } from '../load-generator.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
 const REQUESTS = 40_000;
 const ROUNDS = 5;
-const ROUND = { requests: 40_000, durationMs: 4_000 };
-const WARM_UP = { requests: 150_000, durationMs: 60_000 };
-const PROFILED = { requests: 150_000, durationMs: 60_000 };
+const ROUND: LoadLength = { requests: 40_000, durationMs: 4_000, staysAwake: true };
+const WARM_UP: LoadLength = { requests: 150_000, durationMs: 60_000 };
+const PROFILED: LoadLength = { requests: 150_000, durationMs: 60_000 };
 const PROFILE_DEADLINE_MS = 30_000;
 const PROBE = new URL('../http/cpu-profiler.ts', import.meta.url);
 

@@ -9,7 +9,10 @@ export interface HostEntry {
   readonly group?: string;
   /** `example.com` matches the host and everything below it, `=example.com` the host alone, `*.example.com` what is below it. */
   readonly host: string;
-  /** Only below one of these paths, in lower case; nearer entries for the same host may have others. */
+  /**
+   * Only at or below one of these paths, in lower case; nearer entries for the same host may have others. `*` is any segment, and at the
+   * end of a segment its rest.
+   */
   readonly paths?: readonly string[];
   /** Reads do not count where host and path announce one of these, or what is more so (`/legal/…`). */
   readonly not_in?: readonly ContextName[];
@@ -36,8 +39,8 @@ export interface Condition {
   /** Token list that a whole path segment is in. */
   readonly segment?: string;
   /**
-   * `before_id`: right before the last segment, where that is a number or a key; `after_id`: the last segment, right behind one; `part`:
-   * the first or the last word of a program's name that ends the path; `only`: the one segment of the path.
+   * `before_id`: right before a number, a key or an e-mail address that ends the path, or several of them; `after_id`: the last segment,
+   * right behind a number or a key; `part`: the first or the last word of a program's name that ends the path; `only`: the one segment of the path.
    */
   readonly at?: 'any' | 'first' | 'last' | 'before_id' | 'after_id' | 'part' | 'only';
   /** Token list that another segment is in as well. */
@@ -57,9 +60,11 @@ export interface Condition {
   /** Token lists that name and value of one query parameter are in. */
   readonly query_name?: string;
   readonly query_value?: string;
-  /** Token list that the name of a query parameter is in, whatever its value. */
+  /** Token list that the name of a query parameter is in, whatever its value; beside a segment one with a value. */
   readonly query_flag?: string;
   readonly min_value_length?: number;
+  /** Not where the value is a date: of a stay `checkout` is the last day. */
+  readonly but_dates?: boolean;
 }
 
 export interface RuleEntry {

@@ -1,7 +1,7 @@
 /** Host entries beside each other: which reaches what another one reaches. */
 import type { HostEntry } from './documents.ts';
 import { type HostReach, readPolicyHost } from './url/host-map.ts';
-import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { isAtPlace, withoutLastSlash } from './url/paths.ts';
 import { countingContexts } from './url/word-contexts.ts';
 
 export interface PlacedHost {
@@ -28,21 +28,25 @@ export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
 }
 
-/** The paths below which alone an entry counts, without a slash at their ends; undefined for the whole host. */
+/** The places at which alone an entry counts, without a slash at their ends; undefined for the whole host. */
 export function countingPaths({ paths }: HostEntry): readonly string[] | undefined {
   return paths?.map((path) => withoutLastSlash(path.toLowerCase()));
 }
 
-/** The contexts in which an entry counts for reads, as bits; undefined for all. A path that was listed by itself is meant. */
+/**
+ * The contexts in which an entry counts for reads, as bits; undefined for all. A path that was listed by itself is meant, whatever it
+ * announces; one that begins with any segment names none.
+ */
 export function hostContexts({ paths, not_in }: HostEntry): number | undefined {
-  return not_in === undefined || paths !== undefined ? undefined : countingContexts(not_in, []);
+  if (not_in === undefined || paths?.every((path) => !path.startsWith('/*'))) return undefined;
+  return countingContexts(not_in, []);
 }
 
 /** Whether an entry counts wherever on its hosts another one does, for a kind of method. */
 export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodKind): boolean {
   const tops = countingPaths(outer);
   const paths = countingPaths(inner) ?? [''];
-  if (tops !== undefined && !paths.every((path) => tops.some((top) => isBelow(path, top)))) return false;
+  if (tops !== undefined && !paths.every((path) => tops.some((top) => isAtPlace(path, top)))) return false;
   const contexts = kind === READ ? hostContexts(outer) : undefined;
   return contexts === undefined || ((hostContexts(inner) ?? ~0) & ~contexts) === 0;
 }

@@ -90,13 +90,18 @@ function readShipped(): ShippedPolicy {
   };
 }
 
-/** The entries of a group; the id of each is its host, and the first of its paths. */
+/** The entries of a group; the id of each is its host, and what is fixed of the first of its paths. */
 function hostsOf({ id: group, sources, ...common }: HostGroup): HostEntry[] {
   return sources
     .flatMap(({ hosts }) => hosts)
     .map((text) => {
       const own = typeof text === 'string' ? { host: text } : text;
-      return { id: own.host.replace(/^(?:=|\*\.)/, '') + (own.paths?.[0] ?? ''), group, ...common, ...own };
+      return {
+        id: own.host.replace(/^(?:=|\*\.)/, '') + (own.paths?.[0]?.replace(/\/[^/]*\*.*$/, '') ?? ''),
+        group,
+        ...common,
+        ...own,
+      };
     });
 }
 

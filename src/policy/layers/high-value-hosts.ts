@@ -3,7 +3,7 @@ import { type HostEntry, invalid } from '../documents.ts';
 import { countingPaths, hostContexts } from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
-import { isBelow } from '../url/paths.ts';
+import { isAtPlace } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './pattern-rules.ts';
 
@@ -14,7 +14,7 @@ export interface HostPolicy {
   readonly name: string;
   readonly reads: Verdict | undefined;
   readonly writes: Verdict | undefined;
-  /** Paths below which alone it counts, without a slash at their ends; undefined for the whole host. */
+  /** Places at which alone it counts, without a slash at their ends; undefined for the whole host. */
   readonly paths: readonly string[] | undefined;
   /** The contexts of a URL in which it counts, as bits; undefined for all. */
   readonly contexts: number | undefined;
@@ -57,7 +57,7 @@ export const hostVerdict: Ask<{ readonly hosts: HostMap<readonly HostPolicy[]>; 
     for (const { name, reads, writes, paths, contexts } of entries) {
       const verdict = subject.isRead ? reads : writes;
       if (verdict === undefined) continue;
-      if (paths !== undefined && !paths.some((top) => subject.paths.some((path) => isBelow(path, top)))) continue;
+      if (paths !== undefined && !paths.some((top) => subject.paths.some((path) => isAtPlace(path, top)))) continue;
       // What is sent off is no reading matter.
       const isExcused =
         contexts !== undefined && subject.isRead && (contexts & (1 << patterns.contextOf(subject, name))) === 0;

@@ -11,6 +11,8 @@ export interface SegmentCondition {
   readonly also: number;
   readonly alsoMask: number;
   readonly hostLabel: number;
+  /** Token list of a query parameter's name that must be there too. */
+  readonly parameter: number;
 }
 
 /** What a rule asks of the host's first label. */
@@ -28,6 +30,7 @@ export interface ParameterCondition {
   readonly contexts: number;
   readonly value: number;
   readonly minValueLength: number;
+  readonly butDates: boolean;
 }
 
 /** What a rule asks of the last segment as a file. */
@@ -61,17 +64,19 @@ export class ConditionTable {
     const segment = list(condition.segment);
     const also = list(condition.also);
     const hostLabel = list(condition.host_label);
+    const name = list(condition.query_name ?? condition.query_flag);
     if (segment >= 0) {
       const { table, shift } = POSITION[condition.at ?? 'any'];
       const alsoMask = contexts << POSITION.any.shift;
-      push(this.segment, segment, { rule, table, mask: contexts << shift, also, alsoMask, hostLabel });
+      push(this.segment, segment, { rule, table, mask: contexts << shift, also, alsoMask, hostLabel, parameter: name });
       this.inPath[segment] = 1;
       if (also >= 0) this.inPath[also] = 1;
-    } else push(this.host, hostLabel, { rule, contexts, isRoot: condition.root === true });
-    const value = list(condition.query_value);
-    const minValueLength = condition.min_value_length ?? 0;
-    const name = list(condition.query_name ?? condition.query_flag);
-    push(this.parameter, name, { rule, contexts, value, minValueLength });
+    } else {
+      push(this.host, hostLabel, { rule, contexts, isRoot: condition.root === true });
+      const value = list(condition.query_value);
+      const { min_value_length: minValueLength = 0, but_dates: butDates = false } = condition;
+      push(this.parameter, name, { rule, contexts, value, minValueLength, butDates });
+    }
     push(this.file, list(condition.file), { rule, contexts });
     push(this.extension, list(condition.extension), { rule, contexts });
   }

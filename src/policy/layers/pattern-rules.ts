@@ -10,7 +10,7 @@ import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { lastLetterEnd, nameEnd, nameStop, queryStop, wholeNameEnd, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
-import { isPath, listsOfValue } from '../url/values.ts';
+import { isDate, isPath, listsOfValue } from '../url/values.ts';
 import { CONTEXT } from '../url/word-contexts.ts';
 import { Words } from '../url/words.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
@@ -86,7 +86,7 @@ export class PatternLayer {
       if (url.query === '' && url.fragment === '') return undefined;
       this.#readBeyondPath(subject);
     } else this.#read(subject);
-    this.#hitSegments();
+    this.#hitSegments(subject);
     const rules = this.#hasHits ? this.#rules : this.#checks;
     const isHit = (rule: PatternRule, at: number): boolean =>
       (this.#hasHits && this.#hits[at] === 1) || rule.check?.(subject) === true;
@@ -98,15 +98,15 @@ export class PatternLayer {
   }
 
   /**
-   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter. The
-   * host does not speak for itself where it is `listed`.
+   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter,
+   * and so is what is known to stand there. The host does not speak for itself where it is `listed`.
    */
   contextOf({ host, url }: Subject, listed: string): number {
     if (host !== listed) this.#words.readHost(host);
     this.#words.readPath(url.decodedPath, this.#places.find(host));
     const { hostLists } = this.#words;
     const isOpen = this.#words.hasMet(this.#lists.open) || hostLists.includes(this.#lists.text);
-    const context = Math.max(this.#words.context, isOpen ? CONTEXT.reading : CONTEXT.none);
+    const context = Math.max(this.#words.context, this.#words.placeContext, isOpen ? CONTEXT.reading : CONTEXT.none);
     this.#words.clear();
     return context;
   }
@@ -174,7 +174,7 @@ export class PatternLayer {
   }
 
   /** Marks the rules whose conditions on words of the path hold. */
-  #hitSegments(): void {
+  #hitSegments(subject: Subject): void {
     const { tables, touched, touchedCount } = this.#words;
     for (let at = 0; at < touchedCount; at++) {
       const list = touched[at]!;
@@ -185,14 +185,15 @@ export class PatternLayer {
       for (let place = 0; place < conditions.length; place++) {
         const condition = conditions[place]!;
         const met = condition.table === 0 ? first : second;
-        if ((met & condition.mask) !== 0 && this.#holds(condition, list)) this.#hit(condition.rule);
+        if ((met & condition.mask) !== 0 && this.#holds(condition, list, subject)) this.#hit(condition.rule);
       }
     }
   }
 
   /** Whether what a condition asks beside its own word is there. */
-  #holds({ also, alsoMask, hostLabel }: SegmentCondition, list: number): boolean {
+  #holds({ also, alsoMask, hostLabel, parameter }: SegmentCondition, list: number, subject: Subject): boolean {
     const { tables, hostLists } = this.#words;
+    if (parameter >= 0 && !hasValued(subject.listedParameters, parameter)) return false;
     if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) return false;
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
@@ -204,7 +205,7 @@ export class PatternLayer {
       const conditions = this.#table.host[hostLists[at]!];
       if (conditions === undefined) continue;
       // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
-      const { context } = this.#words;
+      const context = Math.max(this.#words.context, this.#words.placeContext);
       for (const { rule, contexts, isRoot } of conditions) {
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
       }
@@ -263,9 +264,9 @@ export class PatternLayer {
     return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);
   }
 
-  /** Whether parameters are words to search for. */
-  #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
-    const { lists, count } = this.#tokens.segments(decodedPath);
+  /** Whether parameters are words to search for. What stands behind a query in the path is no page. */
+  #isSearchPage(url: CanonicalUrl): boolean {
+    const { lists, count } = this.#tokens.segments(pathBeforeQuery(url) ?? url.decodedPath);
     return count > 0 && lists[count - 1]!.includes(this.#lists.search);
   }
 
@@ -291,7 +292,7 @@ export class PatternLayer {
     let lists: readonly number[] | undefined;
     for (const condition of conditions) {
       if (this.#hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
-      if ((condition.contexts & context) === 0) continue;
+      if ((condition.contexts & context) === 0 || (condition.butDates && isDate(value))) continue;
       if (condition.value >= 0) {
         lists ??= listsOfValue(value, this.#tokens, mayBeId);
         if (!lists.includes(condition.value)) continue;
@@ -299,6 +300,11 @@ export class PatternLayer {
       this.#hit(condition.rule);
     }
   }
+}
+
+/** Whether a parameter of a list has a value. */
+function hasValued(parameters: readonly Parameter[], list: number): boolean {
+  return parameters.some(({ hasValue, lists }) => hasValue && lists.includes(list));
 }
 
 export const patternVerdict: Ask<{ readonly patterns: PatternLayer }> = ({ patterns }, subject, all) =>

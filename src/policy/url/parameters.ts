@@ -88,6 +88,7 @@ export function parametersOf(query: string, tokens: TokenIndex): readonly Parame
 const EQUALS = 0x3d;
 const AMPERSAND = 0x26;
 const QUESTION_MARK = 0x3f;
+const CLOSING_BRACKET = 0x5d;
 
 /** What a character of a query says, as bits. */
 const SIGN = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;
@@ -127,13 +128,19 @@ function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
   return new Parameter(text, 0, name.length, valueStart, text.length, lists, hasPlaceSign(text));
 }
 
-/** Token lists of a name. A second question mark is the first one's to some servers, and an `&` that was encoded ends a name. */
+/**
+ * Token lists of a name. A second question mark is the first one's to some servers, and an `&` that was encoded ends a name. Of an entry of
+ * an array (`form[action]`) the last key is the name where all of it is in no list.
+ */
 function listsOfName(text: string, start: number, end: number, tokens: TokenIndex): readonly number[] {
   let first = start;
   while (first < end && text.charCodeAt(first) === QUESTION_MARK) first++;
   let last = first;
   while (last < end && text.charCodeAt(last) !== AMPERSAND) last++;
-  return tokens.find(text, first, last);
+  const lists = tokens.find(text, first, last);
+  if (lists.length > 0 || text.charCodeAt(last - 1) !== CLOSING_BRACKET) return lists;
+  const opening = text.lastIndexOf('[', last - 2);
+  return opening > first ? tokens.find(text, opening + 1, last - 1) : lists;
 }
 
 function hasPlaceSign(text: string): boolean {

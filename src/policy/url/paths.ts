@@ -59,6 +59,22 @@ export function isBelow(path: string, top: string): boolean {
   return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
 }
 
+/**
+ * Whether a path is at a place that a host entry names, or below it. In such a place `*` is any segment, and a segment that ends with
+ * `*` any that begins so (`/+*`).
+ */
+export function isAtPlace(path: string, place: string): boolean {
+  const star = place.indexOf('*');
+  if (star < 0) return isBelow(path, place);
+  if (!path.startsWith(place.slice(0, star))) return false;
+  const segments = path.split('/');
+  return place.split('/').every((wanted, at) => {
+    const segment = segments[at];
+    if (segment === undefined) return false;
+    return wanted.endsWith('*') ? segment.startsWith(wanted.slice(0, -1)) : segment === wanted;
+  });
+}
+
 /** A path without the slash at its end; empty for the root. */
 export function withoutLastSlash(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : path;

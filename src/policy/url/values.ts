@@ -31,6 +31,13 @@ export function isPath(value: string): boolean {
   return value.includes('/') && !/[\s:.]/.test(withoutSigns(value));
 }
 
+/** Whether a value is a day, in one of the common orders. */
+export function isDate(value: string): boolean {
+  return /^(?:[0-9]{4}([-./])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-./])[0-9]{1,2}\2[0-9]{4}|20[0-9]{6})[^\p{L}\p{N}]*$/u.test(
+    value,
+  );
+}
+
 /** Whether a value is the id of a program as app stores write it, a domain read backwards: `com.example.settings`. */
 function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);

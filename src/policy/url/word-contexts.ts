@@ -29,7 +29,7 @@ export const POSITION = {
   any: { table: 0, shift: 0 },
   first: { table: 0, shift: WIDTH },
   last: { table: 0, shift: 2 * WIDTH },
-  /** Right before a number or a key that ends the path. */
+  /** Right before a number, a key or an e-mail address that ends the path, or several of them. */
   before_id: { table: 1, shift: 0 },
   /** At the end of the path, right behind a number or a key. */
   after_id: { table: 1, shift: WIDTH },

@@ -9,7 +9,17 @@ import { hasDigit, isDigit } from './characters.ts';
 import { contextsAt, type HostPlaces } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
 import { ProgramNames } from './program-names.ts';
-import { hasTail, isCutMark, isMethodMark, isSentence, nameEnd, wholeNameEnd, wordEnd } from './segments.ts';
+import {
+  hasTail,
+  isCutMark,
+  isMethodMark,
+  isSentence,
+  nameEnd,
+  nameStop,
+  wholeNameEnd,
+  withoutSigns,
+  wordEnd,
+} from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 import { CONTEXT, POSITION } from './word-contexts.ts';
 
@@ -37,6 +47,8 @@ const PLACE_LISTS = {
   placeWord: 'place_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
+  /** Segments that say what the key behind them is, or what an act is done to: they may stand between the two. */
+  keyName: 'key_name',
 } as const;
 
 /** Token lists of what a site names after itself, and what a word of them means then; its products are named so, too, and stand in none. */
@@ -79,6 +91,8 @@ const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
 
 const SUFFIXES_MAX = 4096;
+/** So many segments before a key are looked at: those that name it, or say whose it is, and what stands before them. */
+const NAMED_MAX = 5;
 
 /** The words of one URL; filled by a layer, cleared before the next URL. */
 export class Words {
@@ -99,6 +113,8 @@ export class Words {
   lastStart = 0;
   lastEnd = 0;
   lastContext = 0;
+  /** The context that the places of the host give the last segment. */
+  placeContext: number = CONTEXT.none;
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
   /** The same of those that are not pages for everybody. */
@@ -118,6 +134,9 @@ export class Words {
   #contextBefore = 0;
   #startBefore = 0;
   #endBefore = 0;
+  /** For each segment of the path its token lists and its context; what is behind the last one is old. */
+  readonly #listsAt: (readonly number[])[] = [];
+  readonly #contextAtSegment: number[] = [];
   // What a segment said of those that follow.
   #isTitleNext = false;
   #isTopic = false;
@@ -253,10 +272,13 @@ export class Words {
     for (let at = 0; at < segments.count; at++) {
       if (segments.stops[at] === segments.starts[at]) continue;
       this.#readSegment(segments, at, position, given?.[position] ?? everywhere);
+      this.#listsAt[at] = this.#lastLists;
+      this.#contextAtSegment[at] = this.lastContext;
       before = last;
       last = at;
       position++;
     }
+    this.placeContext = given?.[position - 1] ?? everywhere;
     if (last < 0) return;
     this.lastStart = segments.starts[last]!;
     this.lastEnd = segments.ends[last]!;
@@ -264,6 +286,7 @@ export class Words {
     this.#endBefore = before < 0 ? 0 : segments.ends[before]!;
     if (position === 1) this.#mark(1, this.#lastLists, ONLY << this.lastContext);
     this.#readEnd(segments.path, segments.stops[last]!);
+    this.#markBeforeKey(segments, last);
   }
 
   get #text(): number {
@@ -280,7 +303,9 @@ export class Words {
       ? segments.starts[count - 1]!
       : lists.length > 0
         ? 0
-        : this.#lastSentence(segments);
+        : this.#isPlaceName(path, segments.starts[count - 1]!, segments.stops[count - 1]!)
+          ? segments.starts[count - 1]!
+          : this.#lastSentence(segments);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
   }
 
@@ -316,8 +341,9 @@ export class Words {
     for (let from = start; from < end; ) {
       const to = wordEnd(path, from, end);
       const lists = to < 0 ? NO_LISTS : this.#tokens.find(path, from, to);
-      if (to < 0 || this.#isAnyAct(lists)) return false;
-      if (words === 0 || to === end) isPlace ||= this.#isSaid(lists, SAYS.placeWord);
+      const isPlaceWord = this.#isSaid(lists, SAYS.placeWord);
+      if (to < 0 || (!isPlaceWord && this.#isAnyAct(lists))) return false;
+      if (words === 0 || to === end) isPlace ||= isPlaceWord;
       words++;
       from = to + 1;
     }
@@ -343,12 +369,24 @@ export class Words {
     }
     this.#mark(0, this.#lastLists, LAST << this.lastContext);
     if (this.#isSaid(this.#lastLists, SAYS.index)) this.#mark(0, before, LAST << this.#contextBefore);
-    if (this.#isAnyWanted(before) && isIdentifier(path, this.lastStart, this.lastEnd)) {
-      this.#mark(1, before, BEFORE_ID << this.#contextBefore);
-    }
     if (this.#isAnyWanted(this.#lastLists) && isNumberOrKey(path, this.#startBefore, this.#endBefore)) {
       this.#mark(1, this.#lastLists, AFTER_ID << this.lastContext);
     }
+  }
+
+  /** Marks what stands before a key in the last segment: right before it, and before what names the key or says whose it is. */
+  #markBeforeKey({ path, starts, ends, stops }: PathSegments, last: number): void {
+    if (last === 0 || !mayBeKey(path, this.lastStart, this.lastEnd) || !isKey(path, this.lastStart, this.lastEnd))
+      return;
+    this.#mark(1, this.#listsBefore, BEFORE_ID << this.#contextBefore);
+    const first = Math.max(0, last - NAMED_MAX);
+    let at = last - 1;
+    for (; at >= first; at--) {
+      const isNameless = stops[at] === starts[at];
+      if (isNameless || this.#isSaid(this.#listsAt[at]!, SAYS.keyName)) continue;
+      if (this.#listsAt[at]!.length > 0 || !isKeyOrOwner(path, starts[at]!, ends[at]!)) break;
+    }
+    if (at >= first) this.#mark(1, this.#listsAt[at]!, BEFORE_ID << this.#contextAtSegment[at]!);
   }
 
   /** Reads the last segment without the site's own name: `my-example-login`, `ExampleLogon`, `myexample` of `example.org`. */
@@ -465,7 +503,9 @@ export class Words {
   #listsOfCut(path: string, start: number, stop: number, wholeEnd: number, end: number): readonly number[] {
     const part = this.#tokens.findName(path, start, stop);
     const whole = this.#tokens.findName(path, start, wholeEnd);
-    const isMethod = isMethodMark(path, stop, end) && ACTION_EXTENSIONS.has(path.slice(wholeEnd, end).toLowerCase());
+    const extensionEnd = nameStop(path, wholeEnd, end);
+    const isMethod =
+      isMethodMark(path, stop, end) && ACTION_EXTENSIONS.has(path.slice(wholeEnd, extensionEnd).toLowerCase());
     const method = isMethod ? this.#tokens.find(path, stop + 1, wholeEnd) : [];
     const lists = new Set([...part, ...whole, ...method]);
     for (let at = stop + 1, marks = 0; at < wholeEnd && marks < METHOD_MARKS_MAX; at++) {
@@ -538,6 +578,45 @@ function isIdentifier(path: string, start: number, end: number): boolean {
   const name = path.slice(start, nameEnd(path, start, end)).replace(/[^\p{L}\p{N}]+$/u, '');
   if (/^[0-9]{1,20}$/.test(name)) return true;
   return /^(?:[A-Za-z0-9_=]{8,}|[0-9a-f]{4,}(?:-[0-9a-f]{4,})+)$/i.test(name) && /[0-9]/.test(name);
+}
+
+/** Whether a segment has a digit or an at sign, as each of these has; told at once. */
+function mayBeKey(path: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (isDigit(code) || code === 0x40) return true;
+  }
+  return false;
+}
+
+/** Whether a segment is a number, a key as {@link isIdentifier} says, a key with hyphens in it, or an e-mail address. */
+function isKey(path: string, start: number, end: number): boolean {
+  if (isIdentifier(path, start, end)) return true;
+  if (EMAIL.test(path.slice(start, nameStop(path, start, end)))) return true;
+  const name = withoutSigns(path.slice(start, nameEnd(path, start, end)));
+  return SHORT_KEY.test(name) || isKeyOfParts(name);
+}
+
+/** Whether a segment is a key or a version, or says whose the key behind it is: a number but a year, one in base64, or an e-mail address. */
+function isKeyOrOwner(path: string, start: number, end: number): boolean {
+  if (isYearAt(path, start, end) && areDigits(path, start, end)) return false;
+  const name = path.slice(start, nameStop(path, start, end));
+  return NUMBER_IN_BASE64.test(name) || VERSION.test(name) || isKey(path, start, end);
+}
+
+/** With a digit before a letter: `3f9ac2`, and not `page10`. */
+const SHORT_KEY = /^(?=[a-z]*[0-9]+[a-z])[0-9a-z]{4,7}$/i;
+const KEY_OF_PARTS_MIN_LENGTH = 20;
+const EMAIL = /^[^@\s]+@[^@\s]+\.[a-z]{2,}$/i;
+/** Of an interface: `/booking/v2/12345`. */
+const VERSION = /^v[0-9]{1,2}$/i;
+/** Digits in base64, whatever the case. */
+const NUMBER_IN_BASE64 = /^(?=.)(?:[mno][dtjz][aeimquycgk][w-z0-5])*(?:[mno](?:[aqgw]|[dtjz][aeimquycgk]))?={0,2}$/i;
+
+/** Whether parts between hyphens are a key, as base64 for URLs and a time with a hash have them: a digit in each part but short ones, and letters among digits. */
+function isKeyOfParts(name: string): boolean {
+  if (name.length < KEY_OF_PARTS_MIN_LENGTH || !/^[0-9a-z_-]+$/i.test(name)) return false;
+  return /[0-9][a-z]+[0-9]/i.test(name) && name.split(/[-_]+/).every((part) => part.length <= 3 || /[0-9]/.test(part));
 }
 
 /** Whether a segment is a number, or a key that nobody takes for a name: at least every fourth character is a digit. */
