@@ -238,7 +238,7 @@ class FailsClosed(Case):
             self.assertEqual(raw.connections, 1, "what may have been charged is not asked again")
 
     def test_nobody_there(self):
-        self.assertRefused(self.guard(f"http://127.0.0.1:{free_port()}", timeout_seconds=0.3).check(URL), "unreachable")
+        self.assertRefused(self.guard(f"http://127.0.0.1:{free_port()}", timeout_seconds=2).check(URL), "unreachable")
 
     def test_a_name_that_is_never_resolved(self):
         over = threading.Event()
@@ -934,7 +934,7 @@ class Opener(Case):
     def test_without_pagegate_nothing_is_opened(self):
         self.world.close()
         for options in ({}, {"approve": lambda _: True}):
-            self.assertOpenRefused(self.at("good.example"), "unreachable", self.opener(timeout_seconds=0.3, **options))
+            self.assertOpenRefused(self.at("good.example"), "unreachable", self.opener(timeout_seconds=2, **options))
         for answer in ((401, {}, "{}"), (403, {}, "{}"), (429, {"retry-after": "60"}, "{}"), (503, {"retry-after": "60"}, "{}")):
             self.world = self.judge(lambda url, method: answer)
             self.assertOpenRefused(self.at("good.example"), f"status_{answer[0]}")
