@@ -16,6 +16,7 @@ import { languages } from '../../src/record/language-codes.ts';
 import { recordNames } from '../../src/record/names.ts';
 import { filteringTaxonomy, iabCategories } from '../../src/record/taxonomy.ts';
 import { pageTypes, type VocabularyScope } from '../../src/record/vocabulary.ts';
+import { expectSame } from '../support/same.ts';
 
 const sampleLines: readonly Buffer[] = zstdDecompressSync(
   readFileSync(new URL('../../data/sample/with-pages.ndjson.zst', import.meta.url)),
@@ -59,7 +60,7 @@ function describeFields(of: RecordFields): unknown {
   const origins = Array.from({ length: of.originCount }, (_, i) =>
     textOf(of, of.originStarts[i]!, of.originStarts[i]! + of.originSizes[i]!),
   );
-  expect(new Set(origins).size).toBe(origins.length);
+  expectSame(new Set(origins).size, origins.length);
   const pages = Array.from({ length: of.pageCount }, (_, i) => [
     of.pageTypes[i],
     textOf(of, of.pageStarts[i]!, of.pageEnds[i]!),
@@ -93,24 +94,23 @@ function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   line.copy(alone);
   const { scanner, learning, encoder, numbers } = setups[scope];
   const understood = scanner.scan(alone, 0, line.length);
-  if (learning.scan(chunk, before.length, before.length + line.length)) expect(understood).toBe(true);
-  expect(scanner.scan(chunk, before.length, before.length + line.length)).toBe(understood);
+  if (learning.scan(chunk, before.length, before.length + line.length)) expectSame(understood, true);
+  expectSame(scanner.scan(chunk, before.length, before.length + line.length), understood);
   if (!understood) return false;
   const repairs = [...scanner.repairs].sort();
   const parsed = parseEntry(line, scope);
   const context = line.toString('latin1').slice(0, 2000);
-  expect({ context, rejects: parsed.rejects, repairs: [...parsed.repairs].sort() }).toEqual({
-    context,
-    rejects: [],
-    repairs,
-  });
+  expectSame(
+    { context, rejects: parsed.rejects, repairs: [...parsed.repairs].sort() },
+    { context, rejects: [], repairs },
+  );
   fieldsFromEntry(parsed.entry!, expected);
-  expect(describeFields(fields)).toEqual(describeFields(expected));
-  expect([...fields.pageTemplates.subarray(0, fields.pageCount)]).toEqual(templatesOf(fields, numbers));
+  expectSame(describeFields(fields), describeFields(expected));
+  expectSame([...fields.pageTemplates.subarray(0, fields.pageCount)], templatesOf(fields, numbers));
   const size = encoder.encode(expected);
   const record = encoder.out.slice(0, size);
-  expect(encoder.encode(fields)).toBe(size);
-  expect(Buffer.compare(encoder.out.subarray(0, size), record)).toBe(0);
+  expectSame(encoder.encode(fields), size);
+  expectSame(Buffer.compare(encoder.out.subarray(0, size), record), 0);
   return true;
 }
 
