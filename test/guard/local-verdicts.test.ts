@@ -91,11 +91,17 @@ function differences(asked: readonly Question[], expected: readonly string[], go
 describe('local verdicts', () => {
   let asked: Question[];
   let expected: string[];
+  /** Where the package is, unpacked. */
+  let place: string;
   beforeAll(async () => {
     const labelled = labelledUrls().map((url, at) => ({ url, method: at % 7 === 0 ? 'POST' : 'GET' }));
     const some = GIVEN === undefined ? labelled.filter((_, at) => at % 15 === 0) : labelled;
     asked = [...SURE, ...some, ...questions(SEED, GENERATED)];
     expected = (await ask(createGuard({ cacheSeconds: 0 }), asked)).map(wordOf);
+    place = mkdtempSync(join(folder, 'package-'));
+    const tarball = await packNpm(NPM_PACKAGES[0]!, place);
+    mkdirSync(join(place, 'node_modules/pagegate-guard'), { recursive: true });
+    execFileSync('tar', ['-xzf', tarball, '-C', join(place, 'node_modules/pagegate-guard'), '--strip-components=1']);
   });
 
   test('are compared on questions that reach every layer and every verdict', () => {
@@ -131,10 +137,7 @@ describe('local verdicts', () => {
     ['the host', execFileSync('/bin/sh', ['-c', 'command -v node'], { encoding: 'utf8' }).trim()],
     ['this project', join(ROOT, 'node_modules/.bin/node')],
   ])('are the server’s from the package on the Node.js of %s, or are asked for', async (_name, node) => {
-    const place = mkdtempSync(join(folder, 'package-'));
-    const tarball = await packNpm(NPM_PACKAGES[0]!, place);
-    mkdirSync(join(place, 'node_modules/pagegate-guard'), { recursive: true });
-    execFileSync('tar', ['-xzf', tarball, '-C', join(place, 'node_modules/pagegate-guard'), '--strip-components=1']);
+    rmSync(join(place, 'report.json'), { force: true });
     const exported = exportedPolicy(policyFile);
     for (const [name, value] of Object.entries({ asked, exported }))
       writeFileSync(join(place, `${name}.json`), JSON.stringify(value));

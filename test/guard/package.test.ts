@@ -62,6 +62,15 @@ function install(node: string, names: readonly string[]): string {
   return place;
 }
 
+const guardPlaces = new Map<string, string>();
+
+/** The guard, installed once for each Node.js. */
+function installGuard(node: string): string {
+  const place = guardPlaces.get(node) ?? install(node, ['pagegate-guard']);
+  guardPlaces.set(node, place);
+  return place;
+}
+
 const USE = `
 import { createGuardedFetch, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
 import { guardContext, startBrowserProxy } from 'pagegate-guard/playwright';
@@ -107,7 +116,7 @@ describe.each([
 ])('installed offline on the Node.js of %s', (_name, node) => {
   let place: string;
   beforeAll(() => {
-    place = install(node, ['pagegate-guard']);
+    place = installGuard(node);
   });
 
   test('it brings nothing but itself', () => {
@@ -151,7 +160,7 @@ describe.each([
 
 describe('for a program in TypeScript', () => {
   test('its types are found and are right', () => {
-    const place = install(PINNED_NODE, ['pagegate-guard']);
+    const place = installGuard(PINNED_NODE);
     writeFileSync(join(place, 'use.mts'), USE_TYPES);
     const options = { module: 'nodenext', target: 'es2022', strict: true, noEmit: true, skipLibCheck: false };
     const typeRoots = [join(ROOT, 'node_modules/@types')];
