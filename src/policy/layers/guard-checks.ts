@@ -12,6 +12,7 @@ import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
+import { hasValueOf } from '../url/parameters.ts';
 import type { TokenIndex } from '../url/tokens.ts';
 import { LENGTH_MAX } from './guard-traits.ts';
 
@@ -56,7 +57,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   },
   parameter: (rule, context) => {
     const names = context.tokens.ordinal(rule.names ?? '');
-    return (subject) => hasParameter(subject, names);
+    return ({ listedParameters }) => hasValueOf(listedParameters, names);
   },
   address: (rule, context) => {
     const ranges = (rule.ranges ?? []).map(readRange);
@@ -123,7 +124,9 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     return (subject) => {
       const { decodedPath, query } = subject.url;
       if (scanner.findInPath(decodedPath, subject.segments) !== undefined) return true;
-      return (query !== '' && scanner.find(decodeOnce(query)) !== undefined) || hasParameter(subject, names);
+      return (
+        (query !== '' && scanner.find(decodeOnce(query)) !== undefined) || hasValueOf(subject.listedParameters, names)
+      );
     };
   },
   nested_internal: (rule, context) => {
@@ -180,13 +183,4 @@ function memoByLastLabel(asked: (label: string) => number): (host: string) => nu
     const key = number < 0 ? host.slice(dot + 1) : number;
     return known.get(key) ?? known.keep(key, asked(host.slice(dot + 1)));
   };
-}
-
-/** Whether a parameter of a list has a value. */
-function hasParameter({ listedParameters }: Subject, list: number): boolean {
-  for (let at = 0; at < listedParameters.length; at++) {
-    const { hasValue, lists } = listedParameters[at]!;
-    if (hasValue && lists.includes(list)) return true;
-  }
-  return false;
 }

@@ -5,7 +5,7 @@ import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
-import type { Parameter } from '../url/parameters.ts';
+import { hasValueOf, type Parameter } from '../url/parameters.ts';
 import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { lastLetterEnd, nameEnd, nameStop, queryStop, wholeNameEnd, withoutSigns } from '../url/segments.ts';
@@ -193,7 +193,7 @@ export class PatternLayer {
   /** Whether what a condition asks beside its own word is there. */
   #holds({ also, alsoMask, hostLabel, parameter }: SegmentCondition, list: number, subject: Subject): boolean {
     const { tables, hostLists } = this.#words;
-    if (parameter >= 0 && !hasValued(subject.listedParameters, parameter)) return false;
+    if (parameter >= 0 && !hasValueOf(subject.listedParameters, parameter)) return false;
     if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) return false;
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
@@ -300,11 +300,6 @@ export class PatternLayer {
       this.#hit(condition.rule);
     }
   }
-}
-
-/** Whether a parameter of a list has a value. */
-function hasValued(parameters: readonly Parameter[], list: number): boolean {
-  return parameters.some(({ hasValue, lists }) => hasValue && lists.includes(list));
 }
 
 export const patternVerdict: Ask<{ readonly patterns: PatternLayer }> = ({ patterns }, subject, all) =>

@@ -155,3 +155,12 @@ function hasPlaceSign(text: string): boolean {
 function decodeForm(text: string): string {
   return decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text);
 }
+
+/** Whether a parameter of a list has a value. */
+export function hasValueOf(parameters: readonly Parameter[], list: number): boolean {
+  for (let at = 0; at < parameters.length; at++) {
+    const { hasValue, lists } = parameters[at]!;
+    if (hasValue && lists.includes(list)) return true;
+  }
+  return false;
+}
