@@ -1,0 +1,74 @@
+/** Numbers, keys and addresses in a path: what a link names by them, and for whom it is. */
+import { hasDigit, isDigit } from './characters.ts';
+import { nameEnd, nameStop, withoutSigns } from './segments.ts';
+
+/** With a digit before a letter: `3f9ac2`, and not `page10`. */
+const SHORT_KEY = /^(?=[a-z]*[0-9]+[a-z])[0-9a-z]{4,7}$/i;
+const KEY_OF_PARTS_MIN_LENGTH = 20;
+const EMAIL = /^[^@\s]+@[^@\s]+\.[a-z]{2,}$/i;
+/** Of an interface: `/booking/v2/12345`. */
+const VERSION = /^v[0-9]{1,2}$/i;
+/** Digits in base64, whatever the case. */
+const NUMBER_IN_BASE64 = /^(?=.)(?:[mno][dtjz][aeimquycgk][w-z0-5])*(?:[mno](?:[aqgw]|[dtjz][aeimquycgk]))?={0,2}$/i;
+
+export function areDigits(text: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (!isDigit(text.charCodeAt(at))) return false;
+  return true;
+}
+
+/** Whether four digits are a year that pages are from. */
+export function isYearAt(text: string, start: number, end: number): boolean {
+  if (end - start !== 4) return false;
+  const century = text.charCodeAt(start) * 16 + text.charCodeAt(start + 1);
+  return century === 0x31 * 16 + 0x39 || century === 0x32 * 16 + 0x30;
+}
+
+/** Whether a segment is a number, or a key as programs make them: digits among letters without a blank between words. */
+function isIdentifier(path: string, start: number, end: number): boolean {
+  if (!hasDigit(path, start, end)) return false;
+  // Signs behind a key are dropped by many servers.
+  const name = path.slice(start, nameEnd(path, start, end)).replace(/[^\p{L}\p{N}]+$/u, '');
+  if (/^[0-9]{1,20}$/.test(name)) return true;
+  return /^(?:[A-Za-z0-9_=]{8,}|[0-9a-f]{4,}(?:-[0-9a-f]{4,})+)$/i.test(name) && /[0-9]/.test(name);
+}
+
+/** Whether a segment is a number, a key as {@link isIdentifier} says, a key with hyphens in it, or an e-mail address. */
+export function isKey(path: string, start: number, end: number): boolean {
+  if (!hasDigitOrAt(path, start, end)) return false;
+  if (isIdentifier(path, start, end)) return true;
+  if (EMAIL.test(path.slice(start, nameStop(path, start, end)))) return true;
+  const name = withoutSigns(path.slice(start, nameEnd(path, start, end)));
+  return SHORT_KEY.test(name) || isKeyOfParts(name);
+}
+
+/** Whether a segment is a key or a version, or says whose the key behind it is: a number but a year, one in base64, or an e-mail address. */
+export function isKeyOrOwner(path: string, start: number, end: number): boolean {
+  if (isYearAt(path, start, end) && areDigits(path, start, end)) return false;
+  const name = path.slice(start, nameStop(path, start, end));
+  return NUMBER_IN_BASE64.test(name) || VERSION.test(name) || isKey(path, start, end);
+}
+
+/** Whether parts between hyphens are a key, as base64 for URLs and a time with a hash have them: a digit in each part but short ones, and letters among digits. */
+function isKeyOfParts(name: string): boolean {
+  if (name.length < KEY_OF_PARTS_MIN_LENGTH || !/^[0-9a-z_-]+$/i.test(name)) return false;
+  return /[0-9][a-z]+[0-9]/i.test(name) && name.split(/[-_]+/).every((part) => part.length <= 3 || /[0-9]/.test(part));
+}
+
+/** Whether a segment is a number, or a key that nobody takes for a name: at least every fourth character is a digit. */
+export function isNumberOrKey(path: string, start: number, end: number): boolean {
+  const name = path.slice(start, end);
+  return (
+    isIdentifier(path, start, end) &&
+    !/^(?:19|20)[0-9]{2}$/.test(name) &&
+    name.replace(/[^0-9]/g, '').length * 4 >= name.length
+  );
+}
+
+/** Whether a segment has a digit or an at sign, as every key but a number in base64 has; hardly any segment does. */
+function hasDigitOrAt(path: string, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = path.charCodeAt(at);
+    if (isDigit(code) || code === 0x40) return true;
+  }
+  return false;
+}
