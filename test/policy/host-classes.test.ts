@@ -116,6 +116,8 @@ const READING: Readonly<Record<string, readonly string[]>> = {
     'https://developer.calendly.com/api-docs/overview',
     'https://cal.com/docs/platform',
     'https://cal.com/blog/open-source',
+    'https://cal.com/scheduling/feature/round-robin',
+    'https://calendly.com/for/education',
     'https://cal.com/apps/zoom',
     'https://zeeg.me/en/pricing',
     'https://calendar.google.com/calendar/embed?src=x',
