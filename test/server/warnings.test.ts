@@ -99,7 +99,9 @@ describe('the certificate', () => {
     expect(await askServer(paths.socket, 'reload')).toMatchObject({ warnings: [expired] });
     install(30);
     expect(await askServer(paths.socket, 'reload')).toMatchObject({ warnings: [] });
-    expect(logged(server!, 'warning_ended')).toMatchObject([{ kind: 'certificate', warning: expired }]);
+    await expect
+      .poll(() => logged(server!, 'warning_ended'))
+      .toMatchObject([{ kind: 'certificate', warning: expired }]);
     expect(await metric(server!, 'warnings{kind="certificate"}')).toBe(0);
     expect(await metric(server!, 'certificate_expiry_seconds')).toBeGreaterThan(29 * 86_400);
   });
