@@ -8,10 +8,10 @@ import { freePort } from '../tools/free-port.ts';
 import { domainOf } from '../tools/installation.ts';
 import type { LoadJob, LoadLength, LoadReport, LoadTarget } from './load-generator.ts';
 
-const RECORDS = 10_000;
+const RECORDS = 50_000;
 const CLOCK_TICKS = 100;
-/** Records that are asked for, scattered over the index. */
-const TARGETS = Array.from({ length: 1_000 }, (_, i) => `/api/check?url=${domainOf((i * 37) % RECORDS)}`);
+/** Every record once, scattered over the index: many times as many as a worker keeps answers for. */
+const TARGETS = Array.from({ length: RECORDS }, (_, i) => `/api/check?url=${domainOf((i * 37) % RECORDS)}`);
 
 /** The next message of a child; a child that ends instead is an error, not a wait without end. */
 export function nextMessage<T>(child: ChildProcess): Promise<T> {

@@ -6,6 +6,7 @@ import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
 import { type Index, NOT_FOUND } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { PageFilter, PageUrl } from '../../record/types.ts';
+import type { Judged, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
@@ -57,6 +58,21 @@ export class AnswerWriter {
     const end = this.#tailStart + verdictBytes.copy(out, this.#tailStart);
     if (this.#handle < 0) out[end] = 0x7d;
     this.#end = this.#handle < 0 ? end + 1 : index.writeTail(this.#handle, out, end);
+  }
+
+  /** Keeps the answer, all but its quota. */
+  keepIn(answers: KeptAnswers, query: string, judged: Judged): void {
+    const out = this.#scratch;
+    answers.keep(query, judged, out.subarray(0, this.#headSize), out.subarray(this.#tailStart, this.#end));
+  }
+
+  /** Writes an answer that was kept, in the place of {@link begin} and {@link writeVerdict}. */
+  writeKept({ pool }: KeptAnswers, { start, gap, end }: KeptAnswer): void {
+    this.#headSize = gap - start;
+    this.#tailStart = this.#headSize + this.#gapSize;
+    this.#end = this.#tailStart + end - gap;
+    pool.copy(this.#scratch, 0, start, gap);
+    pool.copy(this.#scratch, this.#tailStart, gap, end);
   }
 
   /** Puts the quota into the gap and returns the finished bytes; they lie in the writer's own buffer. */

@@ -5,7 +5,6 @@
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
-import type { Target } from '../../domain/target.ts';
 import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
@@ -17,6 +16,7 @@ import type { Counter, WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Log, requestFailureFields } from '../log.ts';
 import { RecordEvidence } from '../record-evidence.ts';
 import type { ActiveData } from '../swap/active-data.ts';
+import type { Judged } from '../swap/kept-answers.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
@@ -65,6 +65,7 @@ interface Headers {
 /** A request whose key and query were read: all of it that outlives its turn. */
 interface Question {
   readonly res: HttpResponse;
+  readonly rawQuery: string;
   readonly query: Query;
   readonly key: string;
   readonly startedMs: number;
@@ -77,17 +78,6 @@ interface Question {
 interface CheckRefusal extends RefusalOptions {
   /** Name of the account that is refused, where the key is known. */
   readonly account?: string;
-}
-
-/** A lookup that was answered, as logs and metrics want it. */
-interface Answered {
-  readonly account: Account;
-  readonly method: string;
-  readonly target: Target;
-  readonly evidence: RecordEvidence;
-  readonly verdict: Verdict;
-  readonly served: ActiveData;
-  readonly startedMs: number;
 }
 
 /** Answers the requests of a worker. */
@@ -196,29 +186,26 @@ export class CheckHandler {
       return false;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
-    const question = { res, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
+    const question = { res, rawQuery, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
     const account = this.#answer(question);
     if (account !== undefined) this.#wait(question, account);
     return account !== undefined;
   }
 
   /** Answers a question; returns the account where it must wait for a reservation before. */
-  #answer({ res, query, key, startedMs }: Question): Account | undefined {
-    const { meter, metrics, served: current } = this.#parts;
+  #answer(question: Question): Account | undefined {
+    const { res, key, startedMs } = question;
+    const { meter, metrics } = this.#parts;
     const caller = meter.authenticate(key);
     if (caller.kind === 'unknown') return this.#refuse(res, 'GET', 'unknown_key');
     const { account } = caller;
     if (!caller.activated)
       return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota }, account: account.name });
-    const target = readTarget(query);
-    if ('problem' in target) return this.#refuse(res, 'GET', target.problem, inputOptions(target));
-    const served = current();
-    if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
-    const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
-    const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
-    this.#writer.begin(served.index, evidence.handle, evidence.domain);
-    const verdict = evaluate(served.policy, { url: target.url, method }, evidence);
-    this.#writer.writeVerdict(verdict);
+    const served = this.#parts.served();
+    const kept = served?.answers.get(question.rawQuery);
+    if (kept !== undefined) this.#writer.writeKept(served!.answers, kept);
+    const judged = kept ?? this.#judge(question, served);
+    if (served === undefined || judged === undefined) return undefined;
     metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
@@ -230,8 +217,26 @@ export class CheckHandler {
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
     res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
-    this.#record({ account, method, target, evidence, verdict, served, startedMs });
+    this.#record(account, judged, served, startedMs);
     return undefined;
+  }
+
+  /** Judges a question and writes its answer, all but the quota; undefined where it was refused. */
+  #judge({ res, rawQuery, query }: Question, served: ActiveData | undefined): Judged | undefined {
+    const target = readTarget(query);
+    if ('problem' in target) return this.#refuse(res, 'GET', target.problem, inputOptions(target));
+    if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
+    const { url } = target;
+    const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
+    const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
+    const { domain, answered: found } = evidence;
+    this.#writer.begin(served.index, evidence.handle, domain);
+    const verdict = evaluate(served.policy, { url, method }, evidence);
+    this.#writer.writeVerdict(verdict);
+    const judged = { method, url, domain, found, verdict };
+    // A query with a key in it is never kept: whoever has another key sends another query.
+    if (query.apiKeyCount === 0 && served.answers.isTurn()) this.#writer.keepIn(served.answers, rawQuery, judged);
+    return judged;
   }
 
   /** Keeps a question until more is reserved, and asks it anew then: in the meantime all may have changed. */
@@ -279,15 +284,15 @@ export class CheckHandler {
     return key === '' ? 'missing_key' : undefined;
   }
 
-  #record({ account, method, target, evidence, verdict, served, startedMs }: Answered): void {
-    this.#counterOf(verdict).value += 1;
+  #record(account: Account, judged: Judged, served: ActiveData, startedMs: number): void {
+    this.#counterOf(judged.verdict).value += 1;
     this.#parts.decisions?.record({
       account: account.name,
-      method,
-      url: target.url,
-      domain: evidence.domain,
-      found: evidence.answered,
-      verdict,
+      method: judged.method,
+      url: judged.url,
+      domain: judged.domain,
+      found: judged.found,
+      verdict: judged.verdict,
       policy: served.policy,
       data: served.tag,
       latencyMs: performance.now() - startedMs,

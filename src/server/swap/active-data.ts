@@ -1,6 +1,7 @@
 /** What is being served: one index generation and one policy, swapped as a whole between two requests. */
 import type { Index } from '../../index/read.ts';
 import type { Policy } from '../../policy/policy.ts';
+import { KeptAnswers } from './kept-answers.ts';
 
 /** One consistent pair of data. A request takes it once, within one turn, and uses nothing else. */
 export class ActiveData {
@@ -10,6 +11,7 @@ export class ActiveData {
   readonly tag: string;
   /** The three headers of a 200, as the value of the first. */
   readonly headers: Buffer;
+  readonly answers = new KeptAnswers();
 
   constructor(index: Index, policy: Policy, contentHeaders: string) {
     this.index = index;
