@@ -1,6 +1,6 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from '../documents.ts';
-import { ALPHANUMERIC, DIGITS, hasRun, isDigit, isIn, tableOf } from '../url/characters.ts';
+import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
@@ -24,11 +24,7 @@ interface Prefix {
   readonly name: string;
 }
 
-const IS_ALNUM = tableOf(ALPHANUMERIC);
-
-function isAlphanumeric(code: number): boolean {
-  return isIn(IS_ALNUM, code);
-}
+const IN_WORD = tableOf(ALPHANUMERIC);
 
 /** All codes beyond ASCII, and the end of a text. */
 const NOT_ASCII = 128;
@@ -64,10 +60,8 @@ const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
   telegram: (text) => text.includes(':AA') && TELEGRAM.test(text),
   discord: (text) => hasRun(text, IN_DISCORD, DISCORD_MIN_RUN) && DISCORD.test(text),
   card: (text) =>
-    hasRun(text, IN_CARD, CARD_MIN_LENGTH) &&
-    [CARD, AMEX].some((form) => [...text.matchAll(form)].some(([number]) => passesLuhn(number))),
-  iban: (text) =>
-    hasRun(text, IN_IBAN, IBAN_MIN_LENGTH) && [...text.matchAll(IBAN)].some(([number]) => passesIban(number)),
+    hasRun(text, IN_CARD, CARD_MIN_LENGTH) && [CARD, AMEX].some((form) => text.match(form)?.some(passesLuhn)),
+  iban: (text) => hasRun(text, IN_IBAN, IBAN_MIN_LENGTH) && text.match(IBAN)?.some(passesIban) === true,
 };
 
 /** Whether a text has as many digits. */
@@ -124,10 +118,9 @@ export class SecretScanner {
     if (text.length < this.#minLength) return undefined;
     this.#isMeasured = false;
     // A prefix stands where no word goes on.
-    for (let at = 0, isInWord = false; at < text.length; at++) {
-      const name = isInWord ? undefined : this.#prefixAt(text, at);
+    for (let at = 0; at < text.length; at = runEnd(text, IN_WORD, at) + 1) {
+      const name = this.#prefixAt(text, at);
       if (name !== undefined) return name;
-      isInWord = isAlphanumeric(text.charCodeAt(at));
     }
     return this.#formIn(text);
   }
