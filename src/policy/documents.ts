@@ -161,6 +161,8 @@ export interface Profile {
 export interface PlaceEntry {
   /** As in {@link HostEntry}. */
   readonly hosts: readonly string[];
+  /** First segments that are pages of the host, in lower case: every other first segment is the name of an owner, `@` in a template. */
+  readonly own?: readonly string[];
   readonly documentation?: readonly string[];
   readonly topic?: readonly string[];
   readonly title?: readonly string[];

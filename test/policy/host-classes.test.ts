@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { HostEntry } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
-const GROUPS = ['capture', 'chat_hook', 'paste', 'payment', 'scheduling', 'invitation', 'form'];
+const GROUPS = ['capture', 'chat_hook', 'paste', 'payment', 'scheduling', 'invitation', 'deployment', 'form'];
 
 /** A URL that an entry is about: below its host and its first places, each with a name that says nothing. */
 function actsOf({ host, paths = [''] }: HostEntry): URL[] {
@@ -72,6 +72,15 @@ describe('acts of well-known hosts', () => {
         'https://us02web.zoom.us/j/123456789?pwd=x',
         'https://meet.google.com/abc-defg-hij',
         'https://line.me/R/ti/p/@ada',
+      ],
+      deployment: [
+        'https://vercel.com/new/clone?repository-url=https%3A%2F%2Fgithub.com%2Fa%2Fb',
+        'https://render.com/deploy?repo=https://github.com/a/b',
+        'https://insiders.vscode.dev/redirect/mcp/install?name=x&config=y',
+        'https://github.com/new?template_name=x',
+        'https://github.com/ada/tool/fork',
+        'https://github.com/apps/renovate/installations/new',
+        'https://docs.google.com/document/d/1aBcD/copy',
       ],
       payment: [
         'https://cash.app/$ada',
@@ -145,6 +154,22 @@ const READING: Readonly<Record<string, readonly string[]>> = {
     'https://trello.com/templates/x',
     'https://partiful.com/about',
     'https://help.webex.com/en-us/article',
+  ],
+  deployment: [
+    'https://vercel.com/',
+    'https://vercel.com/docs/deployments',
+    'https://vercel.com/templates/next.js',
+    'https://render.com/docs/deploy-node-express-app',
+    'https://railway.com/pricing',
+    'https://devcenter.heroku.com/articles/heroku-button',
+    'https://github.com/newrelic/node-newrelic',
+    'https://github.com/ada/new',
+    'https://github.com/ada/tool/forks',
+    'https://github.com/ada/tool/network/dependents',
+    'https://github.com/apps/renovate',
+    'https://stackblitz.com/edit/vite-abc',
+    'https://docs.google.com/document/d/1aBcD/edit?usp=sharing',
+    'https://docs.google.com/spreadsheets/d/1aBcD/edit#gid=0',
   ],
   form: [
     'https://www.typeform.com/templates/x',

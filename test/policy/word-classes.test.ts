@@ -1,6 +1,6 @@
 /** Classes of words and places: each kind of act is denied in every form that its parts make, and what reads like one is not. */
 import { describe, expect, it } from 'vitest';
-import { judge, shipped } from './support.ts';
+import { judge, licenseePolicy, shipped } from './support.ts';
 
 /** Lists whose compounds are acts wherever they end a path, and the rule that denies them. */
 const COMPOUNDS: Readonly<Record<string, string>> = {
@@ -364,6 +364,59 @@ describe('reading matter that names an act', () => {
     ['https://sourcegraph.com/users/somebody/settings', 'account'],
   ])('%s', (url, rule) => {
     expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('owners, on hosts whose own pages are known', () => {
+  const hosts = shipped.document.places.flatMap(({ hosts: names, own }) =>
+    own === undefined ? [] : names.map((name) => ({ name, own })),
+  );
+
+  it('have names that are words for an act elsewhere', () => {
+    const names = ['auth0', 'phpmyadmin', 'TYPO3', 'umbraco', 'Horde', 'webmail'];
+    for (const name of names) expect(judge(`https://www.example.org/${name}/${name}`)).toMatch(/^deny/);
+    const urls = hosts.flatMap(({ name: host }) => names.map((name) => `https://${host}/${name}/checkout`));
+    expect(urls.length).toBeGreaterThan(100);
+    expect(urls.filter((url) => !judge(url).startsWith('allow'))).toEqual([]);
+  });
+
+  it('are none of the own pages, however these are written', () => {
+    const spellings = [
+      (name: string) => name,
+      (name: string) => name.toUpperCase(),
+      (name: string) => `${name}/`,
+      (name: string) => `${name}.`,
+      (name: string) => `${name};a=1`,
+      (name: string) => `${name}%20`,
+      (name: string) => `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`,
+      (name: string) => `/${name}`,
+      (name: string) => `a/../${name}`,
+      (name: string) => `${name}\u200b`,
+      (name: string) => String.fromCodePoint(...[...name].map((sign) => (sign.codePointAt(0) ?? 0) + 0xfee0)),
+    ];
+    const urls = hosts.flatMap(({ name: host, own }) =>
+      own
+        .filter((name) => /^[a-z]+$/.test(name) && judge(`https://www.example.org/${name}`).startsWith('deny'))
+        .flatMap((name) => spellings.map((spell) => `https://${host}/${spell(name)}`)),
+    );
+    expect(urls.length).toBeGreaterThan(5000);
+    expect(urls.filter((url) => !judge(url).startsWith('deny'))).toEqual([]);
+  });
+
+  it('have pages where something is done all the same', () => {
+    const acts = ['auth0/lock/issues/new', 'auth0/lock/upload/main', 'openid/AppAuth-iOS/security/advisories/new'];
+    for (const path of acts) expect(judge(`https://github.com/${path}`)).toMatch(/^deny rules/);
+  });
+
+  it('can be told on hosts of the licensee', () => {
+    const policy = licenseePolicy({
+      add: { places: [{ hosts: ['git.example.com'], own: ['login', 'user'], title: ['/@/{}'] }] },
+    });
+    const on = (path: string) => judge(`https://git.example.com${path}`, {}, 'GET', policy);
+    expect(on('/auth0/checkout')).toBe('allow default/classified_read');
+    expect(on('/login')).toBe('deny rules/login');
+    expect(on('/Log_in')).toBe('deny rules/login');
+    expect(() => licenseePolicy({ add: { places: [{ hosts: ['git.example.com'], own: ['Login'] }] } })).toThrow(/own/);
   });
 });
 

@@ -13,6 +13,8 @@ export const SETS = {
   own: 'eval/own-urls.tsv',
   /** Frozen before the rules were last changed; of its half `report` only counts were looked at while they were. */
   unseen: 'eval/unseen-urls.tsv',
+  /** What makers of packages say of a URL by the field that they put it in. */
+  declared: 'eval/declared-urls.tsv.gz',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

@@ -6,7 +6,7 @@ import { CONTEXT } from './word-contexts.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
 export interface PlaceTemplate {
-  /** Lower case; `*` is any segment, `@` a name that no rule asks for. */
+  /** Lower case; `*` is any segment, `@` the name of an owner. */
   readonly steps: readonly string[];
   readonly context: number;
   /** Whether everything that follows is meant, or the next segment alone. */
@@ -17,14 +17,17 @@ export interface PlaceTemplate {
 export interface HostPlaces {
   /** The context of every segment. */
   readonly everywhere: number;
+  /** First segments that are the host's own pages: any other is an owner. Undefined where only a name that no rule asks for is one. */
+  readonly own: ReadonlySet<string> | undefined;
   readonly templates: readonly PlaceTemplate[];
 }
 
-function placesOf(templates: readonly PlaceTemplate[]): HostPlaces {
+function placesOf(templates: readonly PlaceTemplate[], own: readonly string[] | undefined): HostPlaces {
   const isEverywhere = ({ steps, isRest }: PlaceTemplate): boolean => steps.length === 0 && isRest;
   const everywhere = templates.filter(isEverywhere).map(({ context }) => context);
   return {
     everywhere: Math.max(CONTEXT.none, ...everywhere),
+    own: own && new Set(own.map(withoutSeparators)),
     templates: templates.filter((one) => !isEverywhere(one)),
   };
 }
@@ -39,7 +42,7 @@ export function compilePlaces(entries: readonly PlaceEntry[], filter: HostFilter
     for (const host of entry.hosts) {
       const read = readPolicyHost(host);
       if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host.`);
-      if (map.add(read.host, read.reach, placesOf(templates)) !== undefined)
+      if (map.add(read.host, read.reach, placesOf(templates, entry.own)) !== undefined)
         throw invalid(host, `The host "${host}" has its places twice.`);
     }
   }
@@ -58,29 +61,37 @@ function readTemplate(text: string, context: number): PlaceTemplate {
  * The context that the places of a host give each segment of a path, by position; undefined where they give none but the one everywhere.
  * `wanted`: lists that rules ask for.
  */
-export function contextsAt(
-  { templates, everywhere }: HostPlaces,
-  segments: PathSegments,
-  wanted: Uint8Array,
-): Uint8Array | undefined {
+export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
+  const { templates, everywhere, own } = places;
   if (templates.length === 0) return undefined;
   // Those that have a name.
   const named: number[] = [];
   for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);
-  const contexts = new Uint8Array(named.length).fill(everywhere);
+  const { path, starts, ends, lists } = segments;
+  const names = named.map((at) => path.slice(starts[at], ends[at]).toLowerCase());
+  const isWanted = (position: number): boolean => lists[named[position]!]!.some((list) => wanted[list] === 1);
+  const contexts = new Uint8Array(names.length).fill(everywhere);
+  const isFirstOwner = names.length > 0 && (own === undefined ? !isWanted(0) : isForeign(names[0]!, own));
+  if (own !== undefined && isFirstOwner) contexts[0] = CONTEXT.title;
+  const isStep = (step: string, position: number): boolean => {
+    if (step === '*') return true;
+    if (step !== '@') return step === names[position];
+    return position === 0 ? isFirstOwner : !isWanted(position);
+  };
   for (const { steps, context, isRest } of templates) {
-    if (named.length <= steps.length || !steps.every((step, at) => isStep(step, segments, named[at]!, wanted)))
-      continue;
-    const end = isRest ? named.length : steps.length + 1;
+    if (names.length <= steps.length || !steps.every(isStep)) continue;
+    const end = isRest ? names.length : steps.length + 1;
     for (let at = steps.length; at < end; at++) contexts[at] = Math.max(contexts[at]!, context);
   }
   return contexts;
 }
 
-/** Whether the segment `at` is what a template asks for. */
-function isStep(step: string, segments: PathSegments, at: number, wanted: Uint8Array): boolean {
-  if (step === '*') return true;
-  const segment = segments.path.slice(segments.starts[at], segments.ends[at]);
-  if (step === '@') return /[\p{L}\p{N}]/u.test(segment) && !segments.lists[at]!.some((list) => wanted[list] === 1);
-  return step === segment.toLowerCase();
+/** Whether a first segment is a name, and none of the host's own pages. */
+function isForeign(name: string, own: ReadonlySet<string>): boolean {
+  return /^[a-z\d]+(?:[._-][a-z\d]+)*$/.test(name) && !own.has(withoutSeparators(name));
+}
+
+/** `sign_in` and `sign-in` are one page of a host. */
+function withoutSeparators(name: string): string {
+  return name.replace(/[._-]/g, '');
 }

@@ -59,15 +59,24 @@ export function isBelow(path: string, top: string): boolean {
  * `*` any that begins so (`/+*`).
  */
 export function isAtPlace(path: string, place: string): boolean {
-  const star = place.indexOf('*');
-  if (star < 0) return isBelow(path, place);
-  if (!path.startsWith(place.slice(0, star))) return false;
-  const segments = path.split('/');
-  return place.split('/').every((wanted, at) => {
-    const segment = segments[at];
-    if (segment === undefined) return false;
-    return wanted.endsWith('*') ? segment.startsWith(wanted.slice(0, -1)) : segment === wanted;
-  });
+  if (!place.includes('*')) return isBelow(path, place);
+  let start = 0;
+  for (let from = 0, to = 0; from < place.length; from = to) {
+    if (start >= path.length) return false;
+    to = slashFrom(place, from + 1);
+    const end = slashFrom(path, start + 1);
+    const isOpen = place.charCodeAt(to - 1) === 0x2a;
+    const length = isOpen ? to - 1 - from : to - from;
+    if (isOpen ? end - start < length : end - start !== length) return false;
+    if (!path.startsWith(place.slice(from, from + length), start)) return false;
+    start = end;
+  }
+  return true;
+}
+
+function slashFrom(path: string, from: number): number {
+  const slash = path.indexOf('/', from);
+  return slash < 0 ? path.length : slash;
 }
 
 /** A path without the slash at its end; empty for the root. */
