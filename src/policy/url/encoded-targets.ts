@@ -19,18 +19,14 @@ const HEXADECIMAL = /^[0-9a-f]{16,}/i;
 /** So many characters may stand before what is encoded. */
 const MARK_MAX_LENGTH = 2;
 
-/** Whether a text may hold a target: hardly any does. */
-export function mayHoldTarget(text: string): boolean {
-  return BEGINS.test(text);
-}
-
 /** No more of them are looked at. */
 const TARGETS_MAX = 16;
 
-export const NO_TARGETS: readonly string[] = Object.freeze([]);
+const NO_TARGETS: readonly string[] = Object.freeze([]);
 
-/** What is told to be a URL in the words of a text that may hold one, decoded once; a few of them. */
+/** What is told to be a URL in the words of a text, decoded once; a few of them. Hardly any text holds one. */
 export function encodedTargets(text: string): readonly string[] {
+  if (!BEGINS.test(text)) return NO_TARGETS;
   const found: string[] = [];
   for (const [word] of text.matchAll(WORD)) {
     if (found.length >= TARGETS_MAX) break;
