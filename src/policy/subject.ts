@@ -1,8 +1,8 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
-import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import { type CanonicalUrl, decodeOnce } from '../domain/canonical-url.ts';
 import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
-import { encodedTargets, mayHoldTarget, NO_TARGETS } from './url/encoded-targets.ts';
+import { encodedTargets } from './url/encoded-targets.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
@@ -80,9 +80,8 @@ export class Subject implements Request {
 
   /** URLs that stand encoded in path or query, decoded. */
   get encodedTargets(): readonly string[] {
-    this.#encodedTargets ??= this.#mayHoldTarget()
-      ? encodedTargets(this.url.query === '' ? this.url.path : `${this.url.path}?${this.url.query}`)
-      : NO_TARGETS;
+    const { decodedPath, query } = this.url;
+    this.#encodedTargets ??= encodedTargets(query === '' ? decodedPath : `${decodedPath}?${decodeOnce(query)}`);
     return this.#encodedTargets;
   }
 
@@ -94,12 +93,6 @@ export class Subject implements Request {
       this.#mayLead = hasColon || this.parameters.length > 0 || this.encodedTargets.length > 0;
     }
     return this.#mayLead;
-  }
-
-  #mayHoldTarget(): boolean {
-    const { path, decodedPath, query } = this.url;
-    if (query !== '' && mayHoldTarget(query)) return true;
-    return path === decodedPath && !this.segments.mayHoldWord ? false : mayHoldTarget(path);
   }
 
   /** Parameters of a route in the fragment. */

@@ -1,6 +1,6 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from '../documents.ts';
-import { ALPHANUMERIC, DIGITS, hasRun, isDigit, isIn, tableOf } from '../url/characters.ts';
+import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
@@ -21,14 +21,9 @@ interface Prefix {
   readonly alphabet: number;
   readonly minLength: number;
   readonly minDots: number;
-  readonly name: string;
 }
 
-const IS_ALNUM = tableOf(ALPHANUMERIC);
-
-function isAlphanumeric(code: number): boolean {
-  return isIn(IS_ALNUM, code);
-}
+const IN_WORD = tableOf(ALPHANUMERIC);
 
 /** All codes beyond ASCII, and the end of a text. */
 const NOT_ASCII = 128;
@@ -51,23 +46,16 @@ const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}[0-9]{2}(?:[ +]?[A-Z0-9]{4}){2,7}(?:[ +]?
 const TELEGRAM = /(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/;
 const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])/;
 
-/** What a text must hold for a form to be worth looking for: as many characters of its kind in a row. */
+/** What a text must hold for a card to be worth looking for: as many of these in a row. */
 const IN_CARD = tableOf(`${DIGITS} +-`);
 const CARD_MIN_LENGTH = 15;
-// Two letters beyond ASCII are one within it to who reads without case.
-const IN_IBAN = tableOf(`${ALPHANUMERIC} +`, true);
-const IBAN_MIN_LENGTH = 15;
-const IN_DISCORD = tableOf(`${ALPHANUMERIC}_-`);
-const DISCORD_MIN_RUN = 27;
 
 const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
   telegram: (text) => text.includes(':AA') && TELEGRAM.test(text),
-  discord: (text) => hasRun(text, IN_DISCORD, DISCORD_MIN_RUN) && DISCORD.test(text),
+  discord: (text) => DISCORD.test(text),
   card: (text) =>
-    hasRun(text, IN_CARD, CARD_MIN_LENGTH) &&
-    [CARD, AMEX].some((form) => [...text.matchAll(form)].some(([number]) => passesLuhn(number))),
-  iban: (text) =>
-    hasRun(text, IN_IBAN, IBAN_MIN_LENGTH) && [...text.matchAll(IBAN)].some(([number]) => passesIban(number)),
+    hasRun(text, IN_CARD, CARD_MIN_LENGTH) && [CARD, AMEX].some((form) => text.match(form)?.some(passesLuhn)),
+  iban: (text) => text.match(IBAN)?.some(passesIban) === true,
 };
 
 /** Whether a text has as many digits. */
@@ -86,7 +74,7 @@ export class SecretScanner {
   /** For each alphabet where the run of its characters ends that was measured last, once one was measured in a text. */
   readonly #runEnds: Int32Array;
   #isMeasured = false;
-  readonly #forms: readonly SecretForm[];
+  readonly #forms: readonly ((text: string) => boolean)[];
   readonly #minLength: number;
 
   /** @param tokens prefixes that issuers gave; `forms` are credentials without a prefix. */
@@ -99,11 +87,11 @@ export class SecretScanner {
       ordinals.set(token.alphabet, alphabet);
       for (const text of token.prefixes) {
         const minDots = token.min_dots ?? 0;
-        this.#add({ text, alphabet, minLength: token.min_length, minDots, name: token.name });
+        this.#add({ text, alphabet, minLength: token.min_length, minDots });
         shortest = Math.min(shortest, text.length + token.min_length);
       }
     }
-    this.#forms = forms;
+    this.#forms = forms.map((form) => FORMS[form]);
     this.#minLength = shortest;
     this.#runEnds = new Int32Array(this.#alphabets.length);
   }
@@ -119,44 +107,39 @@ export class SecretScanner {
     }
   }
 
-  /** What kind of credential the text holds; undefined for none. */
-  find(text: string): string | undefined {
-    if (text.length < this.#minLength) return undefined;
+  /** Whether a text holds a credential. */
+  isIn(text: string): boolean {
+    if (text.length < this.#minLength) return false;
     this.#isMeasured = false;
     // A prefix stands where no word goes on.
-    for (let at = 0, isInWord = false; at < text.length; at++) {
-      const name = isInWord ? undefined : this.#prefixAt(text, at);
-      if (name !== undefined) return name;
-      isInWord = isAlphanumeric(text.charCodeAt(at));
-    }
-    return this.#formIn(text);
+    for (let at = 0; at < text.length; at = runEnd(text, IN_WORD, at) + 1) if (this.#isAt(text, at)) return true;
+    return this.#hasForm(text);
   }
 
   /** The same for a path that was taken apart. */
-  findInPath(path: string, segments: PathSegments): string | undefined {
-    if (path.length < this.#minLength) return undefined;
-    if (segments.isCut) return this.find(path);
+  isInPath(path: string, segments: PathSegments): boolean {
+    if (path.length < this.#minLength) return false;
+    if (segments.isCut) return this.isIn(path);
     this.#isMeasured = false;
     for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
-      const name = this.#prefixAt(path, at);
-      if (name !== undefined) return name;
+      if (this.#isAt(path, at)) return true;
     }
-    return (segments.signs & SIGN.digit) === 0 ? undefined : this.#formIn(path);
+    return (segments.signs & SIGN.digit) !== 0 && this.#hasForm(path);
   }
 
-  #formIn(text: string): string | undefined {
-    return digitsIn(text, FORM_MIN_DIGITS) ? this.#forms.find((form) => FORMS[form](text)) : undefined;
+  #hasForm(text: string): boolean {
+    return digitsIn(text, FORM_MIN_DIGITS) && this.#forms.some((isForm) => isForm(text));
   }
 
-  /** The name of the credential that begins at `at`. */
-  #prefixAt(text: string, at: number): string | undefined {
+  /** Whether a credential with a prefix begins at `at`. */
+  #isAt(text: string, at: number): boolean {
     const code = text.charCodeAt(at);
     const next = at + 1 < text.length ? text.charCodeAt(at + 1) : NOT_ASCII;
     const entry = code < NOT_ASCII ? this.#pairs[pairOf(code, next)]! : 0;
-    if (entry === 0) return undefined;
+    if (entry === 0) return false;
     for (const prefix of this.#prefixes[entry]!)
-      if (standsAt(prefix.text, text, at) && this.#matches(prefix, text, at)) return prefix.name;
-    return undefined;
+      if (standsAt(prefix.text, text, at) && this.#matches(prefix, text, at)) return true;
+    return false;
   }
 
   /** Whether what follows the prefix at `at` is as long as a credential of its kind. A run is measured once, however many prefixes start in it. */

@@ -123,10 +123,8 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const names = context.tokens.ordinal(rule.names ?? '');
     return (subject) => {
       const { decodedPath, query } = subject.url;
-      if (scanner.findInPath(decodedPath, subject.segments) !== undefined) return true;
-      return (
-        (query !== '' && scanner.find(decodeOnce(query)) !== undefined) || hasValueOf(subject.listedParameters, names)
-      );
+      if (scanner.isInPath(decodedPath, subject.segments)) return true;
+      return (query !== '' && scanner.isIn(decodeOnce(query))) || hasValueOf(subject.listedParameters, names);
     };
   },
   nested_internal: (rule, context) => {

@@ -89,7 +89,7 @@ export class PageLayer {
   matchPage(subject: Subject, { type: name, url: text }: PageEvidence): PageMatch | undefined {
     const type = this.#types.get(name);
     if (type === undefined) return undefined;
-    const url = parseUrl(text);
+    const url = text === subject.url.href ? subject.url : parseUrl(text);
     if (url === undefined || comparableHost(url.host) !== subject.host) return undefined;
     const isReadable = type.verdict.verdict === 'allow';
     const onPage = isReadable ? this.#onExactPage(subject, url) : this.#onPageOrBelow(subject, url);
@@ -105,7 +105,7 @@ export class PageLayer {
     const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
     if (route !== '' && !isOnRoute(subject.url, route)) return 'no';
     const isSame = subject.paths.some((path) => isSamePage(path, pagePath, folder));
-    const identifying = this.#identifyingQuery(page, pagePath);
+    const identifying = this.#identifyingQuery(page);
     if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying) ? 'yes' : 'no';
     if (pagePath !== '' && subject.paths.some((path) => isBelow(path, pagePath))) return 'yes';
     if (!isSame) return 'no';
@@ -120,13 +120,13 @@ export class PageLayer {
   /** Whether a URL is exactly a page that is allowed to be read. */
   #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
     if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
-    const identifying = this.#identifyingQuery(page, foldPath(page.decodedPath));
+    const identifying = this.#identifyingQuery(page);
     return identifying === undefined || hasAll(ownParameters, identifying) ? 'yes' : 'no';
   }
 
   /** The parameters that say which page it is, where the path does not: `/index.php?page=login`. */
-  #identifyingQuery(page: CanonicalUrl, pagePath: string): Map<string, string> | undefined {
-    if (page.query === '' || this.#saysPurpose(pagePath)) return undefined;
+  #identifyingQuery(page: CanonicalUrl): Map<string, string> | undefined {
+    if (page.query === '' || this.#saysPurpose(foldPath(page.decodedPath))) return undefined;
     const parameters = new Map<string, string>();
     for (const { name, value, lists } of parametersOf(page.query, this.#tokens)) {
       if (!lists.includes(this.#ignoredNames)) parameters.set(name, value);

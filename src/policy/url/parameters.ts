@@ -1,5 +1,6 @@
 /** A query, taken apart, and what the values of its parameters say. */
 import { decodeOnce } from '../../domain/canonical-url.ts';
+import { isIn, tableOf } from './characters.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -207,9 +208,10 @@ function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
+const SEPARATORS = tableOf('/\\:.|,?#');
+
 /** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
 function isSeparator(value: string, at: number): boolean {
-  if (beginsQuery(value, at, value.length)) return true;
   const code = value.charCodeAt(at);
-  return code === 0x2f || code === 0x5c || code === 0x3a || code === 0x2e || code === 0x7c || code === 0x2c;
+  return isIn(SEPARATORS, code) || (code === AMPERSAND && beginsQuery(value, at, value.length));
 }

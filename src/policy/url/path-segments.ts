@@ -4,8 +4,6 @@ import { isNameless, nameEnd, withoutExtension, withoutLooseSigns } from './segm
 
 /** What characters stand in a segment, as bits. */
 export const SIGN = {
-  /** A capital, a digit, plus or underscore: words that encode something have one. */
-  encoded: 0x100,
   /** Hyphen, underscore or blank, which stand between words. */
   separator: 0x200,
   colon: 0x400,
@@ -22,7 +20,6 @@ const TABLE = new Uint16Array(128);
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code);
   let entry = FOLD[code]!;
-  if (/[A-Z0-9+_]/.test(character)) entry |= SIGN.encoded;
   if (/[-_ ]/.test(character)) entry |= SIGN.separator;
   if (/[0-9]/.test(character)) entry |= SIGN.digit;
   if (character === ':') entry |= SIGN.colon;
@@ -34,8 +31,6 @@ for (let code = 0; code < 128; code++) {
 const DOT = 0x2e;
 const SLASH = 0x2f;
 const UNDERSCORE = 0x5f;
-/** A word that holds an encoded URL is at least this long. */
-const ENCODED_MIN_LENGTH = 8;
 
 /** What tells the token lists of a name. */
 export interface NameFinder {
@@ -56,8 +51,6 @@ export class PathSegments {
   count = 0;
   /** Bits of {@link SIGN} of the whole path. */
   signs = 0;
-  /** Whether a segment may hold a word that encodes something. */
-  mayHoldWord = false;
   /** Where segments begin and end. None is empty. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
@@ -109,7 +102,6 @@ export class PathSegments {
     this.path = path;
     this.count = 0;
     this.signs = 0;
-    this.mayHoldWord = false;
     let start = 0;
     let hash = HASH_SEED;
     let dotHash = 0;
@@ -158,7 +150,6 @@ export class PathSegments {
     this.bits[at] = bits;
     this.dots[at] = dot;
     this.signs |= bits;
-    this.mayHoldWord ||= (bits & SIGN.encoded) !== 0 && end - start >= ENCODED_MIN_LENGTH;
     this.#lastHash = hash;
     if ((bits & SIGN.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
       const stop = nameEnd(path, start, end);

@@ -2,6 +2,8 @@
 import { nameEnd, withoutSigns } from './segments.ts';
 
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
+/** What may be folded beside capitals: a semicolon, a blank, what is not ASCII, a dot at the end of a segment, a second slash. */
+const MAY_FOLD = /[^!-:<-~]|\.(?:\/|$)|\/\//;
 
 /**
  * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), nothing invisible, repeated slashes as
@@ -9,10 +11,13 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
  * of the path (the root is empty).
  */
 export function foldPath(decodedPath: string): string {
-  let path = decodedPath.toLowerCase();
-  if (hasFoldedEnds(path)) path = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment).join('/');
-  if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
-  return path.endsWith('/') ? path.slice(0, -1) : path;
+  const path = decodedPath.toLowerCase();
+  return withoutLastSlash(MAY_FOLD.test(path) ? foldSegments(path) : path);
+}
+
+function foldSegments(path: string): string {
+  const segments = path.replace(INVISIBLE, '').normalize('NFC').split('/').map(foldSegment);
+  return segments.join('/').replace(/\/{2,}/g, '/');
 }
 
 /**
@@ -28,16 +33,6 @@ export function foldedPaths(decodedPath: string, queryMark: number): readonly st
     if (bare.length < path.length) paths.push(bare);
   }
   return paths;
-}
-
-/** Whether a segment has parameters, or may end in what is folded away. A dot within a name is the ordinary case, and none. */
-function hasFoldedEnds(path: string): boolean {
-  for (let at = 0; at < path.length; at++) {
-    const code = path.charCodeAt(at);
-    if (code === 0x3b || code <= 0x20 || code > 0x7e) return true;
-    if (code === 0x2e && (at + 1 === path.length || path.charCodeAt(at + 1) === 0x2f)) return true;
-  }
-  return false;
 }
 
 /** A segment without its parameters, and without what servers drop at the ends of a name. Cut by hand, so that it stays linear. */
