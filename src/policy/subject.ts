@@ -1,8 +1,9 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
 import { type CanonicalUrl, decodeOnce } from '../domain/canonical-url.ts';
+import { plainText } from '../domain/plain-text.ts';
 import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
-import { encodedTargets } from './url/encoded-targets.ts';
+import { encodedTexts } from './url/encoded-texts.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
@@ -26,7 +27,8 @@ export class Subject implements Request {
   #parameters: readonly Parameter[] | undefined;
   #ownParameters: readonly Parameter[] | undefined;
   #listedParameters: readonly Parameter[] | undefined;
-  #encodedTargets: readonly string[] | undefined;
+  #encodedTexts: readonly string[] | undefined;
+  #plainPath: string | undefined;
   #mayLead: boolean | undefined;
 
   /** @param tokens of the policy that is asked; what they remember of a path is used again */
@@ -78,19 +80,27 @@ export class Subject implements Request {
     return this.#listedParameters;
   }
 
-  /** URLs that stand encoded in path or query, decoded. */
-  get encodedTargets(): readonly string[] {
-    const { decodedPath, query } = this.url;
-    this.#encodedTargets ??= encodedTargets(query === '' ? decodedPath : `${decodedPath}?${decodeOnce(query)}`);
-    return this.#encodedTargets;
+  /** The decoded path in plain letters, see {@link plainText}. */
+  get plainPath(): string {
+    const { decodedPath, isPlain } = this.url;
+    this.#plainPath ??= isPlain ? decodedPath : plainText(decodedPath);
+    return this.#plainPath;
+  }
+
+  /** What stands in base64 or hexadecimal in path or query, decoded. */
+  get encodedTexts(): readonly string[] {
+    const { decodedPath, query, isPlain } = this.url;
+    this.#encodedTexts ??= encodedTexts(query === '' ? decodedPath : `${decodedPath}?${decodeOnce(query)}`, !isPlain);
+    return this.#encodedTexts;
   }
 
   /** Whether a parameter, a colon in the path or an encoded text may name another place. Words for relays in the path are not looked at. */
   get mayLead(): boolean {
     if (this.#mayLead === undefined) {
       const { signs, isCut } = this.segments;
-      const hasColon = (signs & SIGN.colon) !== 0 || isCut;
-      this.#mayLead = hasColon || this.parameters.length > 0 || this.encodedTargets.length > 0;
+      const hasColon = (signs & SIGN.colon) !== 0 || isCut || this.plainPath !== this.url.decodedPath;
+      const { length } = this.url.fragment === '' ? this.parameters : [...this.parameters, ...this.routeParameters];
+      this.#mayLead = hasColon || length > 0 || this.encodedTexts.length > 0;
     }
     return this.#mayLead;
   }

@@ -921,7 +921,7 @@ describe('pattern rules', () => {
     ['/ck?u=a1aHR0cDovL2V2aWwub3JnLw', 'open_redirect'],
     ['/p/aHR0cHM6Ly9ldmlsLm9yZy8', 'open_redirect'],
     ['/p/aHR0cA', '-'],
-    ['/p/xyzaHR0cHM6Ly9ldmlsLm9yZy8', '-'],
+    ['/p/xyzaHR0cHM6Ly9ldmlsLm9yZy8', 'open_redirect'],
     ['/?next=/x', '-'],
     [`/?q=${'word+'.repeat(300)}`, 'bulk_query'],
     [`/?q=${'aGVsbG8gd29ybGQ0'.repeat(12)}`, 'bulk_query'],

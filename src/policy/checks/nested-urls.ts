@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
 import type { Subject } from '../subject.ts';
+import type { Parameter } from '../url/parameters.ts';
 import type { PathSegments } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../url/tokens.ts';
@@ -10,6 +11,7 @@ import type { TokenIndex } from '../url/tokens.ts';
 const SCHEME_MAX_LENGTH = 16;
 // With or without slashes: clients take both for an absolute URL.
 const STARTS_AS_URL = /^https?:/i;
+const SCHEME = /^[a-z][a-z0-9-]{1,15}:[^ ]/i;
 
 /** How a host that a nested URL names is judged. */
 export interface InternalPlaces {
@@ -31,13 +33,19 @@ export interface InternalPlaces {
 /** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
 export function hasNestedInternal(subject: Subject, places: InternalPlaces): boolean {
   if (!subject.mayLead && !hasSegment(subject.segments, places.relays)) return false;
-  const { url, parameters, encodedTargets } = subject;
+  const { plainPath, encodedTexts } = subject;
   const budget = { left: places.maxUrls };
-  if (url.decodedPath.includes(':/') && hasInternalUrl(url.decodedPath, places, budget)) return true;
-  if (encodedTargets.length > 0 && encodedTargets.some((text) => isInternalTarget(text, places))) return true;
+  let left = places.maxUrls;
+  if (plainPath.includes(':/') && hasInternalUrl(plainPath, places, budget)) return true;
+  const isInternalWord = (text: string): boolean => {
+    const word = asRead(text);
+    if (hasInternalUrl(word, places, budget)) return true;
+    return mayBeTarget(word) && (left-- <= 0 || isInternalTarget(word, places));
+  };
+  if (encodedTexts.length > 0 && encodedTexts.some(isInternalWord)) return true;
   const behind = hostBehindRelay(subject, places.tokens, places.relays);
   if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
-  return parameters.some((parameter) => {
+  return allParameters(subject).some((parameter) => {
     // Each by itself: what stands in one cannot change where another one leads.
     if (parameter.hasPlaceSign && hasInternalUrl(parameter.text, places, budget)) return true;
     if (!parameter.mayBePlace(places.names, places.addressNames)) return false;
@@ -56,11 +64,21 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
   });
 }
 
+/** Those of the query, and those of a route in the fragment, which the page's own code reads. */
+function allParameters({ parameters, routeParameters }: Subject): readonly Parameter[] {
+  return routeParameters.length === 0 ? parameters : [...parameters, ...routeParameters];
+}
+
 /** A parameter without a name, as relays take a whole URL, whose own `=` splits it in two; undefined where a name is not one. */
 function wholeTarget(name: string): string | undefined {
-  if (!name.includes(':') && !name.includes('//') && !name.includes('\\')) return undefined;
+  if (!name.includes(':') && !name.includes('/') && !name.includes('\\')) return undefined;
   const text = asRead(name.replace(/^\?+/, ''));
   return startsLikeHost(text) || STARTS_AS_URL.test(text) ? text : undefined;
+}
+
+/** Whether a text may be a target and nothing else: it begins like a host, or with something like a scheme. */
+function mayBeTarget(text: string): boolean {
+  return startsLikeHost(text) || SCHEME.test(text);
 }
 
 /** A value without the signs at its end; the bracket that closes an address is not one. */
@@ -74,7 +92,7 @@ function isInternalTarget(value: string, places: InternalPlaces): boolean {
   if (startsLikeHost(value)) return isInternalText(`http:${value}`, places, false);
   if (STARTS_AS_URL.test(value)) return isInternalText(value, places, false);
   const colon = value.indexOf(':');
-  return colon > 0 && places.schemes.has(value.slice(0, colon).toLowerCase()) && /^[a-z]+:[^ ]/i.test(value);
+  return colon > 0 && places.schemes.has(value.slice(0, colon).toLowerCase()) && SCHEME.test(value);
 }
 
 /** Whether the value of a parameter for places is an internal one without a scheme. */
@@ -92,16 +110,18 @@ function isInsideName(value: string, { insideNames, tokens }: InternalPlaces): b
   return name !== undefined && tokens.find(name, 0, name.length).includes(insideNames!);
 }
 
-/** A value as clients read a URL: blanks and control characters in front do not count, nor do line ends and tabs anywhere. */
+/** A value as clients read a URL: blanks, control characters and quotes in front do not count, nor do line ends and tabs anywhere. */
 function asRead(value: string): string {
   // Nearly none has any of them, and the second expression takes several times as long.
-  return /^[^!-~]|[\t\n\r]/.test(value) ? value.replace(/^[\s\p{Cc}]+|[\t\n\r]/gu, '') : value;
+  return /^[^!-~]|^["'<(]|[\t\n\r]/.test(value) ? value.replace(/^[\s\p{Cc}"'<(]+|[\t\n\r]/gu, '') : value;
 }
 
 function startsLikeHost(value: string): boolean {
-  const first = value.charCodeAt(0);
-  const second = value.charCodeAt(1);
-  return (first === 0x2f || first === 0x5c) && (second === 0x2f || second === 0x5c);
+  return isSlash(value.charCodeAt(0)) && isSlash(value.charCodeAt(1));
+}
+
+function isSlash(code: number): boolean {
+  return code === 0x2f || code === 0x5c;
 }
 
 /** Whether a value without a scheme names a host so that nobody can take it for a number or a word. */
@@ -121,17 +141,19 @@ function isAddressNumber(value: string): boolean {
 }
 
 function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {
+  if (/[\t\n\r]/.test(text) && hasInternalUrl(text.replace(/[\t\n\r]+/g, ''), places, budget)) return true;
   for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', colon + 1)) {
     let start = colon;
     while (start > 0 && colon - start < SCHEME_MAX_LENGTH && isSchemeCode(text.charCodeAt(start - 1))) start--;
     const scheme = text.slice(start, colon).toLowerCase();
     const next = text.charCodeAt(colon + 1);
-    const isWeb = scheme === 'http' || scheme === 'https';
-    const isUrl = next === 0x2f || next === 0x5c;
+    const isWeb = /https?$/.test(scheme);
+    const isUrl = isSlash(next);
     if (isUrl && places.schemes.has(scheme)) return true;
     if (!isUrl || !(isWeb || text.charCodeAt(colon + 2) === 0x2f)) continue;
     if (budget.left-- <= 0) return true;
-    if (isInternalText(`${isWeb ? scheme : 'http'}:${untilSpace(text, colon + 1)}`, places, false)) return true;
+    if (isInternalText(`http:${untilSpace(text, colon + 1)}`, places, false)) return true;
+    if (isInternalBehindUser(text, colon + 1, places)) return true;
   }
   return false;
 }
@@ -153,16 +175,33 @@ function untilSpace(text: string, start: number): string {
 }
 
 function isInternalText(text: string, places: InternalPlaces, isBare: boolean): boolean {
-  // Signs behind it in running text are no part of the host.
-  const start = withoutTail(text.slice(0, 600));
+  // Signs behind it in running text are no part of the host, nor is the zone of an address (`[fe80::1%eth0]`).
+  const whole = withoutTail(text.slice(0, 600));
+  const start = whole.includes('[') ? whole.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : whole;
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
   if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
   // To whoever reads parameters from a path, the next one begins at an `&`.
   const mark = start.indexOf('&');
   if (mark > 0 && isInternal(parseUrl(start.slice(0, mark)))) return true;
-  // Clients to whom a backslash is no slash take what is before the `@` for a user's name.
-  return start.includes('\\') && start.includes('@') && isInternal(parseUrl(start.replaceAll('\\', '%5C')));
+  return isInternalBehindUser(text, text.indexOf(':') + 1, places);
+}
+
+/**
+ * Whether the `@` before a path, behind the slashes at `start`, is followed by an internal place. What is before it is a user's name, however
+ * long it is; to some clients also where a backslash, `?` or `#` stands in it.
+ */
+function isInternalBehindUser(text: string, start: number, places: InternalPlaces): boolean {
+  let next = start;
+  while (isSlash(text.charCodeAt(next))) next++;
+  let user = -1;
+  for (; next < text.length && text.charCodeAt(next) !== 0x2f && text.charCodeAt(next) > 0x20; next++) {
+    if (text.charCodeAt(next) === 0x40) user = next;
+  }
+  if (user < 0) return false;
+  const host = text.slice(user + 1, user + 301);
+  const url = isPlace(host) ? parseUrl(`http://${untilSpace(host, 0)}`) : undefined;
+  return url !== undefined && places.isInternal(url, false);
 }
 
 /** Token lists that tell where a host of another site stands without a scheme. */
@@ -177,26 +216,22 @@ export interface TargetLists {
 /** Whether a parameter's whole value is a URL or a host on another site, or the path holds one, or either one encoded. */
 export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: TargetLists): boolean {
   if (!subject.mayLead && !hasSegment(subject.segments, relays)) return false;
-  const { url, parameters, encodedTargets } = subject;
+  const { url, plainPath, encodedTexts } = subject;
   const own = { site: undefined };
-  if (url.decodedPath.includes(':') && leadsAway(urlInPath(url.decodedPath), url, own)) return true;
-  if (
-    encodedTargets.length > 0 &&
-    encodedTargets.some((text) => leadsAway(startsLikeHost(text) ? `http:${text}` : text, url, own))
-  )
-    return true;
+  let left = 16;
+  const isAway = (text: string): boolean => {
+    const target = startsLikeHost(text) ? `http:${text}` : text;
+    return STARTS_AS_URL.test(target) && (left-- <= 0 || leadsAway(target, url, own));
+  };
+  if (plainPath.includes(':') && leadsAway(urlInPath(plainPath), url, own)) return true;
+  if (encodedTexts.length > 0 && encodedTexts.some((text) => isAway(asRead(text)))) return true;
   const behind = hostBehindRelay(subject, tokens, relays);
   if (behind !== undefined && isForeignHost(behind, url, own)) return true;
-  if (parameters.length === 0) return false;
-  let left = 16;
-  return parameters.some((parameter) => {
+  return allParameters(subject).some((parameter) => {
     if (!parameter.mayBePlace(names)) return false;
     const { name, value: text, lists } = parameter;
     const value = asRead(text);
-    const whole = wholeTarget(name) ?? value;
-    const target = startsLikeHost(whole) ? `http:${whole}` : whole;
-    if (STARTS_AS_URL.test(target)) return left-- <= 0 || leadsAway(target, url, own);
-    return lists.includes(names) && isForeignHost(value, url, own);
+    return isAway(wholeTarget(name) ?? value) || (lists.includes(names) && isForeignHost(value, url, own));
   });
 }
 
@@ -208,7 +243,8 @@ interface OwnSite {
 function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
   if (text === undefined) return false;
   // Signs behind a URL are no part of its host, and an `&` may begin the next parameter.
-  const other = parseUrl(withoutTail(text)) ?? parseUrl(text.split('&', 1)[0]!);
+  const start = text.slice(0, 600);
+  const other = parseUrl(withoutTail(start)) ?? parseUrl(start.split('&', 1)[0]!);
   if (other === undefined) return false;
   own.site ??= registrableDomain(url.host) ?? url.host;
   return (registrableDomain(other.host) ?? other.host) !== own.site;

@@ -1,5 +1,6 @@
 /** A query, taken apart, and what the values of its parameters say. */
 import { decodeOnce } from '../../domain/canonical-url.ts';
+import { plainText } from '../../domain/plain-text.ts';
 import { isIn, tableOf } from './characters.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -153,9 +154,9 @@ function hasPlaceSign(text: string): boolean {
   return false;
 }
 
-/** Decodes a form field: `+` is a space, percent escapes are UTF-8. */
+/** Decodes a form field: `+` is a space, percent escapes are UTF-8; what else readers undo is undone, too. */
 function decodeForm(text: string): string {
-  return decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text);
+  return plainText(decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text));
 }
 
 /** Whether a parameter of a list has a value. */
