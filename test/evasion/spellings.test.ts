@@ -1,4 +1,4 @@
-/** What some reader undoes does not hide an inside address: each spelling in each place. */
+/** What some reader undoes does not hide an inside address or a credential: each spelling in each place. */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../policy/support.ts';
 
@@ -56,10 +56,14 @@ const ADDRESSES = [
   'gopher://127.0.0.1:6379/_INFO',
   'dict://127.0.0.1:11211/',
 ];
+const SECRETS = ['AKIAIOSFODNN7EXAMPLE', `ghp_${'a1B2c3D4e5'.repeat(4)}`, 'DE89370400440532013000'];
 
 const place = (path: string, text: string): string => `https://example.com${path.replace('{}', () => text)}`;
 
-describe.each([['an inside address', 'deny rules/nested_internal', ADDRESSES]])('%s', (_name, expected, texts) => {
+describe.each([
+  ['an inside address', 'deny rules/nested_internal', ADDRESSES],
+  ['a credential', 'deny rules/secret_in_url', SECRETS],
+])('%s', (_name, expected, texts) => {
   const all = [
     ...Object.entries(SPELLINGS).map(([name, spell]) => [name, spell, [...VALUES, ...PATHS]] as const),
     ...Object.entries(IN_VALUES).map(([name, spell]) => [name, spell, VALUES] as const),

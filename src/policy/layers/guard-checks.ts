@@ -2,6 +2,7 @@
 
 import { BoundedCache } from '../../bounded-cache.ts';
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
+import { plainText } from '../../domain/plain-text.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import { isInvalidIdn, isTunnelName, spelledAddresses } from '../checks/host-names.ts';
 import { LookalikeNames } from '../checks/lookalikes.ts';
@@ -122,9 +123,16 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const scanner = new SecretScanner(rule.tokens ?? [], rule.forms ?? []);
     const names = context.tokens.ordinal(rule.names ?? '');
     return (subject) => {
-      const { decodedPath, query } = subject.url;
+      const { plainPath, encodedTexts } = subject;
+      const { decodedPath, query, isPlain } = subject.url;
       if (scanner.isInPath(decodedPath, subject.segments)) return true;
-      return (query !== '' && scanner.isIn(decodeOnce(query))) || hasValueOf(subject.listedParameters, names);
+      if (plainPath !== decodedPath && scanner.isIn(plainPath)) return true;
+      if (query !== '') {
+        const text = decodeOnce(query);
+        const plain = isPlain ? text : plainText(text);
+        if (scanner.isIn(text) || (plain !== text && scanner.isIn(plain))) return true;
+      }
+      return encodedTexts.some((text) => scanner.isIn(text)) || hasValueOf(subject.listedParameters, names);
     };
   },
   nested_internal: (rule, context) => {
