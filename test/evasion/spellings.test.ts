@@ -1,4 +1,4 @@
-/** What some reader undoes does not hide an inside address or a credential: each spelling in each place. */
+/** What some reader undoes does not hide an inside address, a credential or the name of a parameter: each spelling in each place. */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../policy/support.ts';
 
@@ -117,5 +117,24 @@ describe('an inside address in what clients drop', () => {
     expect(urls.map((path) => judge(`https://example.com${path}`))).toEqual(
       urls.map(() => 'allow default/classified_read'),
     );
+  });
+});
+
+describe('a name or a word', () => {
+  it.each([
+    ['/?_method[0]=DELETE', 'deny rules/method_override'],
+    ['/?x[_method][]=DELETE', 'deny rules/method_override'],
+    ['/?action[0]=logout', 'deny rules/action_get'],
+    ['/?form[action][0]=logout', 'deny rules/action_get'],
+    ['/?url[0]=localhost:8080', 'deny rules/nested_internal'],
+    ['/?page=login%00.jpg', 'deny rules/login'],
+    ['/?page=%26%23108;ogin', 'deny rules/login'],
+    ['/?_%5Cu006dethod=DELETE', 'deny rules/method_override'],
+    ['/logout.php/x.css', 'deny rules/action_get'],
+    ['/x/logout.aspx/a/b', 'deny rules/action_get'],
+    ['/subscribe.cgi/x', 'deny rules/subscribe'],
+    ['/logout.html/x', 'allow default/classified_read'],
+  ])('is seen: %s', (path, expected) => {
+    expect(judge(`https://example.com${path}`)).toBe(expected);
   });
 });

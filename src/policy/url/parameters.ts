@@ -2,6 +2,7 @@
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import { isIn, tableOf } from './characters.ts';
+import { areDigits } from './keys.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -133,17 +134,21 @@ function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
 
 /**
  * Token lists of a name. A second question mark is the first one's to some servers, and an `&` that was encoded ends a name. Of an entry of
- * an array (`form[action]`) the last key is the name where all of it is in no list.
+ * an array (`form[action]`) the last key is the name where all of it is in no list; a number is no key (`action[0]`).
  */
 function listsOfName(text: string, start: number, end: number, tokens: TokenIndex): readonly number[] {
   let first = start;
   while (first < end && text.charCodeAt(first) === QUESTION_MARK) first++;
   let last = first;
   while (last < end && text.charCodeAt(last) !== AMPERSAND) last++;
-  const lists = tokens.find(text, first, last);
-  if (lists.length > 0 || text.charCodeAt(last - 1) !== CLOSING_BRACKET) return lists;
-  const opening = text.lastIndexOf('[', last - 2);
-  return opening > first ? tokens.find(text, opening + 1, last - 1) : lists;
+  for (;;) {
+    const lists = tokens.find(text, first, last);
+    if (lists.length > 0 || text.charCodeAt(last - 1) !== CLOSING_BRACKET) return lists;
+    const opening = text.lastIndexOf('[', last - 2);
+    if (opening <= first) return lists;
+    if (!areDigits(text, opening + 1, last - 1)) return tokens.find(text, opening + 1, last - 1);
+    last = opening;
+  }
 }
 
 function hasPlaceSign(text: string): boolean {
@@ -209,9 +214,9 @@ function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
-const SEPARATORS = tableOf('/\\:.|,?#');
+const SEPARATORS = tableOf('/\\:.|,?#\0');
 
-/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, and what begins a query. */
+/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
 function isSeparator(value: string, at: number): boolean {
   const code = value.charCodeAt(at);
   return isIn(SEPARATORS, code) || (code === AMPERSAND && beginsQuery(value, at, value.length));

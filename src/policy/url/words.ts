@@ -57,6 +57,9 @@ const SAYS = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) => [name
 >;
 
 const NO_LISTS: readonly number[] = Object.freeze([]);
+/** Extensions of programs that servers run with the rest of the path. */
+const PROGRAM = /^\.(?:php[3-8]?|phtml|aspx?|ashx|cgi|pl|cfm)(?![a-z0-9])/i;
+
 const ANY = 1 << POSITION.any.shift;
 /** The bits of `any` in all contexts. */
 const ANYWHERE = (1 << POSITION.first.shift) - 1;
@@ -432,7 +435,9 @@ export class Words {
     const isAsked = this.#isAnyWanted(this.#lastLists);
     this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
     if (this.#lastLists.length === 0) return;
-    this.#mark(0, this.#lastLists, (position === 0 ? ANY | FIRST : ANY) << this.lastContext);
+    // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
+    const isEnd = end < path.length && PROGRAM.test(path.slice(stop, end));
+    this.#mark(0, this.#lastLists, ((position === 0 ? ANY | FIRST : ANY) | (isEnd ? LAST : 0)) << this.lastContext);
     // A name that somebody chose announces nothing, whatever stands behind it.
     if (isNamed || this.lastContext >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
       // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
