@@ -107,6 +107,12 @@ describe('an inside address in what clients drop', () => {
     expect(judge(place(path, ''))).toBe('deny rules/nested_internal');
   });
 
+  it('is seen where it is short, in base64', () => {
+    const texts = ['//[::1]', '//127.1', 'ftp://h/', 'http://h'];
+    const urls = texts.flatMap((text) => [...VALUES, ...PATHS].map((path) => place(path, base64(text))));
+    expect(urls.filter((url) => judge(url) !== 'deny rules/nested_internal')).toEqual([]);
+  });
+
   it('is seen behind many that are not inside', () => {
     const outside = `a=${base64('//b.org/x')}&`.repeat(20);
     expect(judge(`https://example.com/?${outside}u=${base64('//10.0.0.1/')}`)).toBe('deny rules/nested_internal');

@@ -223,7 +223,8 @@ export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: Tar
     const target = startsLikeHost(text) ? `http:${text}` : text;
     return STARTS_AS_URL.test(target) && (left-- <= 0 || leadsAway(target, url, own));
   };
-  if (plainPath.includes(':') && leadsAway(urlInPath(plainPath), url, own)) return true;
+  const paths = plainPath === url.decodedPath ? [plainPath] : [plainPath, url.decodedPath];
+  if (paths.some((path) => path.includes(':') && leadsAway(urlInPath(path), url, own))) return true;
   if (encodedTexts.length > 0 && encodedTexts.some((text) => isAway(asRead(text)))) return true;
   const behind = hostBehindRelay(subject, tokens, relays);
   if (behind !== undefined && isForeignHost(behind, url, own)) return true;

@@ -3,15 +3,15 @@ import { decodeOnce } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
 
 const DIGIT = '[A-Za-z0-9+/_-]';
-/** Three characters of ASCII in base64: each of the first three digits lacks the bit that a byte beyond ASCII has. */
-const THREE = `[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589]${DIGIT}`;
+/** The first character of ASCII in base64, and three: each of the first three digits lacks the bit that a byte beyond ASCII has. */
+const FIRST = '[A-Za-f][A-HQ-Xg-nw-z0-3]';
+const THREE = `${FIRST}[ABEFIJMNQRUVYZcdghklopstwx014589]${DIGIT}`;
 /** A printable character in hexadecimal. */
 const ONE = '[2-7][0-9A-Fa-f]';
 
-/** Nine characters in base64, wherever the word begins, or eight in hexadecimal. Without a repetition it is told sooner. */
-const BEGINS = new RegExp(`${THREE.repeat(3)}|${ONE.repeat(8)}`);
-const ENCODED = new RegExp(`(?:${THREE}){3,}${DIGIT}{0,3}|(?:${ONE}){8,}`, 'g');
-const MIN_LENGTH = 12;
+/** Seven characters in base64, wherever the word begins, or eight in hexadecimal. Without a repetition it is told sooner. */
+const BEGINS = new RegExp(`${THREE}${THREE}${FIRST}|${ONE.repeat(8)}`);
+const ENCODED = new RegExp(`(?:${THREE}){2,}${DIGIT}{0,3}|(?:${ONE}){8,}`, 'g');
 
 const NO_TEXTS: readonly string[] = Object.freeze([]);
 
@@ -26,7 +26,7 @@ export function encodedTexts(text: string, mayBeParted: boolean): readonly strin
 }
 
 function wordsIn(text: string): readonly string[] {
-  return text.length >= MIN_LENGTH && BEGINS.test(text) ? text.match(ENCODED)! : NO_TEXTS;
+  return BEGINS.test(text) ? text.match(ENCODED)! : NO_TEXTS;
 }
 
 function decoded(word: string): string {
@@ -34,5 +34,5 @@ function decoded(word: string): string {
   const isHexadecimal = word.charCodeAt(0) <= 0x39;
   const text = Buffer.from(word, isHexadecimal ? 'hex' : 'base64').toString('latin1');
   // Behind the text there may be rubbish, where the word was cut.
-  return plainText(decodeOnce(/^[\0-\x7f]*/.exec(text)![0]));
+  return plainText(decodeOnce(/^[^!-~]*[\t\n\r -~]*/.exec(text)![0]));
 }
