@@ -15,6 +15,11 @@ export interface BegunAnswer {
   pages(mayMatter: PageFilter): readonly PageEvidence[];
 }
 
+interface ParentRecord {
+  readonly domain: string;
+  readonly handle: number;
+}
+
 /** The record that answers for a target, and the evidence around it. */
 export class RecordEvidence implements Evidence {
   readonly found: boolean;
@@ -28,7 +33,7 @@ export class RecordEvidence implements Evidence {
   readonly #key: string;
   readonly #classifiable: boolean;
   readonly #answer: BegunAnswer | undefined;
-  #parentHandles: readonly number[] | undefined;
+  #parentRecords: readonly ParentRecord[] | undefined;
 
   /** `answer`, where one is begun before the evidence is asked for pages, spares the record a second reading. */
   constructor(index: Index, target: Target, subdomains: 'exact' | 'parent', answer?: BegunAnswer) {
@@ -38,18 +43,9 @@ export class RecordEvidence implements Evidence {
     this.#classifiable = target.classifiable;
     this.#own = target.classifiable ? index.find(target.key) : NOT_FOUND;
     this.found = this.#own !== NOT_FOUND;
-    let handle = this.#own;
-    let domain = target.key;
-    if (handle === NOT_FOUND && target.classifiable && subdomains === 'parent') {
-      for (const parent of parents(target.key)) {
-        handle = index.find(parent);
-        if (handle === NOT_FOUND) continue;
-        domain = parent;
-        break;
-      }
-    }
-    this.handle = handle;
-    this.domain = domain;
+    const parent = !this.found && subdomains === 'parent' ? this.#parents()[0] : undefined;
+    this.handle = parent?.handle ?? this.#own;
+    this.domain = parent?.domain ?? target.key;
   }
 
   /** Whether a record answers: what an answer calls `found`. */
@@ -78,20 +74,24 @@ export class RecordEvidence implements Evidence {
 
   /** What the host's record and its parents' records say, the nearest first. */
   #gather<T>(of: (handle: number) => readonly T[]): readonly T[] {
-    const handles = this.#parents();
-    if (handles.length === 0) return this.found ? of(this.#own) : NOTHING;
+    const records = this.#parents();
+    if (records.length === 0) return this.found ? of(this.#own) : NOTHING;
     const all: T[] = this.found ? [...of(this.#own)] : [];
-    for (const handle of handles) all.push(...of(handle));
+    for (const { handle } of records) all.push(...of(handle));
     return all;
   }
 
   /** The records of the key's parents, the nearest first. */
-  #parents(): readonly number[] {
-    if (this.#parentHandles === undefined) {
+  #parents(): readonly ParentRecord[] {
+    if (this.#parentRecords === undefined) {
       const keys = this.#classifiable ? parents(this.#key) : NOTHING;
-      this.#parentHandles =
-        keys.length === 0 ? NOTHING : keys.map((key) => this.#index.find(key)).filter((handle) => handle !== NOT_FOUND);
+      this.#parentRecords =
+        keys.length === 0
+          ? NOTHING
+          : keys
+              .map((domain) => ({ domain, handle: this.#index.find(domain) }))
+              .filter(({ handle }) => handle !== NOT_FOUND);
     }
-    return this.#parentHandles;
+    return this.#parentRecords;
   }
 }

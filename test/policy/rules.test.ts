@@ -377,6 +377,11 @@ describe('pattern rules', () => {
     ['/login&next=/x', 'login'],
     ['/login.css%3Fx', '-'],
     ['/&login', 'login'],
+    // Behind a slash and an `&` stands a parameter, with an equals sign at the end or without.
+    ['/a/&account', '-'],
+    ['/a/&account=', '-'],
+    ['/account/&a', 'account'],
+    ['/account/&a=', 'account'],
     ['/log&in', 'login'],
     ['/acc&ount.php', 'account'],
     ['/log!in', 'login'],

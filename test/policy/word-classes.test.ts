@@ -343,6 +343,11 @@ describe('reading matter that names an act', () => {
     // Sources, on hosts that have a login as well.
     'https://sourcegraph.com/github.com/a/b/-/blob/src/login/index.ts',
     'https://review.opendev.org/c/openstack/keystone/+/1/2/login/api.py',
+    // What helps with trouble, rules and catalogs of universities, and hosts of documentation.
+    'https://www.example.org/troubleshooting/reset-password.htm',
+    'https://www.example.edu/policies-and-procedures/registration/',
+    'https://acme.readme.io/webhooks',
+    'https://acme.mintlify.app/api/login',
   ])('%s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
   });
@@ -361,6 +366,8 @@ describe('reading matter that names an act', () => {
     ['https://sourceforge.net/auth/', 'oauth'],
     ['https://review.opendev.org/login/', 'login'],
     ['https://sourcegraph.com/sign-in', 'login'],
+    ['https://acme.readme.io/login', 'login'],
+    ['https://www.example.edu/registration/', 'signup'],
     ['https://sourcegraph.com/users/somebody/settings', 'account'],
   ])('%s', (url, rule) => {
     expect(judge(url)).toBe(`deny rules/${rule}`);

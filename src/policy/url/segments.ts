@@ -209,8 +209,9 @@ export function withoutLooseSigns(text: string): string {
   return text.slice(0, isParameter ? end + 1 : end);
 }
 
-/** Whether a segment has no letter and no digit, or none before its query: `&x=1`. */
+/** Whether a segment has no letter and no digit, or none before its query: `&x=1`, `&x`. */
 export function isNameless(path: string, start: number, end: number): boolean {
+  if (path.charCodeAt(start) === 0x26) return true;
   let at = start;
   while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !beginsQuery(path, at, end)) at++;
   return at === end || !isLetterOrDigit(path.charCodeAt(at));
