@@ -16,6 +16,8 @@ export interface Peer {
 }
 
 const require = createRequire(import.meta.url);
+/** They are installed in this folder alone. */
+const PACKAGES = ['lmdb', 'classic-level'] as const;
 const BATCH = 50_000;
 /** The JavaScript map is in memory: with more records it does not fit. */
 export const MAP_MAX_RECORDS = 1_000_000;
@@ -39,8 +41,19 @@ interface LevelModule {
   ClassicLevel: new (path: string, options: Readonly<Record<string, unknown>>) => LevelStore;
 }
 
-/** The peers are packages of this folder alone: without them (`make bench` installs them) the benches cannot run. */
-async function load<T>(name: string): Promise<T> {
+/** Those of the peers' packages that are not installed. */
+export function missingPeers(): string[] {
+  return PACKAGES.filter((name) => {
+    try {
+      require.resolve(name);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
+async function load<T>(name: (typeof PACKAGES)[number]): Promise<T> {
   return (await import(require.resolve(name))) as T;
 }
 

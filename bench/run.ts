@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readOptions, refuse, wholeNumber } from '../tools/options.ts';
 import { hardware } from './hardware.ts';
+import { missingPeers } from './peers.ts';
 import type { BenchOptions, BenchReport, Workload } from './workload.ts';
 
 const WORKLOADS = new URL('./workloads/', import.meta.url);
@@ -14,6 +15,11 @@ export async function runBench(
   options: Omit<BenchOptions, 'log'>,
 ): Promise<BenchReport & Record<string, unknown>> {
   const { workload } = (await import(new URL(`${name}.ts`, WORKLOADS).href)) as { workload: Workload };
+  const missing = workload.hasPeers === true ? missingPeers() : [];
+  if (missing.length > 0)
+    refuse(
+      `It is measured beside ${missing.join(' and ')}. Install them first: (cd bench && npm ci --ignore-scripts).`,
+    );
   const started = new Date();
   const log = (line: string): void => void process.stderr.write(`${name}: ${line}\n`);
   const records = Math.min(options.records, workload.recordsMax ?? options.records);

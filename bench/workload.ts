@@ -27,6 +27,8 @@ export interface Workload {
   readonly description: string;
   /** Records that it takes at most; 0 where it has no dataset. As many as are asked for unless told. */
   readonly recordsMax?: number;
+  /** It stands beside stores that are packages of the bench's folder alone. */
+  readonly hasPeers?: boolean;
   run(options: BenchOptions): Promise<BenchReport>;
 }
 

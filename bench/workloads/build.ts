@@ -164,4 +164,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-export const workload: Workload = { name: 'build', description: 'a drop of NDJSON becomes an index', run };
+export const workload: Workload = {
+  name: 'build',
+  description: 'a drop of NDJSON becomes an index',
+  hasPeers: true,
+  run,
+};

@@ -78,4 +78,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-export const workload: Workload = { name: 'lookup', description: 'lookups in nanoseconds, in one process', run };
+export const workload: Workload = {
+  name: 'lookup',
+  description: 'lookups in nanoseconds, in one process',
+  hasPeers: true,
+  run,
+};

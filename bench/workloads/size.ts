@@ -94,4 +94,9 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-export const workload: Workload = { name: 'size', description: 'bytes a record, on the disk', run };
+export const workload: Workload = {
+  name: 'size',
+  description: 'bytes a record, on the disk',
+  hasPeers: true,
+  run,
+};
