@@ -89,6 +89,12 @@ describe('a login in the words of a language', () => {
     ru: ['vhod-v-lichnyy-kabinet', 'вход-для-партнеров'],
     uk: ['вхід-до-кабінету'],
     hr: ['prijava-korisnika'],
+    sl: ['prijava-uporabnika'],
+    et: ['sisselogimise-leht'],
+    lv: ['lietotaja-ieeja'],
+    lt: ['prisijunkite', 'prisijungimo-puslapis'],
+    ca: ['inici-de-sessio'],
+    eu: ['hasi-saioa'],
     vi: ['dang-nhap-he-thong'],
     id: ['masuk-ke-akun', 'login-mahasiswa'],
     ja: ['会員様ログイン'],
@@ -102,6 +108,33 @@ describe('a login in the words of a language', () => {
   it.each(Object.entries(LOGINS))('%s', (_language, names) => {
     for (const name of names) {
       expect([name, judge(`https://www.example.org/${encodeURIComponent(name)}`)]).toEqual([name, 'deny rules/login']);
+    }
+  });
+});
+
+describe('an account that is made, and one that is recovered, in the words of a language', () => {
+  const NAMES: Readonly<Record<string, Readonly<Record<'signup' | 'password_reset', string>>>> = {
+    da: { signup: 'bruger/opret', password_reset: 'skift-password' },
+    no: { signup: 'bruker/opprett', password_reset: 'tilbakestill-passord' },
+    fi: { signup: 'luo-uusi-tili', password_reset: 'salasanan-palautus' },
+    hu: { signup: 'felhasznalo/letrehozas', password_reset: 'jelszo_elkuldes' },
+    ro: { signup: 'creare-cont-nou', password_reset: 'recupereaza-parola' },
+    el: { signup: 'eggrafi-melous', password_reset: 'anaktisi-kodikou' },
+    bg: { signup: 'нов-потребител', password_reset: 'възстановяване-на-парола' },
+    sr: { signup: 'napravi-nalog', password_reset: 'promeni-lozinku' },
+    sl: { signup: 'ustvari-racun', password_reset: 'ponastavitev-gesla' },
+    et: { signup: 'loo-kasutaja', password_reset: 'parooli-taastamine' },
+    lv: { signup: 'izveidot-profilu', password_reset: 'paroles-atjaunosana' },
+    lt: { signup: 'susikurti-paskyra', password_reset: 'slaptazodzio-atkurimas' },
+    gl: { signup: 'rexistro', password_reset: 'cambiar-contrasinal' },
+    fr: { signup: 'nouveau-membre.php', password_reset: 'mot-de-passe-oublie' },
+    en: { signup: 'RegisterNewUser.aspx', password_reset: 'forgotten_password_form' },
+  };
+
+  it.each(Object.entries(NAMES))('%s', (_language, names) => {
+    for (const [rule, name] of Object.entries(names)) {
+      const path = name.split('/').map(encodeURIComponent).join('/');
+      expect([name, judge(`https://www.example.org/${path}`)]).toEqual([name, `deny rules/${rule}`]);
     }
   });
 });
@@ -291,6 +324,11 @@ describe('reading matter that names an act', () => {
     'https://www.example.org/book/confirmed-kill',
     'https://docs.example.org/articles/write-ahead',
     'https://support.example.no/kundeservice/innlogging-nettbank.html',
+    // A paper by its number, a chapter of a manual, and hosts that have nothing but specifications.
+    'https://papers.example.edu/viewdoc/summary?doi=10.1000/182',
+    'https://docs.example.org/manual/reference/operator/comment/',
+    'https://governance.example.org/reference/projects/nova.html',
+    'https://pubs.opengroup.org/onlinepubs/9699919799/functions/remove.html',
     // Offices, colleges and registers by their names, and what is written below a word for a form.
     'https://www.example.edu/administration/president',
     'https://www.example.de/verwaltung/aemter',

@@ -273,9 +273,11 @@ export class PatternLayer {
     if (parameters.length === 0) return;
     const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
-      const { lists } = parameters[at]!;
+      const parameter = parameters[at]!;
+      if (parameter.isRoute) this.#words.readPathApart(parameter.name);
+      const { lists } = parameter;
       if (lists.length === 0) continue;
-      const { value } = parameters[at]!;
+      const { value } = parameter;
       const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
       const context = isTitle ? CONTEXT.title : around;
       if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);

@@ -50,6 +50,11 @@ export class Parameter {
     return this.#text.slice(this.#valueStart, this.#end);
   }
 
+  /** Whether the name is the path of a page, as some programs write it: `index.php?/user/login`. */
+  get isRoute(): boolean {
+    return this.hasPlaceSign && this.#text.charCodeAt(this.#start) === SLASH;
+  }
+
   get hasValue(): boolean {
     return this.#end > this.#valueStart;
   }
@@ -90,6 +95,7 @@ export function parametersOf(query: string, tokens: TokenIndex): readonly Parame
 }
 
 const EQUALS = 0x3d;
+const SLASH = 0x2f;
 const AMPERSAND = 0x26;
 const QUESTION_MARK = 0x3f;
 const CLOSING_BRACKET = 0x5d;
