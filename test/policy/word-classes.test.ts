@@ -412,6 +412,36 @@ describe('reading matter that names an act', () => {
   });
 });
 
+describe('the title of a thread or an article, by where it stands', () => {
+  it.each([
+    'https://community.example.com/t5/Accounts/Change-password/td-p/123456',
+    'https://community.example.com/en/t5/Login/Login/m-p/123456#M12',
+    'https://meta.example.org/t/change-password/123456',
+    'https://meta.example.org/t/log-in/123456/4',
+    'https://www.example.com/2024/05/01/login.html',
+    'https://www.example.com/tecnologia/2024/01/01/contrasena.htm',
+    'https://www.example.com/2024/05/01/technology/passwords.html',
+  ])('%s', (url) => {
+    expect(judge(url)).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    ['https://community.example.com/t5/user/userloginpage', 'login'],
+    ['https://community.example.com/t5/Accounts/Change-password/td-q/123456', 'password_reset'],
+    ['https://community.example.com/Accounts/Change-password/td-p/123456', 'password_reset'],
+    ['https://mail.example.com/t/unsubscribe/123456', 'subscribe'],
+    ['https://www.example.org/t/change-password/123456/confirm', 'password_reset'],
+    ['https://www.example.org/t/change-password/token', 'password_reset'],
+    ['https://www.example.org/x/change-password/123456', 'password_reset'],
+    ['https://www.example.com/2024/05/01/login.php', 'login'],
+    ['https://www.example.com/2024/05/01/users/login', 'login'],
+    ['https://www.example.com/2024/05/users/login.html', 'login'],
+    ['https://www.example.com/2024/05/01/a/b/login.html', 'login'],
+  ])('is not %s', (url, rule) => {
+    expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+});
+
 describe('owners, on hosts whose own pages are known', () => {
   const hosts = shipped.document.places.flatMap(({ hosts: names, own }) =>
     own === undefined ? [] : names.map((name) => ({ name, own })),

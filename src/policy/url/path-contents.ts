@@ -1,7 +1,8 @@
-/** What stands where on hosts whose paths hold names and files: package registries, source trees, documentation. */
+/** What stands where: on hosts whose paths hold names and files (package registries, source trees, documentation), and in addresses of forums. */
 import { invalid, type PlaceEntry } from '../documents.ts';
 import { type HostFilter, HostMap, readPolicyHost } from './host-map.ts';
-import type { PathSegments } from './path-segments.ts';
+import { areDigits } from './keys.ts';
+import { type PathSegments, SIGN } from './path-segments.ts';
 import { CONTEXT } from './word-contexts.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
@@ -94,4 +95,25 @@ function isForeign(name: string, own: ReadonlySet<string>): boolean {
 /** `sign_in` and `sign-in` are one page of a host. */
 function withoutSeparators(name: string): string {
   return name.replace(/[._-]/g, '');
+}
+
+/**
+ * What Khoros writes between the title of a thread and a number: whether that is of a topic, a message, an article, an idea or a question.
+ */
+const NUMBERED = new Set(['td-p', 'm-p', 'ta-p', 'tac-p', 'ba-p', 'bc-p', 'idi-p', 'idc-p', 'qaq-p', 'qaa-p']);
+
+/**
+ * Whether the segment `at` is the title of a thread, or names its board, in the addresses of the two forum programs that write them in a
+ * way of their own: Discourse (`/t/slug/123`, `/t/slug/123/4`) and Khoros (`/t5/board/title/td-p/123`). A single word in front of a
+ * number may be a command to somebody (`/t/unsubscribe/123`).
+ */
+export function isThreadTitle(segments: PathSegments, at: number): boolean {
+  const { path, starts, ends, bits, count } = segments;
+  const isNumber = (place: number): boolean => place < count && areDigits(path, starts[place]!, ends[place]!);
+  const textAt = (place: number): string => path.slice(starts[place], ends[place]);
+  if (at === 1 && (bits[at]! & SIGN.separator) !== 0 && isNumber(at + 1) && textAt(0) === 't')
+    return count === 3 || (count === 4 && isNumber(3));
+  // So is the name of its board.
+  const kind = at >= 2 && textAt(at - 2) === 't5' ? at + 1 : at >= 1 && textAt(at - 1) === 't5' ? at + 2 : count;
+  return isNumber(kind + 1) && NUMBERED.has(textAt(kind));
 }

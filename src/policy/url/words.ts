@@ -7,7 +7,7 @@ import { BoundedCache } from '../../bounded-cache.ts';
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { isDigit } from './characters.ts';
 import { areDigits, isKey, isKeyOrOwner, isNumberOrKey, isYearAt } from './keys.ts';
-import { contextsAt, type HostPlaces } from './path-contents.ts';
+import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
 import { type PathSegments, SIGN } from './path-segments.ts';
 import { ProgramNames } from './program-names.ts';
 import { hasTail, isCutMark, isMethodMark, isSentence, nameStop, wholeNameEnd, wordEnd } from './segments.ts';
@@ -69,6 +69,9 @@ const BEFORE_ID = 1 << POSITION.before_id.shift;
 const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
+/** The extension of a page that is written, not called: no title ends otherwise. */
+const WRITTEN = /^\.html?$/i;
+const ENDS_WRITTEN = /\.html?$/i;
 /** No more methods of one name are looked at. */
 const METHOD_MARKS_MAX = 4;
 
@@ -83,6 +86,9 @@ const ACTION_EXTENSIONS: ReadonlySet<string> = new Set(['.action', '.do']);
 
 /** A program's own extension within a path: what follows it is no page of its own. */
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
+
+/** Right before stands a name, and a whole date before that. */
+const SECTION = -1;
 
 const SUFFIXES_MAX = 4096;
 /** So many segments before a key are looked at: those that name it, or say whose it is, and what stands before them. */
@@ -141,7 +147,7 @@ export class Words {
   /** Where the first folder ends whose name says that people read below it. Negative until somebody asks. */
   #placeTo = 0;
   #path = '';
-  /** How many numbers of a date the segments before are: a year, a month, a day. */
+  /** How many numbers of a date the segments before are: a year, a month, a day; or {@link SECTION}. */
   #dated = 0;
   /** Segments from this one on are source files; the one before is the branch. */
   #sourceFrom = 0;
@@ -426,13 +432,15 @@ export class Words {
     const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
     const wasTitleNext = this.#isTitleNext;
     const isNamed = this.#noteDate(path, start, end) || wasTitleNext;
-    const isTitle = isNamed && wholeEnd === end && canBeTitle(path, start, end, stop);
+    const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
+    let isTitle = isNamed && isWhole && canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
     this.#lastLists = isCut && !isHandle ? this.#listsOfCut(path, start, stop, wholeEnd, end) : whole;
     // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
     const isAsked = this.#isAnyWanted(this.#lastLists);
+    isTitle ||= isAsked && isThreadTitle(segments, at);
     this.lastContext = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
     if (this.#lastLists.length === 0) return;
     // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
@@ -457,12 +465,22 @@ export class Words {
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
   }
 
-  /** Whether a year and a month stand right before: what follows them is the title of an article. */
+  /**
+   * Whether a year and a month stand right before: what follows them is the title of an article. Behind a whole date it may be the name
+   * of a section, and the article a page in it.
+   */
   #noteDate(path: string, start: number, end: number): boolean {
     const isNumber = end - start <= 4 && areDigits(path, start, end);
     const isYear = isNumber && isYearAt(path, start, end);
-    const isDated = !isNumber && this.#dated >= 2;
-    this.#dated = isYear ? 1 : isNumber && this.#dated > 0 && end - start <= 2 ? this.#dated + 1 : 0;
+    const dated = this.#dated;
+    const isDated = !isNumber && (dated >= 2 || (dated === SECTION && ENDS_WRITTEN.test(path.slice(start, end))));
+    this.#dated = isYear
+      ? 1
+      : isNumber && dated > 0 && end - start <= 2
+        ? dated + 1
+        : isDated && dated === 3
+          ? SECTION
+          : 0;
     return isDated;
   }
 
