@@ -76,7 +76,7 @@ async function statedBy({ found, pageType = [], index }: ExplainFlags, policy: P
     throw new PagegateError('usage', '--found and --page-type stand for an index: name one or the other.');
   const { statedEvidence } = await import('../policy/cases.ts');
   const { parseUrl } = await import('../domain/canonical-url.ts');
-  const types = new Set(policy.document.pageTypes.map(({ type }) => type));
+  const types = new Set(policy.document.page_types.map(({ type }) => type));
   const pages = pageType.map((text): PageEvidence => {
     const equals = text.indexOf('=');
     const page = { type: text.slice(0, Math.max(equals, 0)), url: text.slice(equals + 1) };

@@ -50,6 +50,17 @@ export function readLocalVerdicts(file: string, options: LocalOptions = {}): Loc
   return new LocalVerdicts(JSON.parse(readFileSync(file, 'utf8')) as ExportedPolicy, options);
 }
 
+/** @throws Error where a part is missing, PagegateError policy_invalid */
+function compileExported({ document }: ExportedPolicy): Policy {
+  try {
+    return compilePolicy({ ...document, warnings: [] });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const message = 'the exported policy lacks a part: write it anew with "pagegate policy export" of this version';
+    throw new Error(message, { cause: error });
+  }
+}
+
 /** Judges on records that earlier answers brought, with the policy that the server exported. */
 export class LocalVerdicts implements LocalJudge {
   /**
@@ -69,7 +80,7 @@ export class LocalVerdicts implements LocalJudge {
     if (!(recordSeconds >= 1) || !(recordEntries >= 1))
       throw new TypeError('recordSeconds, recordEntries: out of range');
     this.isUsable = exported.url_parser === process.versions['ada'];
-    this.#policy = compilePolicy({ ...exported.document, warnings: [] });
+    this.#policy = compileExported(exported);
     this.#lifetimeMs = recordSeconds * 1_000;
     this.#entriesMax = recordEntries;
   }

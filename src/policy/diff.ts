@@ -20,11 +20,11 @@ function parts(document: PolicyDocument): Record<string, Entries> {
     profile: new Map([['profile', document.profile]]),
     hosts: by(document.hosts, (entry) => entry.id),
     rules: by(document.rules, (entry) => entry.id),
-    page_types: by(document.pageTypes, (entry) => entry.type),
+    page_types: by(document.page_types, (entry) => entry.type),
     tokens: new Map(Object.entries(document.tokens)),
     defaults: by(document.defaults, (entry) => entry.id),
     allow: by(document.allow, (entry) => entry.id),
-    address_exceptions: by(document.addressExceptions, (entry) => entry.cidr),
+    address_exceptions: by(document.address_exceptions, (entry) => entry.cidr),
   };
 }
 

@@ -234,13 +234,13 @@ export interface ShippedPolicy {
   readonly hosts: readonly HostEntry[];
   readonly rules: readonly RuleEntry[];
   /** In vocabulary order. */
-  readonly pageTypes: readonly PageTypeEntry[];
+  readonly page_types: readonly PageTypeEntry[];
   /** The web-filtering taxonomy, as far as rules ask for it. */
   readonly categories: readonly Pick<FilteringCategory, 'id' | 'name' | 'threat'>[];
   /** Token list of the query parameters that say nothing about which page it is. */
-  readonly ignoredQueryNames: string;
+  readonly ignored_query_names: string;
   /** Token lists whose words say what a page is for. */
-  readonly identifyingLists: readonly string[];
+  readonly identifying_lists: readonly string[];
   readonly tokens: Readonly<Record<string, TokenList>>;
   readonly places: readonly PlaceEntry[];
   readonly lookalikes: LookalikeData;
@@ -253,7 +253,7 @@ export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
   readonly profile: Profile;
   readonly allow: readonly AllowEntry[];
   readonly excuses: readonly ExcuseEntry[];
-  readonly addressExceptions: readonly AddressException[];
+  readonly address_exceptions: readonly AddressException[];
   /** Things that are legal and that a person should know. */
   readonly warnings: readonly string[];
 }

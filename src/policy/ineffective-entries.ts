@@ -159,7 +159,7 @@ function idleRules(document: PolicyDocument): PolicyFinding[] {
 
 /** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
 function idleExceptions(document: PolicyDocument): PolicyFinding[] {
-  return document.addressExceptions.flatMap(({ cidr }) => {
+  return document.address_exceptions.flatMap(({ cidr }) => {
     const { rules, isFixed } = openedBy(cidr, document.rules);
     const nothing = (why: string): PolicyFinding[] => [
       { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },

@@ -81,10 +81,10 @@ function readShipped(): ShippedPolicy {
     tokens: read<{ lists: Record<string, TokenList> }>('words').lists,
     places: read<{ places: PlaceEntry[] }>('path-contents').places,
     lookalikes: readLookalikes(),
-    pageTypes: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),
+    page_types: pageTypes().map(({ name, verdict, note }) => ({ type: name, verdict, note })),
     categories: filteringTaxonomy.map(({ id, name, threat }) => ({ id, name, threat })),
-    ignoredQueryNames: ignored_query_names,
-    identifyingLists: identifying_lists,
+    ignored_query_names,
+    identifying_lists,
     defaults: decisions,
     profiles,
   };

@@ -34,13 +34,13 @@ export function mergeLicensee(
     ...kept,
     hosts,
     rules: allRules.filter((entry) => !disabled.has(entry.id)),
-    pageTypes: overridePageTypes(shipped.pageTypes, own),
+    page_types: overridePageTypes(shipped.page_types, own),
     tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
     places: [...shipped.places, ...(own.add?.places ?? [])],
     profile,
     allow: own.allow ?? [],
     excuses: own.excuse ?? [],
-    addressExceptions: own.address_exceptions ?? [],
+    address_exceptions: own.address_exceptions ?? [],
   };
   return {
     ...merged,

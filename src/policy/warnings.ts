@@ -6,7 +6,7 @@ import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPol
 import { countsWherever, READ, WRITE } from './host-overlap.ts';
 import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
-type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'pageTypes' | 'allow' | 'excuses' | 'addressExceptions'>;
+type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'page_types' | 'allow' | 'excuses' | 'address_exceptions'>;
 
 /** @throws PagegateError policy_invalid, for an address exception whose range is not valid */
 export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, merged: Merged): string[] {
@@ -39,8 +39,8 @@ function ending(note: string | undefined): string {
 }
 
 /** Address exceptions, with the guard rules that do not hold for them. One that opens nothing is found as an entry without effect. */
-function openedAddresses({ addressExceptions, rules }: Merged): string[] {
-  return addressExceptions.flatMap(({ cidr, note }) => {
+function openedAddresses({ address_exceptions: exceptions, rules }: Merged): string[] {
+  return exceptions.flatMap(({ cidr, note }) => {
     const { rules: ids, isFixed } = openedBy(cidr, rules);
     if (isFixed || ids.length === 0) return [];
     const names = ids.map((id) => `"${id}"`).join(', ');
@@ -82,9 +82,9 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-function weakenedPages(shipped: ShippedPolicy, { pageTypes }: Merged): string[] {
+function weakenedPages(shipped: ShippedPolicy, { page_types: pageTypes }: Merged): string[] {
   const own = new Map(pageTypes.map(({ type, verdict }) => [type, verdict]));
-  return shipped.pageTypes
+  return shipped.page_types
     .filter(({ type, verdict }) => verdict === 'deny' && own.get(type) !== 'deny')
     .map(({ type }) => `Verified pages of the type "${type}" get ${own.get(type)}; as shipped they are denied.`);
 }

@@ -256,6 +256,15 @@ describe('they are not given', () => {
     expect(await guard.check('https://')).toMatchObject({ verdict: 'error', id: 'status_400' });
   });
 
+  test('where the policy lacks a part: it says so', () => {
+    const { document, ...rest } = exportedPolicy(policyFile);
+    const { address_exceptions: _, ...older } = document;
+    expect(() => new LocalVerdicts({ ...rest, document: older as typeof document })).toThrow(
+      'the exported policy lacks a part: write it anew',
+    );
+    expect(() => new LocalVerdicts({ ...rest } as ReturnType<typeof exportedPolicy>)).toThrow('lacks a part');
+  });
+
   test('where URLs are read by another parser', async () => {
     const other = new LocalVerdicts({ ...exportedPolicy(policyFile), url_parser: '2.9.2' });
     expect(other.isUsable).toBe(false);

@@ -543,7 +543,7 @@ describe('verified pages', () => {
   });
 
   it('know every type of the vocabulary, with its verdict', () => {
-    const types = new Map(shipped.document.pageTypes.map((entry) => [entry.type, entry.verdict]));
+    const types = new Map(shipped.document.page_types.map((entry) => [entry.type, entry.verdict]));
     expect([...types]).toEqual(pageTypes('full').map((type) => [type.name, type.verdict]));
   });
 

@@ -42,7 +42,7 @@ export function compileGuards(
     lookalikes: document.lookalikes,
     hosts: document.hosts,
     filter,
-    exceptions: document.addressExceptions.map(({ cidr }) => readRange(cidr)),
+    exceptions: document.address_exceptions.map(({ cidr }) => readRange(cidr)),
     isInternal,
   };
   const excuses = compileExcuses(document);

@@ -45,7 +45,11 @@ export class PageLayer {
   readonly #ignoredNames: number;
 
   constructor(document: PolicyDocument, tokens: TokenIndex) {
-    const { pageTypes, identifyingLists, ignoredQueryNames } = document;
+    const {
+      page_types: pageTypes,
+      identifying_lists: identifyingLists,
+      ignored_query_names: ignoredQueryNames,
+    } = document;
     this.#types = new Map(
       pageTypes.map(({ type, verdict, note }, order) => [
         type,

@@ -82,7 +82,7 @@ export function ledgerStatus({
   waiting,
   fleet,
 }: MeterHealth): LedgerStatus {
-  const own = { ready, reason, commits, commit_ms: commitMs, wal_bytes: walBytes, waiting };
+  const own = { ready, reason, commits, commit_ms: Number(commitMs.toFixed(3)), wal_bytes: walBytes, waiting };
   if (fleet === undefined) return own;
   const { staleSeconds, held, learning, problem } = fleet;
   return { ...own, fleet: { stale_seconds: staleSeconds, held, learning, problem } };
