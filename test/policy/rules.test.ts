@@ -576,6 +576,8 @@ describe('pattern rules', () => {
     ['/index.php?page=users,login', 'login'],
     ['/index.php?page=users-login-tips', '-'],
     ['/index.php?route=account/login', 'login'],
+    ['/.well-known/change-password', 'password_reset'],
+    ['/login/openid-configuration/x', 'login'],
     ['/index.php?/user/register', 'signup'],
     ['/forum/index.php?/Tickets/Submit', 'post'],
     ['/?/account/orders&page=2', 'account'],

@@ -324,6 +324,12 @@ describe('reading matter that names an act', () => {
     'https://www.example.org/book/confirmed-kill',
     'https://docs.example.org/articles/write-ahead',
     'https://support.example.no/kundeservice/innlogging-nettbank.html',
+    // What a server for signing in says of itself.
+    'https://accounts.google.com/.well-known/openid-configuration',
+    'https://auth.example.org/.well-known/oauth-authorization-server',
+    'https://sso.example.org/realms/main/.well-known/openid-configuration',
+    'https://login.example.org/.well-known/jwks.json',
+    'https://auth.example.org/.well-known/oauth-protected-resource',
     // A paper by its number, a chapter of a manual, and hosts that have nothing but specifications.
     'https://papers.example.edu/viewdoc/summary?doi=10.1000/182',
     'https://docs.example.org/manual/reference/operator/comment/',
