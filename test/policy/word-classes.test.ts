@@ -448,6 +448,18 @@ describe('the title of a thread or an article, by where it stands', () => {
   });
 });
 
+describe('a parameter that is a path', () => {
+  it.each([
+    ['https://docs.example.com', 'allow default/classified_read'],
+    ['https://www.example.com', 'deny rules/settings'],
+  ])('has the context of host and path, on a verified page as on any other: %s', (origin, verdict) => {
+    const known = { found: true, pages: { homepage: `${origin}/` } };
+    for (const behind of ['', '#/x', '#/blog/x', '#top'])
+      for (const evidence of [known, { found: true }])
+        expect(judge(`${origin}/?/x/settings&m=1${behind}`, evidence)).toBe(verdict);
+  });
+});
+
 describe('owners, on hosts whose own pages are known', () => {
   const hosts = shipped.document.places.flatMap(({ hosts: names, own }) =>
     own === undefined ? [] : names.map((name) => ({ name, own })),

@@ -122,7 +122,8 @@ export class PatternLayer {
 
   #readBeyondPath(subject: Subject): void {
     const { url, host } = subject;
-    if (url.fragment !== '') {
+    // A route is a path, and stands in the context of host and path.
+    if (url.fragment !== '' || subject.ownParameters.some(({ isRoute }) => isRoute)) {
       this.#words.readHost(host);
       this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
