@@ -450,13 +450,13 @@ describe('the title of a thread or an article, by where it stands', () => {
 
 describe('a parameter that is a path', () => {
   it.each([
-    ['https://docs.example.com', 'allow default/classified_read'],
-    ['https://www.example.com', 'deny rules/settings'],
+    ['https://docs.example.com', /^allow/],
+    ['https://www.example.com', /^deny rules\/settings/],
   ])('has the context of host and path, on a verified page as on any other: %s', (origin, verdict) => {
-    const known = { found: true, pages: { homepage: `${origin}/` } };
+    const known = { found: true, pages: { help: `${origin}/page` } };
     for (const behind of ['', '#/x', '#/blog/x', '#top'])
       for (const evidence of [known, { found: true }])
-        expect(judge(`${origin}/?/x/settings&m=1${behind}`, evidence)).toBe(verdict);
+        expect(judge(`${origin}/page?/x/settings&m=1${behind}`, evidence)).toMatch(verdict);
   });
 });
 
