@@ -123,7 +123,7 @@ export class PatternLayer {
   #readBeyondPath(subject: Subject): void {
     const { url, host } = subject;
     // A route is a path, and stands in the context of host and path.
-    if (url.fragment !== '' || subject.ownParameters.some(({ isRoute }) => isRoute)) {
+    if (url.fragment !== '' || subject.ownParameters.some((one) => this.#isRoute(one, url))) {
       this.#words.readHost(host);
       this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
@@ -270,12 +270,19 @@ export class PatternLayer {
     return count > 0 && lists[count - 1]!.includes(this.#lists.search);
   }
 
+  /** Whether a name is the path of a page; without a slash in front it is one on a front page alone (`index.php?user/login`). */
+  #isRoute(parameter: Parameter, url: CanonicalUrl): boolean {
+    if (!parameter.hasPlaceSign) return false;
+    if (parameter.isRoute) return true;
+    return !parameter.hasValue && isPath(parameter.name) && this.#isFrontPage(url);
+  }
+
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
     if (parameters.length === 0) return;
     const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
       const parameter = parameters[at]!;
-      if (parameter.isRoute) this.#words.readPathApart(parameter.name);
+      if (this.#isRoute(parameter, url)) this.#words.readPathApart(parameter.name);
       const { lists } = parameter;
       if (lists.length === 0) continue;
       const { value } = parameter;
