@@ -274,7 +274,15 @@ export class PatternLayer {
   #isRoute(parameter: Parameter, url: CanonicalUrl): boolean {
     if (!parameter.hasPlaceSign) return false;
     if (parameter.isRoute) return true;
-    return !parameter.hasValue && isPath(parameter.name) && this.#isFrontPage(url);
+    const { name, hasValue } = parameter;
+    return (!hasValue || name.includes('&')) && isPath(name) && this.#isFrontPage(url);
+  }
+
+  /** Reads the name of a parameter as a path. What stands in it behind an escaped `&` is a parameter to some. */
+  #readRouteName(name: string): void {
+    this.#words.readPathApart(name);
+    const stop = name.indexOf('&');
+    if (stop > 0) this.#words.readPathApart(name.slice(0, stop));
   }
 
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
@@ -282,7 +290,7 @@ export class PatternLayer {
     const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
       const parameter = parameters[at]!;
-      if (this.#isRoute(parameter, url)) this.#words.readPathApart(parameter.name);
+      if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name);
       const { lists } = parameter;
       if (lists.length === 0) continue;
       const { value } = parameter;
