@@ -108,12 +108,20 @@ const NUMBERED = new Set(['td-p', 'm-p', 'ta-p', 'tac-p', 'ba-p', 'bc-p', 'idi-p
  * number may be a command to somebody (`/t/unsubscribe/123`).
  */
 export function isThreadTitle(segments: PathSegments, at: number): boolean {
-  const { path, starts, ends, bits, count } = segments;
-  const isNumber = (place: number): boolean => place < count && areDigits(path, starts[place]!, ends[place]!);
-  const textAt = (place: number): string => path.slice(starts[place], ends[place]);
-  if (at === 1 && (bits[at]! & SIGN.separator) !== 0 && isNumber(at + 1) && textAt(0) === 't')
-    return count === 3 || (count === 4 && isNumber(3));
+  const { bits, count } = segments;
+  if (at < 1 || at + 1 >= count) return false;
+  if (isAt(segments, at - 1, 't') && at === 1 && (bits[at]! & SIGN.separator) !== 0 && isNumberAt(segments, 2))
+    return count === 3 || (count === 4 && isNumberAt(segments, 3));
   // So is the name of its board.
-  const kind = at >= 2 && textAt(at - 2) === 't5' ? at + 1 : at >= 1 && textAt(at - 1) === 't5' ? at + 2 : count;
-  return isNumber(kind + 1) && NUMBERED.has(textAt(kind));
+  const kind = isAt(segments, at - 1, 't5') ? at + 2 : at >= 2 && isAt(segments, at - 2, 't5') ? at + 1 : count;
+  if (!isNumberAt(segments, kind + 1)) return false;
+  return NUMBERED.has(segments.path.slice(segments.starts[kind], segments.ends[kind]));
+}
+
+function isNumberAt({ path, starts, ends, count }: PathSegments, at: number): boolean {
+  return at < count && areDigits(path, starts[at]!, ends[at]!);
+}
+
+function isAt({ path, starts, ends }: PathSegments, at: number, text: string): boolean {
+  return ends[at]! - starts[at]! === text.length && path.startsWith(text, starts[at]!);
 }
