@@ -26,7 +26,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   index: ['bytes', 'record', 'platform'],
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
   policy: ['domain', 'record', 'network', 'json', 'platform'],
-  ledger: ['json', 'platform', 'version'],
+  ledger: ['json', 'network', 'platform', 'version'],
   license: ['json', 'platform'],
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform'],
