@@ -46,7 +46,7 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const { targetFrom } = await import('./shared/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
-  const { HTTP_TOKEN } = await import('../domain/target.ts');
+  const { HTTP_TOKEN } = await import('../network/http-syntax.ts');
   const target = targetFrom(input);
   if (!HTTP_TOKEN.test(flags.method))
     throw new PagegateError('bad_method', `Got ${JSON.stringify(flags.method)}.`, { got: flags.method });

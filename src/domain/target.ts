@@ -4,9 +4,6 @@ import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, hasTooManyLabels, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './host-key.ts';
 
-/** What a method may be written with (RFC 9110, token). */
-export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
 export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
 
