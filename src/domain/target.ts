@@ -14,8 +14,9 @@ export type TargetProblem =
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
 
-/** Whether a value, or its domain, is longer than what is looked at. */
-export const isTooLong = (problem: TargetProblem): boolean => problem === 'value_too_long' || problem === 'too_long';
+/** The error that a problem is told by: `input_too_long` where the value, or its domain, is longer than what is looked at. */
+export const errorOf = (problem: TargetProblem): 'bad_input' | 'input_too_long' =>
+  problem === 'value_too_long' || problem === 'too_long' ? 'input_too_long' : 'bad_input';
 
 /** What to do about a problem, or what is wrong where that says it; a sentence each. */
 const REMEDIES: { readonly [problem in TargetProblem]?: string } = {
