@@ -3,6 +3,7 @@
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
 
+import { AMPERSAND, DOT, NUMBER_SIGN, QUESTION_MARK } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { hidesTraversal } from './dot-segments.ts';
 import { isPlainHost } from './host-key.ts';
@@ -67,11 +68,6 @@ PLAIN['/'.charCodeAt(0)] = 2;
 PLAIN['.'.charCodeAt(0)] = 3;
 PLAIN['?'.charCodeAt(0)] = 4;
 PLAIN['#'.charCodeAt(0)] = 5;
-
-const AMPERSAND = 0x26;
-const DOT = 0x2e;
-const QUESTION_MARK = 0x3f;
-const NUMBER_SIGN = 0x23;
 
 /** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails or would work long for no host. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
