@@ -204,6 +204,7 @@ describe('where a finding points', () => {
     ['a bad number', '[\n01]', 2],
     ['deep nesting', `${'['.repeat(100_000)}`, 1],
     ['no text', ' \n', 1],
+    ['a list without entries', '[]', 1],
   ])('points at the line of %s', (_name, text, line) => {
     const errors = errorsFor(text);
     expect(errors).toHaveLength(1);
