@@ -265,7 +265,7 @@ describe('pagegate register validate', () => {
   it('ends with 0 for valid files', () => {
     const { status, stdout } = run([join(dir, 'good.json')]);
     expect(status).toBe(0);
-    expect(stdout).toContain('2 entries in 1 files: valid (0 errors, 0 warnings)');
+    expect(stdout).toContain('2 entries in 1 file: valid (0 errors, 0 warnings)');
   });
 
   it('ends with 3 and a line with file, line, entry and field for an invalid one', () => {
