@@ -1,7 +1,7 @@
 /**
  * The one endpoint. A request goes down a staircase; each step has its failure, and only the last one costs a lookup:
  *
- *     burst limit 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
+ *     burst limit 429 → path 404 → method 405 → body 400 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
