@@ -22,6 +22,7 @@ import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
 import { ClosingGuard } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
+import { allowUnfinished, endAnswer } from './end-answer.ts';
 import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
@@ -131,6 +132,7 @@ export class CheckHandler {
   handle(res: HttpResponse, req: HttpRequest): void {
     const method = req.getCaseSensitiveMethod();
     let waits = false;
+    allowUnfinished(res);
     try {
       this.#readHeaders(res, req);
       const { closedConnections } = this.#parts;
@@ -216,7 +218,7 @@ export class CheckHandler {
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
+    endAnswer(res, this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record(account, judged, served, startedMs);
     return undefined;
   }
