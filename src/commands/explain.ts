@@ -26,7 +26,7 @@ export function registerExplain(program: Command): void {
     .argument('<url>', 'a URL or a domain')
     .option('--method <method>', 'the HTTP method that the agent intends', 'GET')
     .option('--policy <file>', 'your own policy file (else the configured one)')
-    .option('--profile <name>', 'strict, default or open (else the configured one)')
+    .option('--profile <name>', 'the profile: strict, default or open (else the configured one)')
     .option('--found', 'take the domain for classified, without an index')
     .option(
       '--page-type <type=URL>',

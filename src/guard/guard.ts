@@ -101,7 +101,7 @@ export class Guard {
     this.#cache = new VerdictCache(cacheSeconds * 1_000, cacheEntries);
   }
 
-  /** The decision about a request. Never rejects, and asks no person: what is flagged comes back as `flag`. */
+  /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
     const decision = await this.#decide(String(url), options.method ?? 'GET');
     this.#report(decision);
