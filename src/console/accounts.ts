@@ -70,6 +70,6 @@ export class Accounts {
 
   #open(actor: string, create: boolean): Promise<Ledger> {
     const { ledgerKeyFile: keyFile } = statePaths(this.#config);
-    return openLedger({ ...ledgerPlace(this.#config), keyFile, actor, plans: this.plans(), create });
+    return openLedger({ ...ledgerPlace(this.#config), keyFile, actor, plans: () => this.plans(), create });
   }
 }

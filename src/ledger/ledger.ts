@@ -32,7 +32,8 @@ export interface LedgerOptions {
   readonly keyFile: string;
   /** Who is named in the audit table. */
   readonly actor?: string;
-  readonly plans?: readonly Plan[];
+  /** Reads the catalog, where a plan is chosen; the shipped one unless told otherwise. */
+  readonly plans?: () => readonly Plan[];
 }
 
 /** What a meter is to become. */
@@ -90,7 +91,7 @@ export class Ledger {
   readonly store: LedgerStore;
   readonly #keyFile: string;
   readonly #actor: string;
-  readonly #plans: readonly Plan[] | undefined;
+  readonly #plans: () => readonly Plan[];
   #vault: KeyVault | undefined;
   /** Servers that did not follow the latest change in time; they refuse to answer soon. */
   unreached: readonly string[] = [];
@@ -100,7 +101,7 @@ export class Ledger {
     this.store = store;
     this.#keyFile = options.keyFile;
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
-    this.#plans = options.plans;
+    this.#plans = options.plans ?? loadPlans;
   }
 
   close(): Promise<void> {
@@ -144,8 +145,8 @@ export class Ledger {
    *
    * @param reference the payment's, recorded once: the same reference twice is refused.
    * @param limit lookups a cycle, for a plan without a limit of its own.
-   * @throws PagegateError bad_payment_reference, payment_known, unknown_plan, bad_plan_limit, account_not_found, account_state,
-   * ledger_unavailable
+   * @throws PagegateError bad_payment_reference, payment_known, bad_plan_catalogue, unknown_plan, bad_plan_limit, account_not_found,
+   * account_state, ledger_unavailable
    */
   async subscribe(
     name: string,
@@ -154,7 +155,7 @@ export class Ledger {
     limit?: number,
   ): Promise<{ account: Account; issued: IssuedKey | undefined }> {
     checkReference(reference);
-    const wanted = resolvePlan(this.#plans ?? loadPlans(), planId, limit);
+    const wanted = resolvePlan(this.#plans(), planId, limit);
     return this.#change(
       'account.subscribe',
       name,

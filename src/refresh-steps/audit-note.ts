@@ -4,7 +4,6 @@ import type { Config } from '../config/config.ts';
 import { ledgerPlace, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { openLedger } from '../ledger/open.ts';
-import { loadCatalogue } from '../ledger/plans.ts';
 
 /** What became of a refresh or a rollback. */
 export interface ServedChange {
@@ -26,8 +25,7 @@ export async function noteInAudit(
 ): Promise<string | undefined> {
   const { ledgerKeyFile: keyFile } = statePaths(config);
   try {
-    const plans = loadCatalogue(config.state_dir);
-    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, plans, create: false });
+    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, create: false });
     try {
       const before = previousGeneration === null ? null : JSON.stringify({ generation: previousGeneration });
       await ledger.note(action, before, JSON.stringify({ generation, revision }));

@@ -272,8 +272,9 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
 
   it.each([
     ['state_unavailable', ['plan', 'list']],
-    ['state_unavailable', ['account', 'list']],
-    ['state_unavailable', ['key', 'show', 'acme']],
+    ['ledger_unavailable', ['account', 'list']],
+    ['ledger_unavailable', ['key', 'show', 'acme']],
+    ['ledger_unavailable', ['account', 'create', 'acme']],
     ['store_unavailable', ['generations', 'list']],
   ])('is not taken for damaged: %s of %j', (code, words) => {
     mkdirSync(at('state/index'), { recursive: true });

@@ -1,4 +1,6 @@
 /** Every route of the console, asked by everybody: nobody, viewer, operator, an account about itself and about another. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/console/routes.ts';
 import type { Route } from '../../src/console/web/route.ts';
@@ -130,6 +132,20 @@ describe("an account's own addresses name nobody", () => {
     await ledger.close();
     expect(before.status).toBe(200);
   });
+});
+
+it('does not read a broken plan catalog where no plan is chosen', async () => {
+  const plans = join(dirname(dirname(console.server.paths.ledgerFile)), 'plans.json');
+  writeFileSync(plans, '{');
+  try {
+    const operator = await visitors.operator();
+    expect((await operator.get('accounts/rival/rotate-key')).status).toBe(200);
+    expect((await operator.get('accounts/rival/subscribe')).text).toContain('The plan catalog breaks its schema');
+    await operator.submit('accounts/rival/rotate-key', { overlap: '0' });
+    expect((await operator.get('accounts/rival')).text).toMatch(/Key \d+ of rival is issued/);
+  } finally {
+    rmSync(plans);
+  }
 });
 
 it('leaves names that are not in the list of routes alone', async () => {

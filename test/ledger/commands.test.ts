@@ -3,7 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
+import { noteInAudit } from '../../src/refresh-steps/audit-note.ts';
 import { pagegate } from '../support/program.ts';
 
 let state: string;
@@ -41,6 +43,43 @@ describe('where there never was a ledger', () => {
   it('account create makes it', () => {
     expect(run('account create acme').status).toBe(0);
     expect(JSON.parse(run('account list --json').stdout)).toMatchObject([{ name: 'acme' }]);
+  });
+});
+
+describe('a plan catalog that is broken', () => {
+  beforeEach(() => {
+    run('account create acme');
+    run('account subscribe acme --plan pro --reference INV-1');
+    writeFileSync(join(state, 'plans.json'), '{');
+  });
+
+  it.each([
+    'account list',
+    'account show acme',
+    'account usage',
+    'account audit',
+    'account correct acme --used 1 --note why',
+    'account create beta --with-key',
+    'key show acme',
+    'key rotate acme',
+    'account suspend acme',
+    'key revoke acme 1',
+  ])('does not stop %s, which chooses no plan', (line) => {
+    const { status, stderr } = run(line);
+    expect([status, stderr]).toEqual([0, '']);
+  });
+
+  it('stops what chooses one, and changes nothing', () => {
+    const { status, stderr } = run('account subscribe acme --plan business --reference INV-2');
+    expect([status, stderr]).toEqual([3, expect.stringMatching(/plans\.json.*\[bad_plan_catalogue\]\n$/)]);
+    expect(JSON.parse(run('account show acme --json').stdout)).toMatchObject({ plan: 'pro' });
+  });
+
+  it('does not keep a refresh out of the audit', async () => {
+    const change = { generation: 2, revision: 2, previousGeneration: 1 };
+    const config = loadConfig({ env: {}, flags: { state_dir: state } });
+    expect(await noteInAudit(config, 'test', 'index.refresh', change)).toBeUndefined();
+    expect(JSON.parse(run('account audit --json --last 1').stdout)).toMatchObject([{ action: 'index.refresh' }]);
   });
 });
 

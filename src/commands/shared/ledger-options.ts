@@ -40,7 +40,7 @@ export async function withLedger<T>(
     ...ledgerPlace(config),
     keyFile: statePaths(config).ledgerKeyFile,
     actor: actorOf(options),
-    plans: loadCatalogue(config.state_dir),
+    plans: () => loadCatalogue(config.state_dir),
     create,
   });
   try {

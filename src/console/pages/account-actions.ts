@@ -26,7 +26,8 @@ export interface AccountAction {
   readonly applies: (view: AccountView) => boolean;
   /** What will happen. */
   readonly says: (view: AccountView, query: Fields) => string;
-  readonly fields?: (plans: readonly Plan[], query: Fields) => Html;
+  /** What is asked beside it; only who asks for a plan reads the catalog. */
+  readonly fields?: (plans: () => readonly Plan[], query: Fields) => Html;
   readonly run: (input: ActionInput) => Promise<Notice>;
 }
 
@@ -71,7 +72,7 @@ export async function revoke({ ledger, name, form }: ActionInput): Promise<Notic
 
 export const keyField = (query: Fields): Html => html`<input type="hidden" name="key" value="${query.get('key')}">`;
 
-const planField = (plans: readonly Plan[]): Html => html`<label>Plan <select name="plan" required>${plans.map(
+const planField = (plans: () => readonly Plan[]): Html => html`<label>Plan <select name="plan" required>${plans().map(
   ({ id, name, lookups }) =>
     html`<option value="${id}">${name}: ${lookups === null ? 'lookups as agreed' : `${count(lookups)} lookups`}</option>`,
 )}</select></label>

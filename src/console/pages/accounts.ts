@@ -184,7 +184,7 @@ async function confirm(visit: SignedVisit): Promise<Page> {
   const view = await app.accounts.read((ledger) => ledger.view(name));
   const content = action.applies(view)
     ? html`<p>${action.says(view, query)}</p>
-${form(`${here}/${action.id}`, csrf, html`${action.fields?.(app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
+${form(`${here}/${action.id}`, csrf, html`${action.fields?.(() => app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
     : html`<p>The account is ${view.account.state}; there is nothing to do here.</p><p><a href="${here}">Back to ${name}</a></p>`;
   return { kind: 'page', title: `${action.title}: ${name}`, body: content };
 }

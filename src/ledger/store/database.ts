@@ -108,7 +108,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   } catch (error) {
     database?.close();
     if (error instanceof Error && 'syscall' in error) {
-      const reason = `${(error as NodeJS.ErrnoException).code}: ${error.message}`;
+      const reason = error.message;
       throw new PagegateError('ledger_unavailable', `${file}: ${reason}.`, { file, reason }, { cause: error });
     }
     throw asLedgerError(error, file);
