@@ -1,5 +1,6 @@
 /** The program `pagegate`: one line for each command. */
 import { Command, CommanderError } from 'commander';
+import { refuseEmpty } from './commands/shared/empty-values.ts';
 import { printableLines, reportFailure } from './commands/shared/output.ts';
 import { flushOut, guardStreams, writeOut } from './commands/shared/streams.ts';
 import { EXIT, PagegateError } from './errors.ts';
@@ -18,7 +19,8 @@ export async function createProgram(asJson = false): Promise<Command> {
         if (!asJson) process.stderr.write(printableLines(text));
       },
     })
-    .exitOverride();
+    .exitOverride()
+    .hook('preAction', (_program, command) => refuseEmpty(command));
   const { commands } = await import('./commands/all.ts');
   for (const register of commands) register(program);
   return program;

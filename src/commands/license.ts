@@ -141,6 +141,8 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
 }
 
 async function keygen(options: { readonly out: string }): Promise<void> {
+  if (/(?:^|\/)\.{0,2}$/.test(options.out))
+    throw new PagegateError('usage', `--out: expected the beginning of a file's name, got "${options.out}".`);
   const { rmSync, writeFileSync } = await import('node:fs');
   const { createLicenseKey } = await import('../license/license.ts');
   const { privateKey, publicKey } = createLicenseKey();

@@ -120,7 +120,13 @@ export function loadConfig(sources: ConfigSources = {}): Config {
   const cwd = resolve(sources.cwd ?? process.cwd());
   const file = sources.file ?? env['PAGEGATE_CONFIG'];
   const merged: Tree = {};
-  if (file !== undefined && file !== '') {
+  if (file === '') {
+    const source = sources.file === undefined ? 'PAGEGATE_CONFIG' : '--config';
+    throw new PagegateError('config_invalid', `${source} is empty: name the configuration file, or leave it out.`, {
+      source,
+    });
+  }
+  if (file !== undefined) {
     const path = resolve(cwd, file);
     const tree = readConfigFile(path);
     checkPart(tree, `the file ${path}`);

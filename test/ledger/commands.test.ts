@@ -165,7 +165,7 @@ describe('account correct', () => {
     ['--used 101 --note why', 3, 'expected 0 to 100'],
     ['--cycle 1 --note why', 3, 'expected 0 to 0'],
     ['--credit 0 --note why', 2, 'whole number'],
-    ['--credit 1 --note=', 3, 'expected 1 to 200 characters'],
+    ['--credit 1 --note=', 2, "option '--note <text>' is empty"],
     [`--credit 1 --note ${'x'.repeat(201)}`, 3, 'got 201'],
   ])('is refused with %s', (options, exit, expected) => {
     const { status, stderr } = run(`account correct acme ${options}`);

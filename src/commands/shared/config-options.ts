@@ -19,11 +19,7 @@ export function addConfigOptions(command: Command): Command {
 /** The configuration with these flags on top. */
 export async function configFrom(flags: ConfigFlags): Promise<Config> {
   const { loadConfig } = await import('../../config/config.ts');
-  const { resolve } = await import('node:path');
-  return loadConfig({
-    file: flags.config,
-    flags: flags.stateDir === undefined ? {} : { state_dir: resolve(flags.stateDir) },
-  });
+  return loadConfig({ file: flags.config, flags: flags.stateDir === undefined ? {} : { state_dir: flags.stateDir } });
 }
 
 /** The same for a command that writes into the state directory. Root is told where that is another user's. */

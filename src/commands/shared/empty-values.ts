@@ -1,0 +1,24 @@
+/** Empty words on the command line: what an unset variable of a script leaves (`--config "$CONF"`), and never what was meant. */
+import type { Command } from 'commander';
+
+/**
+ * Refuses a command line on which an option or an argument is empty: an empty path would be the current folder, or no file at all.
+ *
+ * @throws CommanderError which says the name of the first one
+ */
+export function refuseEmpty(command: Command): void {
+  const { args, registeredArguments } = command;
+  const at = args.indexOf('');
+  const argument = registeredArguments[Math.min(at, registeredArguments.length - 1)];
+  if (at !== -1 && argument !== undefined) refuse(command, `argument '${argument.name()}'`);
+  const option = command.options.find((one) => {
+    const name = one.attributeName();
+    const value: unknown = command.getOptionValue(name);
+    return command.getOptionValueSource(name) === 'cli' && [value].flat().includes('');
+  });
+  if (option !== undefined) refuse(command, `option '${option.flags}'`);
+}
+
+function refuse(command: Command, what: string): never {
+  return command.error(`error: ${what} is empty; perhaps a variable of the shell is not set`);
+}
