@@ -1,8 +1,9 @@
 /** The program `pagegate`: one line for each command. */
 import { Command, CommanderError } from 'commander';
 import { refuseEmpty } from './commands/shared/empty-values.ts';
+import { adviceOnLostOutput } from './commands/shared/lost-output.ts';
 import { printableLines, reportFailure } from './commands/shared/output.ts';
-import { flushOut, guardStreams, writeOut } from './commands/shared/streams.ts';
+import { adviseOnLostOutput, flushOut, guardStreams, writeOut } from './commands/shared/streams.ts';
 import { EXIT, PagegateError } from './errors.ts';
 import { PROGRAM_VERSION } from './version.ts';
 
@@ -20,7 +21,10 @@ export async function createProgram(asJson = false): Promise<Command> {
       },
     })
     .exitOverride()
-    .hook('preAction', (_program, command) => refuseEmpty(command));
+    .hook('preAction', (_program, command) => {
+      refuseEmpty(command);
+      adviseOnLostOutput(adviceOnLostOutput(command));
+    });
   const { commands } = await import('./commands/all.ts');
   for (const register of commands) register(program);
   return program;

@@ -51,7 +51,7 @@ const PROGRAM = table({
   },
   output_failed: {
     exit: EXIT.environment,
-    message: 'Standard output cannot be written; free space where it goes, and run the command again.',
+    message: 'Standard output cannot be written; free space where it goes.',
   },
 });
 

@@ -4,7 +4,10 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createProgram } from '../../src/cli.ts';
+import { AFTERWARDS, nameOf } from '../../src/commands/shared/lost-output.ts';
 import { printable, printableLines, reportFailure } from '../../src/commands/shared/output.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { CLI, pagegate } from '../support/program.ts';
@@ -41,10 +44,67 @@ describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => 
       const { status, stderr } = pagegate(withIndex(words), { stdio: ['ignore', full, 'pipe'] });
       expect(stderr).toMatch(/^.*Standard output cannot be written.*ENOSPC.*\n$/);
       expect(status).toBe(7);
+      expect(stderr).toContain('Run the command again.');
     } finally {
       closeSync(full);
     }
   });
+
+  it('of a command that changed something: says that it is done, and where to see it', () => {
+    const state = join(folder, 'state');
+    const key = (...words: string[]) => pagegate(['key', ...words, 'acme', '--state-dir', state]).stdout.trim();
+    run('account', 'create', 'acme', '--with-key', '--state-dir', state);
+    const before = key('show');
+    const full = openSync('/dev/full', 'w');
+    try {
+      const words = ['key', 'rotate', 'acme', '--state-dir', state];
+      const { status, stderr } = pagegate(words, { stdio: ['ignore', full, 'pipe'] });
+      expect([status, stderr]).toEqual([
+        7,
+        expect.stringMatching(/do not repeat it\. .*`pagegate key show`\. \[output_failed\]/),
+      ]);
+    } finally {
+      closeSync(full);
+    }
+    expect(key('show')).not.toBe(before);
+  });
+});
+
+it('each command is known to change something, or to be one that can be run again', async () => {
+  const leavesOf = (command: Command): Command[] =>
+    command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
+  const all = leavesOf(await createProgram()).map(nameOf);
+  expect(Object.keys(AFTERWARDS).filter((name) => !all.includes(name))).toEqual([]);
+  expect(all.filter((name) => !(name in AFTERWARDS))).toEqual([
+    'verify',
+    'inspect',
+    'lookup',
+    'explain',
+    'policy check',
+    'policy test',
+    'policy diff',
+    'policy export',
+    'export',
+    'diff',
+    'drop verify',
+    'generations list',
+    'doctor',
+    'account show',
+    'account list',
+    'account usage',
+    'account check',
+    'account audit',
+    'fleet status',
+    'key show',
+    'plan list',
+    'license issue',
+    'license verify',
+    'license show',
+    'register validate',
+    'console user list',
+    'serve',
+    'status',
+  ]);
 });
 
 describe('standard output that its reader closes', () => {

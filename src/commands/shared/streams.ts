@@ -6,6 +6,12 @@ import { PagegateError } from '../../errors.ts';
 export class OutputClosed extends Error {}
 
 let failure: Error | undefined;
+let advice = 'Run the command again.';
+
+/** Says what the failure to write is to advise. To be called before a command writes anything. */
+export function adviseOnLostOutput(text: string): void {
+  advice = text;
+}
 
 /** Failures of the two streams are kept here instead of ending the process with a dump. To be called once, first of all. */
 export function guardStreams(): void {
@@ -53,5 +59,5 @@ export async function flushOut(): Promise<void> {
 function asFailure(error: NodeJS.ErrnoException): Error {
   if (error.code === 'EPIPE') return new OutputClosed();
   if (error.code === 'ERR_STREAM_DESTROYED' && failure !== undefined) return failure;
-  return new PagegateError('output_failed', `${error.message}.`, {}, { cause: error });
+  return new PagegateError('output_failed', `${error.message}. ${advice}`, {}, { cause: error });
 }
