@@ -10,6 +10,7 @@ import { fromSystem, PagegateError } from '../errors.ts';
 import { type BucketRange, type VerifySetup, verifyIndex } from '../index/verify.ts';
 import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
 import { renameDurable } from '../platform/durable-files.ts';
+import { removeEmptyFolders } from '../platform/folders.ts';
 import { abortable, runInOrder, workerCount } from '../platform/threads.ts';
 import { recordNames } from '../record/names.ts';
 import { PROGRAM_VERSION } from '../version.ts';
@@ -18,7 +19,7 @@ import { planRuns } from './arrange/run-arranger.ts';
 import type { SpillFile } from './arrange/spill.ts';
 import { checkSpace } from './files/disk-space.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
-import { type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
+import { asPathMistake, type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
 import { removeLeftovers, Workspace } from './files/workspace.ts';
 import { type BuildOptions, REJECTS_SUFFIX } from './options.ts';
 import { ProgressMeter } from './progress.ts';
@@ -51,14 +52,16 @@ interface Build {
  * @throws PagegateError for what a drop can have wrong as a whole, and for what the machine cannot do: docs/drop-format.md, "What stops a build"
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
+  const made: string[] = [];
   try {
-    return await prepareAndRun(options);
+    return await prepareAndRun(options, made);
   } catch (error) {
-    throw fromSystem('build_failed', options.out, error, { noSpaceCode: 'build_no_space' });
+    removeEmptyFolders(made);
+    throw fromSystem('build_failed', options.out, asPathMistake(error), { noSpaceCode: 'build_no_space' });
   }
 }
 
-async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
+async function prepareAndRun(options: BuildOptions, made: string[]): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
   assertFull(manifest);
   checkParts(options.drop, manifest);
@@ -68,7 +71,7 @@ async function prepareAndRun(options: BuildOptions): Promise<BuildReport> {
     throw new PagegateError('build_too_large', what, { records, most: RECORDS_MAX });
   }
   const parts = manifest.files.map(({ name }) => name);
-  const targets = prepareTargets(options, parts);
+  const targets = prepareTargets(options, parts, made);
   const { out, rejects, tempParent } = targets;
   // The build before may have kept its rejects by default, where this one keeps none.
   removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));

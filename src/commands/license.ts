@@ -143,12 +143,13 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
 async function keygen(options: { readonly out: string }): Promise<void> {
   if (/(?:^|\/)\.{0,2}$/.test(options.out))
     throw new PagegateError('usage', `--out: expected the beginning of a file's name, got "${options.out}".`);
-  const { rmSync, writeFileSync } = await import('node:fs');
+  const { rmSync } = await import('node:fs');
+  const { writeDurable } = await import('../platform/durable-files.ts');
   const { createLicenseKey } = await import('../license/license.ts');
   const { privateKey, publicKey } = createLicenseKey();
   const write = (file: string, content: string, mode: number): void => {
     try {
-      writeFileSync(file, content, { flag: 'wx', mode });
+      writeDurable(file, content, mode);
     } catch (cause) {
       throw fromSystem('key_pair_not_written', file, cause);
     }

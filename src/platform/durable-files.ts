@@ -18,9 +18,21 @@ export function renameDurable(from: string, to: string): void {
   syncPath(dirname(to));
 }
 
-/** Writes a new file, its content on the disk; its name becomes durable when its directory is synced. */
+/**
+ * Writes a new file, whole or not at all, its content on the disk; its name becomes durable when its directory is synced.
+ *
+ * @throws the system's error, `EEXIST` where something lies there already
+ */
 export function writeDurable(path: string, content: string | Uint8Array, mode: number): void {
-  writeFileSync(path, content, { flag: 'wx', mode, flush: true });
+  const descriptor = openSync(path, 'wx', mode);
+  try {
+    writeFileSync(descriptor, content, { flush: true });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Puts a file into place, or another content into it: it appears whole or not at all. */

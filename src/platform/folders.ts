@@ -1,5 +1,5 @@
 /** Folders that a program writes into. */
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -9,17 +9,34 @@ const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: fals
  * the kernel answers ENOENT although the parent is there, as in /proc or on a stale mount. The same loop was known on Windows
  * (nodejs/node#27198, mended there by #27207). This can go when `mkdirSync('/proc/a/b', { recursive: true })` throws.
  *
- * @throws the system's error where that is not possible.
+ * @returns the folders that it made, the innermost last
+ * @throws the system's error where that is not possible; what it had made by then is gone
  */
-export function makeFolder(path: string, mode = 0o777): void {
+export function makeFolder(path: string, mode = 0o777): string[] {
   const missing: string[] = [];
   for (let folder = resolve(path); !isThere(folder); folder = dirname(folder)) missing.push(folder);
+  const made: string[] = [];
   for (const folder of missing.reverse()) {
     try {
       mkdirSync(folder, { mode });
+      made.push(folder);
     } catch (error) {
       // Somebody else may have made it in the meantime.
-      if (!isThere(folder)) throw error;
+      if (isThere(folder)) continue;
+      removeEmptyFolders(made);
+      throw error;
+    }
+  }
+  return made;
+}
+
+/** Removes folders that {@link makeFolder} made and that nothing was put into. */
+export function removeEmptyFolders(made: readonly string[]): void {
+  for (const folder of made.toReversed()) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      // Somebody else uses it, or has removed it.
     }
   }
 }

@@ -177,18 +177,35 @@ describe('a path', () => {
     expect(await refusal({ tempDir: '' })).toBe('build_path');
   });
 
-  it('that cannot be written is a failure of the environment, before the work begins', async () => {
+  it('that can never be written is told from what the machine cannot do, before the work begins', async () => {
     writeFileSync(join(folder, 'file'), '');
     symlinkSync('loop', join(folder, 'loop'));
     const paths = ['file/x', 'loop/x', 'n'.repeat(255), `${'n'.repeat(300)}/x`].map((path) => join(folder, path));
-    for (const path of [...paths, '/proc/nowhere/x']) {
-      expect(await refusal({ out: path })).toBe('build_failed');
-      expect(await refusal({ rejectsFile: path })).toBe('build_failed');
+    for (const path of paths) {
+      expect(await refusal({ out: path })).toBe('build_path');
+      expect(await refusal({ rejectsFile: path })).toBe('build_path');
     }
-    for (const path of [join(folder, 'file'), join(folder, 'file/x'), join(folder, 'loop'), '/proc/nowhere/x']) {
-      expect(await refusal({ tempDir: path })).toBe('build_failed');
+    for (const path of [join(folder, 'file'), join(folder, 'file/x'), join(folder, 'loop')]) {
+      expect(await refusal({ tempDir: path })).toBe('build_path');
+      await expect(build(DIRTY, { tempDir: path })).rejects.toThrow(`${path}`);
     }
+    for (const name of ['out', 'rejectsFile', 'tempDir'])
+      expect(await refusal({ [name]: '/proc/nowhere/x' })).toBe('build_failed');
     expect(readdirSync(folder).sort()).toEqual(['drop', 'file', 'loop']);
+  });
+
+  it.each<[string, Partial<BuildOptions>]>([
+    ['is refused', { rejectsFile: 'x' }],
+    ['is interrupted', { signal: AbortSignal.abort(new Error('stop')) }],
+    ['cannot make the last one', { tempDir: '/proc/nowhere/x' }],
+  ])('leaves no folder behind where the build %s', async (_how, options) => {
+    const under = (name: string): string => join(folder, name, 'b', 'c');
+    mkdirSync(join(folder, 'kept'));
+    const given = { rejectsFile: under('y'), tempDir: under('z'), ...options };
+    if (options.rejectsFile !== undefined) given.rejectsFile = under('kept');
+    await expect(build(DIRTY, { ...given, out: under('kept') })).rejects.toThrow();
+    expect(readdirSync(folder).sort()).toEqual(['drop', 'kept']);
+    expect(readdirSync(join(folder, 'kept'))).toEqual([]);
   });
 
   it('may lie in folders that are not there yet', async () => {

@@ -154,6 +154,17 @@ describe('a key pair', () => {
     expect(readdirSync(folder)).toEqual([`v.${which}.pem`]);
   });
 
+  it('that does not fit on the disk leaves nothing, so that it can be made again', () => {
+    // A file that may not grow stands for a full disk.
+    const script = 'ulimit -f 0; exec "$@"';
+    const words = [process.execPath, CLI, 'license', 'keygen', '--out', at('v')];
+    const env = { ...process.env, LC_ALL: 'C', NODE_DISABLE_COMPILE_CACHE: '1' };
+    const { status, stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { ...UNHURRIED, env });
+    expect([status, stderr]).toEqual([7, expect.stringMatching(/EFBIG.*\[key_pair_not_written\]/)]);
+    expect(readdirSync(folder)).toEqual([]);
+    expect(keygen('v').status).toBe(0);
+  });
+
   it('is not written where there is no folder', () => {
     expect(keygen('none/v').stderr).toContain('[key_pair_not_written]');
   });

@@ -2,7 +2,7 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { MANIFEST_FILE, SIGNATURE_FILE } from '../../drop/drop-files.ts';
-import { PagegateError } from '../../errors.ts';
+import { fromSystem, PagegateError } from '../../errors.ts';
 import { isIndexFile } from '../../index/read.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { BuildOptions } from '../options.ts';
@@ -18,19 +18,21 @@ export interface BuildTargets {
 }
 
 /**
- * Makes the folders and returns the paths, absolute and without links on the way. `parts` are the file names of the drop.
+ * Makes the folders and returns the paths, absolute and without links on the way.
  *
+ * @param parts the file names of the drop
+ * @param made gets the folders that were not there
  * @throws PagegateError build_path for one that names no file, a file of the drop itself, or the index's for the rejects
  * @throws PagegateError build_output_exists for one that is taken
  * @throws the system's error where a folder cannot be made
  */
-export function prepareTargets(options: BuildOptions, parts: readonly string[]): BuildTargets {
+export function prepareTargets(options: BuildOptions, parts: readonly string[], made: string[]): BuildTargets {
   const { drop, out: givenOut, rejectsFile, tempDir } = options;
   checkName(givenOut);
   if (rejectsFile !== undefined) checkName(rejectsFile);
   if (tempDir === '') throw new PagegateError('build_path', 'The folder for temporary files has no name.');
-  const out = place(givenOut);
-  const rejects = rejectsFile === undefined ? undefined : place(rejectsFile);
+  const out = place(givenOut, made);
+  const rejects = rejectsFile === undefined ? undefined : place(rejectsFile, made);
   if (rejects === out || (rejects !== undefined && isSameFile(out, rejects))) {
     throw new PagegateError('build_path', `${rejectsFile} is where the index goes; rejects need another file.`, {
       path: rejectsFile,
@@ -40,8 +42,18 @@ export function prepareTargets(options: BuildOptions, parts: readonly string[]):
   checkOutput(out, options);
   if (rejects !== undefined) checkRejects(rejects);
   const tempParent = resolve(tempDir ?? dirname(out));
-  makeFolder(tempParent);
+  made.push(...makeFolder(tempParent));
   return { out, rejects, tempParent };
+}
+
+/** What the system says of a path that can never be written to: part of it is a file, it leads in a circle, a name is too long. */
+const PATH_MISTAKES: ReadonlySet<string> = new Set(['ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
+
+/** A failure of the system as `build_path` where the path itself is the mistake; anything else passes unchanged. */
+export function asPathMistake(error: unknown): unknown {
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (path === undefined || code === undefined || !PATH_MISTAKES.has(code)) return error;
+  return fromSystem('build_path', path, error);
 }
 
 function checkName(path: string): void {
@@ -51,9 +63,9 @@ function checkName(path: string): void {
 }
 
 /** Makes the file's folder; returns the file's path by the folder's real name. */
-function place(path: string): string {
+function place(path: string, made: string[]): string {
   const folder = dirname(resolve(path));
-  makeFolder(folder);
+  made.push(...makeFolder(folder));
   return join(realpathSync(folder), basename(path));
 }
 
