@@ -390,6 +390,10 @@ const CONFIGURATION = table({
       'The decision log cannot be written, and lines are dropped until it can; free its disk, or give its folder to the user of the server.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
+  server_busy: {
+    exit: EXIT.busy,
+    message: 'The running server has too many commands at once, or is just ending; try again in a moment.',
+  },
   server_forbidden: {
     exit: EXIT.refused,
     message: 'This user may not open the socket of the server; run the command as its user, or as one of its group.',

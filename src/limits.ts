@@ -167,7 +167,7 @@ const DROPS = group({
     unit: 'bytes',
     what: 'The manifest of a drop',
     reason: 'Ten thousand parts take about 2 MB.',
-    beyond: '`manifest_invalid`',
+    beyond: '`drop_too_large`',
   },
   signatures: {
     value: 8,
@@ -181,7 +181,7 @@ const DROPS = group({
     unit: 'bytes',
     what: '`manifest.json.sig`',
     reason: 'Eight signatures take 700 bytes.',
-    beyond: '`drop_signature_invalid`',
+    beyond: '`drop_too_large`',
   },
   lineBytes: {
     value: 65_536,
@@ -369,7 +369,7 @@ const PROCESSES = group({
     unit: '',
     what: 'Connections to the Unix socket',
     reason: 'Commands of people and timers.',
-    beyond: 'closed at once',
+    beyond: 'closed at once; the command ends with `server_busy`',
   },
   socketPathBytes: {
     value: 107,

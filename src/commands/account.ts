@@ -1,5 +1,5 @@
 /** `pagegate account`: who may look up, on which plan, and what they have used. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { counted, withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
@@ -91,7 +91,7 @@ type Add = (usage: string, about: string, example: string) => Command;
 function registerUsage(add: Add): void {
   add('usage [name]', 'lookups by day (UTC), of one account or of all', 'account usage acme --days 30 --csv')
     .option('--days <n>', 'how many days back, at most 400', parsePositive, 30)
-    .option('--csv', 'print CSV')
+    .addOption(new Option('--csv', 'print CSV').conflicts('json'))
     .action((name: string | undefined, options: LedgerCommandOptions & { days: number; csv?: true }) =>
       withLedger(options, async (ledger) => {
         const { usageByDay } = await import('../ledger/usage.ts');
@@ -145,10 +145,10 @@ function registerCare(add: Add): void {
     'account correct acme --credit 600 --note "host 3 lost"',
   )
     .requiredOption('--note <text>', 'why, for the audit')
-    .option(
-      '--credit <lookups>',
-      'lookups to give back in the present cycle, at most those that are used',
-      parsePositive,
+    .addOption(
+      new Option('--credit <lookups>', 'lookups to give back in the present cycle, at most those that are used')
+        .argParser(parsePositive)
+        .conflicts(['used', 'cycle']),
     )
     .option('--used <lookups>', 'lookups that are used in the cycle', parseWhole)
     .option('--cycle <number>', 'the cycle to move to; nothing is used in it unless --used says so', parseWhole)

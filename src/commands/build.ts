@@ -5,9 +5,8 @@ import { REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { counted, withCommas } from '../counted.ts';
-import { WORKERS_MAX } from '../platform/threads.ts';
 import { utc } from '../times.ts';
-import { parseThreads, parseWhole } from './shared/numbers.ts';
+import { parseGeneration, parseThreads, THREADS } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
 interface BuildFlags {
@@ -31,8 +30,8 @@ export function registerBuild(program: Command): void {
       'where the index goes; an index that is there is replaced in one step, anything else refused',
     )
     .option('--force', 'replace whatever file is at --out, but for those of the drop')
-    .option('--generation <n>', 'number that the index carries', parseWhole, 1)
-    .option('--workers <n>', `threads, at most ${WORKERS_MAX} (default: one for each core)`, parseThreads)
+    .option('--generation <n>', 'number that the index carries', parseGeneration, 1)
+    .option('--workers <n>', `threads, ${THREADS} (default: one for each core)`, parseThreads)
     .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
     .option('--vocabulary <scope>', 'page types to keep: core (20) or full (28)', vocabularyScope, 'full')
     .option(
@@ -119,7 +118,7 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
 function printReport(report: BuildReport): void {
   const { recordCount, sizeBytes, durationMs } = report;
   const each = recordCount === 0 ? '' : `, ${(sizeBytes / recordCount).toFixed(1)} bytes a record`;
-  printLine(`${report.out}: ${withCommas(recordCount)} records, ${megabytes(sizeBytes)}${each}`);
+  printLine(`${report.out}: ${counted(recordCount, 'record')}, ${megabytes(sizeBytes)}${each}`);
   printLine(
     `dataset ${report.dataset}, revision ${report.revision} of ${report.created}, generation ${report.generation}; ` +
       `page types ${report.pageTypes}, vocabulary ${report.vocabulary}`,

@@ -1,6 +1,6 @@
 /** `pagegate fleet`: many servers that share one ledger in PostgreSQL. */
 import type { Command } from 'commander';
-import { withCommas } from '../counted.ts';
+import { counted } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
 import { rfc3339 } from '../times.ts';
 import { configFrom } from './shared/config-options.ts';
@@ -39,7 +39,10 @@ export function registerFleet(program: Command): void {
         });
         const fate = options.giveBack ? 'given back' : 'used';
         if (options.json) printJson({ id: found.id, name: found.name, lookups, fate: fate.replace(' ', '_') });
-        else printLine(`${found.name} is retired. ${withCommas(lookups)} lookups that it held are ${fate}.`);
+        else
+          printLine(
+            `${found.name} is retired. ${counted(lookups, 'lookup')} that it held ${lookups === 1 ? 'is' : 'are'} ${fate}.`,
+          );
       });
     });
 }
@@ -79,9 +82,10 @@ function show({ nodes, stranded, learning, history, differs }: FleetView): void 
     ]),
   ]);
   for (const { account, node, lookups } of stranded)
-    printLine(`${withCommas(lookups)} lookups of ${account} are stranded on ${node}, which is not heard.`);
+    printLine(`Stranded on ${node}, which is not heard: ${counted(lookups, 'lookup')} of ${account}.`);
   if (differs) printLine('Live nodes serve different data.');
   if (learning)
     printLine('The database has lost commits: nothing is granted until all nodes have told what they hold.');
-  else if (history > 0) printLine(`The database has lost commits ${history} times; see \`pagegate account audit\`.`);
+  else if (history > 0)
+    printLine(`The database has lost commits ${counted(history, 'time')}; see \`pagegate account audit\`.`);
 }

@@ -1,5 +1,6 @@
 /** `pagegate ledger`: where the accounts are kept. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { configFrom } from './shared/config-options.ts';
 import { type LedgerCommandOptions, withLedgerOptions } from './shared/ledger-options.ts';
@@ -28,7 +29,7 @@ async function move(options: LedgerCommandOptions & { to: string }): Promise<voi
     ? await moveToFile(() => connectFleet(fleet!.engine), file, fleet!.maxStalenessSeconds)
     : await moveToPostgres(file, () => connectFleet(target));
   if (options.json) return printJson(report);
-  printLine(`Moved ${report.accounts} accounts with ${report.keys} keys to ${report.to}.`);
+  printLine(`Moved ${counted(report.accounts, 'account')} with ${counted(report.keys, 'key')} to ${report.to}.`);
   printLine(
     isBack
       ? 'Remove ledger.url from the configuration, then start the server.'

@@ -1,5 +1,6 @@
 /** `pagegate license`: issue (vendor side), install, verify and show the license that governs the data. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
 import { utc } from '../times.ts';
@@ -196,7 +197,7 @@ function print(license: License, options: TrustOptions, note?: string): void {
   }
   const covers =
     entitlement.kind === 'frozen'
-      ? `${entitlement.manifests.length} frozen drops`
+      ? counted(entitlement.manifests.length, 'frozen drop')
       : `drops made up to ${entitlement.until}`;
   const rows = [
     ['license', license.licenseId],

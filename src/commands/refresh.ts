@@ -2,11 +2,10 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
-import { WORKERS_MAX } from '../platform/threads.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
-import { parsePositive, parseThreads } from './shared/numbers.ts';
+import { parsePositive, parseThreads, THREADS } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
@@ -27,11 +26,7 @@ export function registerRefresh(program: Command): void {
     .option('--other-dataset', 'accept a drop of another dataset than what is served')
     .option('--rebuild', 'build again what is served already, after an upgrade of the program')
     .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
-    .option(
-      '--workers <n>',
-      `threads that build and verify, at most ${WORKERS_MAX} (else one for each processor)`,
-      parseThreads,
-    )
+    .option('--workers <n>', `threads that build and verify, ${THREADS} (else one for each processor)`, parseThreads)
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate refresh /srv/pagegate/drop')
     .action(run);

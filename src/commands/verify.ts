@@ -1,12 +1,11 @@
 /** `pagegate verify`: reads every byte of an index. */
 import type { Command } from 'commander';
-import { withCommas } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
 import type { VerifyReport } from '../index/verify.ts';
-import { WORKERS_MAX } from '../platform/threads.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { parseThreads } from './shared/numbers.ts';
+import { parseThreads, THREADS } from './shared/numbers.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 export function registerVerify(program: Command): void {
@@ -14,7 +13,7 @@ export function registerVerify(program: Command): void {
     .argument('[file]', 'index file (else --index, else the one that is served)')
     .option(
       '--workers <n>',
-      `threads, at most ${WORKERS_MAX} (default: one for each core, fewer where there is little to read)`,
+      `threads, ${THREADS} (default: one for each core, fewer where there is little to read)`,
       parseThreads,
     )
     .option('--json', 'print the report as JSON')
@@ -40,7 +39,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
   );
   if (options.json) printJson(toJson(report));
   else if (report.ok) {
-    printLine(`${path}: intact, ${withCommas(report.recordCount)} records, ${withCommas(report.sizeBytes)} bytes.`);
+    printLine(`${path}: intact, ${counted(report.recordCount, 'record')}, ${withCommas(report.sizeBytes)} bytes.`);
   } else {
     for (const { offset, sizeBytes, where, what } of report.damages) {
       printLine(`${path}: bytes ${offset} to ${offset + sizeBytes - 1} (${where}): ${what}`);

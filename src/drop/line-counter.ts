@@ -1,4 +1,5 @@
 /** Holds a part to the number of lines that its manifest says, for a build and for a check that builds nothing. */
+import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { DropPart } from './manifest.ts';
@@ -18,7 +19,7 @@ export function checkCountSoFar(part: DropPart, records: number): void {
 }
 
 function wrongCount(part: DropPart, got: string): PagegateError {
-  const what = `${part.name}: the manifest says ${part.records} lines, the file has ${got}.`;
+  const what = `${part.name}: the manifest says ${counted(part.records, 'line')}, the file has ${got}.`;
   return new PagegateError('drop_part_records', what, { part: part.name, expected: part.records, got });
 }
 

@@ -4,6 +4,7 @@ import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
 import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
@@ -77,7 +78,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     seen.add(name);
     if (records <= recordsMax(part)) continue;
     const place = `/files/${i}/records`;
-    const what = `files[${i}].records: ${records} lines cannot be in the ${bytes} bytes of ${name}, at most ${recordsMax(part)} can.`;
+    const what = `files[${i}].records: ${counted(records, 'line')} cannot be in the ${counted(bytes, 'byte')} of ${name}, at most ${recordsMax(part)} can.`;
     throw new PagegateError('manifest_invalid', what, { place, file: name });
   }
   const { name, version } = value.vocabulary;

@@ -35,6 +35,9 @@ const CONNECTIONS_MAX = LIMITS.socketConnections.value;
 /** The kernel's limit for the path of a Unix socket, without its final NUL. */
 const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
 
+const isTooLong = (path: string): boolean => Buffer.byteLength(path) > PATH_MAX_BYTES;
+const tooLong = (path: string): string => `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`;
+
 /** A socket gets its place in one step, from a name of its own beside it. */
 const TEMPORARY_NAME = '.control-';
 
@@ -50,11 +53,7 @@ export async function listenControl(
   mayReplace = false,
 ): Promise<ControlSocket> {
   const temporary = join(dirname(path), `${TEMPORARY_NAME}${process.pid}`);
-  if (Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)) > PATH_MAX_BYTES) {
-    throw new PagegateError('listen_failed', `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`, {
-      path,
-    });
-  }
+  if (isTooLong(path) || isTooLong(temporary)) throw new PagegateError('listen_failed', tooLong(path), { path });
   try {
     makeFolder(dirname(path), 0o750);
   } catch (error) {
@@ -157,13 +156,15 @@ async function respond(socket: Socket, line: string, handlers: ControlHandlers):
 
 const REPLY_MAX_BYTES = 4 * 1024 * 1024;
 
-const isDenied = (error: NodeJS.ErrnoException): boolean => error.code === 'EACCES' || error.code === 'EPERM';
+const DENIED: ReadonlySet<string | undefined> = new Set(['EACCES', 'EPERM']);
+/** Somebody listens: there are too many connections, or too many that wait, or the server has just ended. */
+const BUSY: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EAGAIN']);
 
 /**
  * Sends a command to the server on this socket.
  *
- * @throws PagegateError server_not_running, server_forbidden where this user cannot know whether there is one, or what the
- *   server answers
+ * @throws PagegateError server_not_running, server_busy, server_forbidden where this user cannot know whether there is one, or what
+ *   the server answers
  */
 export async function askServer(
   path: string,
@@ -171,6 +172,8 @@ export async function askServer(
   timeoutMs = 150_000,
   options: Omit<ControlRequest, 'command'> = {},
 ): Promise<unknown> {
+  if (isTooLong(path))
+    throw new PagegateError('server_not_running', `None can listen there: ${tooLong(path)}`, { path });
   const text = await new Promise<string>((resolve, reject) => {
     let received = '';
     const fail = (why: string, cause?: unknown): void => {
@@ -179,8 +182,9 @@ export async function askServer(
     };
     const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command, ...options })}\n`));
     socket.setTimeout(timeoutMs, () => fail('no answer in time'));
-    socket.on('error', (cause) => {
-      if (isDenied(cause)) reject(fromSystem('server_forbidden', path, cause));
+    socket.on('error', (cause: NodeJS.ErrnoException) => {
+      if (DENIED.has(cause.code)) reject(fromSystem('server_forbidden', path, cause));
+      else if (BUSY.has(cause.code)) reject(fromSystem('server_busy', path, cause));
       else fail(cause.message, cause);
     });
     socket.on('data', (chunk) => {

@@ -172,6 +172,13 @@ describe('a command line that is not understood, with --json', () => {
       ['build', 'x', '--out', 'y', '--workers', 'zz', '--json'],
       'It must be a whole number of at most 9 digits.',
     ],
+    ['two forms of a result', ['account', 'usage', '--csv', '--json'], "option '--csv' cannot be used with"],
+    ['the generation 0', ['build', 'x', '--out', 'y', '--generation', '0', '--json'], 'a whole number from 1'],
+    [
+      'a generation beyond all',
+      ['build', 'x', '--out', 'y', '--generation', '1000000000', '--json'],
+      'At most 999999999 is possible.',
+    ],
     ['too many threads', ['refresh', 'x', '--workers', '257', '--json'], 'At most 256 are possible.'],
     ['an argument that is missing', ['diff', '--json'], "missing required argument 'before'"],
   ])('%s: one JSON object, exit code 2', (_name, words, message) => {

@@ -295,6 +295,17 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     expect([status, stderr]).toEqual([7, expect.stringMatching(`EACCES.*\\[${code}\\]\n$`)]);
   });
 
+  it('that it may read but not write to: the reason is said once', () => {
+    mkdirSync(at('state'));
+    chmodSync(folder, 0o755);
+    const { status, stderr } = asNobody('account', 'create', 'acme');
+    expect([status, stderr]).toEqual([
+      7,
+      expect.stringMatching(/: EACCES: permission denied.*\[ledger_unavailable\]\n$/),
+    ]);
+    expect(stderr).not.toMatch(/EACCES.*EACCES/);
+  });
+
   it('is what doctor names first, and it does not say that no server runs', () => {
     mkdirSync(at('state/run'), { recursive: true });
     chmodSync(folder, 0o755);

@@ -5,6 +5,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkDrop, checkPartContents } from '../../src/drop/check-drop.ts';
 import { readPrivateKey, writeSignature } from '../../src/drop/sign-drop.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { type Bench, codeOf, createBench } from '../refresh/support.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
@@ -61,9 +62,16 @@ test('a manifest that is a folder, or larger than one can be, is refused before 
   const manifest = join(bench.drop('d'), 'manifest.json');
   truncateSync(manifest, 8 * 2 ** 20 + 1);
   expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_too_large');
+  expect(LIMITS.manifestBytes.beyond).toBe('`drop_too_large`');
   rmSync(manifest);
   mkdirSync(manifest);
   expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_file_kind');
+});
+
+test('a signature file that is larger than one can be is refused before it is read', async () => {
+  const drop = bench.drop('d');
+  truncateSync(join(drop, 'manifest.json.sig'), LIMITS.signatureFileBytes.value + 1);
+  expect(LIMITS.signatureFileBytes.beyond).toBe(`\`${await codeOf(contentsOf(drop))}\``);
 });
 
 test('a signature can be added beside the ones that are there', async () => {
@@ -100,15 +108,18 @@ test('a public key that is given to sign with is called one', () => {
   expect(() => readPrivateKey('vendor.pem', pem)).toThrow(/vendor\.pem is a public key.*name the private key/);
 });
 
-test.each([1, 3])(
-  'a part with another number of lines than the manifest says is refused: 2 instead of %i',
-  async (records) => {
-    const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
-    const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
-    manifest.files[0].records = records;
-    expect(await codeOf(contentsOf(bench.resign(drop, manifest)))).toBe('drop_part_records');
-  },
-);
+test.each([
+  [1, '1 line,'],
+  [3, '3 lines,'],
+])('a part with another number of lines than the manifest says is refused: 2 instead of %i', async (records, said) => {
+  const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
+  const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
+  manifest.files[0].records = records;
+  await expect(contentsOf(bench.resign(drop, manifest))).rejects.toMatchObject({
+    code: 'drop_part_records',
+    message: expect.stringContaining(`the manifest says ${said} the file has `),
+  });
+});
 
 test('a pipe or a link in the place of a part that was checked is refused, not waited for', async () => {
   const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });

@@ -143,7 +143,8 @@ describe('account correct', () => {
       /^75 lookups given back: no more were used\.\n/,
     );
     expect(used()).toBe(0);
-    expect(run('account correct acme --used 3 --credit 1 --note both').stdout).toMatch(/^1 lookup given back\.\n/);
+    expect(run('account correct acme --used 3 --note set').status).toBe(0);
+    expect(run('account correct acme --credit 1 --note one').stdout).toMatch(/^1 lookup given back\.\n/);
     expect(used()).toBe(2);
     // The text has the times of the JSON.
     const at = /^(\S+Z) .*ledger\.correct/m.exec(run('account audit acme').stdout)?.[1];
@@ -151,10 +152,10 @@ describe('account correct', () => {
     const lines = JSON.parse(run('account audit acme --json').stdout);
     expect(lines[0]).toMatchObject({ at });
     expect(lines.slice(0, 4)).toMatchObject([
-      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 2 } },
-      { action: 'account.correct {"credit":1,"used":3} both' },
-      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 75 }, after: { used: 0 } },
-      { action: 'account.correct {"credit":600} lost' },
+      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 3 }, after: { used: 2 } },
+      { action: 'account.correct {"credit":1} one' },
+      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 3 } },
+      { action: 'account.correct {"used":3} set' },
     ]);
     expect(run('account check').status).toBe(0);
   });
@@ -165,6 +166,8 @@ describe('account correct', () => {
     ['--used 101 --note why', 3, 'expected 0 to 100'],
     ['--cycle 1 --note why', 3, 'expected 0 to 0'],
     ['--credit 0 --note why', 2, 'whole number'],
+    ['--credit 1 --used 1 --note why', 2, 'cannot be used with'],
+    ['--credit 1 --cycle 0 --note why', 2, 'cannot be used with'],
     ['--credit 1 --note=', 2, "option '--note <text>' is empty"],
     [`--credit 1 --note ${'x'.repeat(201)}`, 3, 'got 201'],
   ])('is refused with %s', (options, exit, expected) => {

@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../src/limits.ts';
 import { askServer, listenControl } from '../../src/server/control-socket.ts';
 import { METRICS } from '../../src/server/metric-definitions.ts';
 import type { ServerStatus } from '../../src/server/status.ts';
@@ -157,5 +159,25 @@ describe('the control socket', () => {
     await expect(askServer(`${server.paths.runDir}/none.sock`, 'status')).rejects.toMatchObject({
       code: 'server_not_running',
     });
+    const long = `/tmp/${'x'.repeat(120)}`;
+    await expect(askServer(long, 'status')).rejects.toMatchObject({
+      code: 'server_not_running',
+      message: expect.stringContaining(`${long} is longer than 107 bytes; set admin.socket.`),
+    });
+  });
+
+  it('with as many connections as it takes is busy, and not taken for none', async () => {
+    const idle = await Promise.all(
+      Array.from({ length: LIMITS.socketConnections.value }, async () => {
+        const socket = connect(server.paths.socket);
+        await once(socket, 'connect');
+        return socket;
+      }),
+    );
+    try {
+      await expect(askServer(server.paths.socket, 'status')).rejects.toMatchObject({ code: 'server_busy' });
+    } finally {
+      for (const socket of idle) socket.destroy();
+    }
   });
 });

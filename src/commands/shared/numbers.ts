@@ -1,5 +1,6 @@
 /** Numbers on the command line: decimal digits and nothing else. */
 import { InvalidArgumentError } from 'commander';
+import { LIMITS } from '../../limits.ts';
 import { WORKERS_MAX } from '../../platform/threads.ts';
 
 /** Reads a number from 0. */
@@ -8,11 +9,22 @@ export function parseWhole(text: string): number {
   throw new InvalidArgumentError('It must be a whole number of at most 9 digits.');
 }
 
-/** Reads a count or a generation number, from 1. */
+/** Reads a count, from 1. */
 export function parsePositive(text: string): number {
   if (/^[1-9][0-9]{0,14}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('It must be a whole number from 1, of at most 15 digits.');
 }
+
+/** Reads the number of a generation, from 1. */
+export function parseGeneration(text: string): number {
+  const generation = parsePositive(text);
+  if (generation > LIMITS.generationNumber.value)
+    throw new InvalidArgumentError(`At most ${LIMITS.generationNumber.value} is possible.`);
+  return generation;
+}
+
+/** How many threads there may be, for the help. */
+export const THREADS = `at most ${WORKERS_MAX}; with 0 the command works without any`;
 
 /** Reads a number of threads beside the main one; with 0 that one does the work. */
 export function parseThreads(text: string): number {

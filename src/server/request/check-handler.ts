@@ -184,7 +184,12 @@ export class CheckHandler {
     const query = parseQuery(rawQuery);
     const keyProblem = this.#keyProblem(query);
     if (keyProblem !== undefined) {
-      this.#refuse(res, 'GET', keyProblem);
+      this.#refuse(
+        res,
+        'GET',
+        keyProblem,
+        keyProblem === 'repeated_parameter' ? { fields: { parameter: 'api_key' } } : {},
+      );
       return false;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
