@@ -22,6 +22,7 @@ import {
   type ApiKeyRecord,
   type ApiKeyRow,
   isKeyCurrent,
+  isLasting,
   KEY_COLUMNS,
   toAccount,
   toApiKey,
@@ -32,6 +33,8 @@ export interface LedgerOptions {
   readonly keyFile: string;
   /** Who is named in the audit table. */
   readonly actor?: string;
+  /** The API key that changes are made with. One that is about to end, because it was rotated elsewhere, changes nothing. */
+  readonly actingKeyId?: number;
   readonly plans?: readonly Plan[];
 }
 
@@ -90,6 +93,7 @@ export class Ledger {
   readonly store: LedgerStore;
   readonly #keyFile: string;
   readonly #actor: string;
+  readonly #actingKeyId: number | undefined;
   readonly #plans: readonly Plan[] | undefined;
   #vault: KeyVault | undefined;
   /** Servers that did not follow the latest change in time; they refuse to answer soon. */
@@ -100,6 +104,7 @@ export class Ledger {
     this.store = store;
     this.#keyFile = options.keyFile;
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
+    this.#actingKeyId = options.actingKeyId;
     this.#plans = options.plans;
   }
 
@@ -431,6 +436,7 @@ export class Ledger {
     const moment = await this.store.moment();
     if (moment.problem !== undefined) throw new PagegateError('ledger_clock', moment.problem);
     const { done, revision } = await this.store.transaction(async (sql) => {
+      if (this.#actingKeyId !== undefined) await mayAct(sql, name, this.#actingKeyId);
       const before = await snapshot(sql, name);
       const result = await task(sql, moment);
       const { id } = await existing(sql, name);
@@ -487,6 +493,16 @@ async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyR
   const key = (await keysOf(sql, account.id)).find((candidate) => candidate.id === keyId);
   if (key === undefined) throw new PagegateError('key_not_found', `"${account.name}" has no key ${keyId}.`);
   return key;
+}
+
+/** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
+async function mayAct(sql: Sql, name: string, keyId: number): Promise<void> {
+  const key = await keyOf(sql, await existing(sql, name), keyId);
+  if (!isLasting(key))
+    throw new PagegateError(
+      'account_state',
+      `Key ${keyId} of "${name}" was rotated or revoked; sign in with the new key.`,
+    );
 }
 
 const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>
