@@ -43,14 +43,16 @@ export async function signInWithPassword(
   address: string,
 ): Promise<string | undefined> {
   // Cut, so that what somebody typed into the wrong field does not fill the memory.
-  const user = await limited(app, address, name.slice(0, 64), () => app.store.users.authenticate(name, password));
-  return user && begin(app, user, 'password', address);
+  return limited(app, address, name.slice(0, 64), () =>
+    app.store.users.authenticate(name, password, (user) => begin(app, user, 'password', address)),
+  );
 }
 
 /** The same with a one-time link. @throws HttpRefusal 429 */
 export async function signInWithLink(app: ConsoleContext, token: string, address: string): Promise<string | undefined> {
-  const user = await limited(app, address, undefined, async () => app.store.users.useLink(token));
-  return user && begin(app, user, 'link', address);
+  return limited(app, address, undefined, async () =>
+    app.store.users.useLink(token, (user) => begin(app, user, 'link', address)),
+  );
 }
 
 /** Signs an account in with its API key. @throws HttpRefusal 429, PagegateError ledger_unavailable */

@@ -3,6 +3,7 @@ import { PagegateError } from '../../errors.ts';
 import { signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../sign-in.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
+import { HttpRefusal } from '../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, STAFF, type Visit } from '../web/route.ts';
 import { moment, table } from '../web/widgets.ts';
 
@@ -90,24 +91,23 @@ ${form(`${base}you/sign-out-others`, csrf, html`<button>Sign out everywhere else
 async function setPassword({ app, session, form: fields, address }: SignedVisit): Promise<Reply> {
   const bad = (text: string): Reply => ({ kind: 'redirect', to: '/you', notice: { tone: 'bad', text } });
   if (fields.get('password') !== fields.get('again')) return bad('The two new passwords differ. Nothing was changed.');
-  const { users, sessions } = app.store;
+  const { users } = app.store;
   if (users.find(session.name)?.hasPassword) {
     const wait = app.limits.name.wait(session.name);
     if (wait > 0) return bad(`Too many failures. Try again in ${Math.ceil(wait / 60)} minutes.`);
     app.limits.name.note(session.name);
-    if ((await users.authenticate(session.name, fields.get('present'))) === undefined) {
+    if ((await users.authenticate(session.name, fields.get('present'), () => true)) === undefined) {
       users.note(session.name, 'user.password_refused', `from ${address}`);
       return bad('The present password is another one. Nothing was changed.');
     }
     app.limits.name.forget(session.name);
   }
   try {
-    await users.setPassword(session.name, fields.get('password'), session.name);
+    if (!(await users.setPassword(session, fields.get('password')))) throw new HttpRefusal(401, 'Nobody is signed in.');
   } catch (error) {
     if (error instanceof PagegateError) return bad(error.message);
     throw error;
   }
-  sessions.endOthers(session);
   return {
     kind: 'redirect',
     to: '/you',
