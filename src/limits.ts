@@ -518,7 +518,7 @@ const CONSOLE = group({
   consoleAddressFailures: {
     value: 20,
     unit: '',
-    what: 'Failures to sign in from one address in the window',
+    what: 'Failures to sign in from one address (IPv6: one /64) in the window',
     reason: 'An office behind one address mistypes now and then.',
     beyond: 'status 429 until the window ends',
   },

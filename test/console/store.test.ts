@@ -270,6 +270,11 @@ it('a limiter counts tries within its window, and forgets the oldest names first
   limiter.note('a');
   limiter.forget('a');
   expect(limiter.wait('a')).toBe(0);
+  const takesBack = [limiter.note('b'), limiter.note('b')];
+  takesBack[0]!();
+  expect(limiter.wait('b')).toBe(0);
+  limiter.note('b');
+  expect(limiter.wait('b')).toBe(600);
   limiter.note('first');
   limiter.note('first');
   for (let i = 0; i < 10_000; i++) limiter.note(`other ${i}`);
