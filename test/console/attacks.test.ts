@@ -311,6 +311,31 @@ describe('a request that comes too slowly', () => {
     server.close();
   });
 
+  it.each([LIMITS.consoleRequests.value, LIMITS.consoleConnections.value + 1])(
+    'takes nobody’s place, also %d of them at once',
+    async (count) => {
+      const server = listener();
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port: at } = server.address() as AddressInfo;
+      const form = 'POST /sign-in HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n';
+      let begun = 0;
+      const all = new Promise<void>((resolve) => {
+        server.on('request', () => {
+          begun += 1;
+          if (begun === count) resolve();
+        });
+      });
+      const slow = Array.from({ length: count }, () => {
+        const socket = connect(at, '127.0.0.1', () => socket.write(`${form}content-length: 9\r\n\r\nname=`));
+        return socket.on('error', () => {});
+      });
+      await all;
+      expect(statusOf(await raw(head('/sign-in'), undefined, at))).toBe(200);
+      for (const socket of slow) socket.destroy();
+      server.close();
+    },
+  );
+
   it('has as long as the limits say', () => {
     const { headersTimeout, requestTimeout, timeout, maxConnections } = listener();
     expect({ headersTimeout, requestTimeout, timeout, maxConnections }).toEqual({
