@@ -217,9 +217,10 @@ export class Ledger {
    * Issues a new key; the current ones go on for `overlapSeconds` and are refused after it. Where the clock was put back so far that
    * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
    *
+   * @param isKeyFileNew in a fleet, the nodes' file that seals API keys is another one from now on
    * @throws PagegateError bad_overlap, account_not_found, account_state, bad_key_file, ledger_unavailable
    */
-  async rotateKey(name: string, overlapSeconds = 0): Promise<IssuedKey> {
+  async rotateKey(name: string, overlapSeconds = 0, isKeyFileNew = false): Promise<IssuedKey> {
     if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_MAX_SECONDS) {
       throw new PagegateError('bad_overlap', `Got ${overlapSeconds} seconds.`);
     }
@@ -233,7 +234,7 @@ export class Ledger {
         until,
         account.id,
       );
-      return this.#insertKey(sql, account.id, moment);
+      return this.#insertKey(sql, account.id, moment, isKeyFileNew);
     });
   }
 
@@ -265,10 +266,9 @@ export class Ledger {
         record.id,
       ))!;
       // A new encryption key would open nothing, and stand in the way of the one that is put back.
-      const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
+      const { keys, says } = this.#keysHere();
       if (keys?.id === row.vault_id) return { key: keys.open(row.sealed, account.id, record.id), record };
-      const here = keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}`;
-      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${here}. Put the file back that it was sealed with, or rotate the key.`;
+      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${says}. Put the file back that it was sealed with, or rotate the key.`;
       throw new PagegateError('key_not_readable', what, { path: this.#keyFile, expected: row.vault_id, got: keys?.id });
     });
   }
@@ -400,14 +400,39 @@ export class Ledger {
     });
   }
 
-  #keys(): KeyVault {
+  /** The encryption key, where there is one already, and in words which it is. */
+  #keysHere(): { readonly keys: KeyVault | undefined; readonly says: string } {
+    const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
+    return { keys, says: keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}` };
+  }
+
+  /**
+   * What seals. All nodes of a fleet seal with the same: that of the newest key.
+   *
+   * @throws PagegateError bad_key_file where a node has another, or none; it makes none of its own then
+   */
+  async #sealer(sql: Sql, isNew: boolean): Promise<KeyVault> {
+    if (this.store.isFleet && !isNew) {
+      const { keys, says } = this.#keysHere();
+      const newest = await sql.row<{ vault_id: string }>('SELECT vault_id FROM api_keys ORDER BY id DESC LIMIT 1');
+      if (newest !== undefined && newest.vault_id !== keys?.id) {
+        const what =
+          `The fleet’s API keys are sealed by ${newest.vault_id}; ${says}. Copy the file of another node here. ` +
+          'Where it is lost on all of them, run pagegate key rotate ACCOUNT --new-ledger-key once, and copy that file to all nodes.';
+        throw new PagegateError('bad_key_file', what, {
+          path: this.#keyFile,
+          expected: newest.vault_id,
+          got: keys?.id,
+        });
+      }
+    }
     this.#vault ??= openKeyVault(this.#keyFile, this.store.name);
     return this.#vault;
   }
 
-  async #insertKey(sql: Sql, accountId: number, { seconds }: Moment): Promise<IssuedKey> {
+  async #insertKey(sql: Sql, accountId: number, { seconds }: Moment, isKeyFileNew = false): Promise<IssuedKey> {
     const key = createApiKey();
-    const keys = this.#keys();
+    const keys = await this.#sealer(sql, isKeyFileNew);
     const insert = 'INSERT INTO api_keys (account_id, hash, vault_id, created_at) VALUES (?, ?, ?, ?) RETURNING id';
     const { id } = (await sql.row<{ id: number }>(insert, accountId, hashApiKey(key), keys.id, seconds))!;
     await sql.run('UPDATE api_keys SET sealed = ? WHERE id = ?', keys.seal(key, accountId, id), id);
