@@ -9,8 +9,9 @@ import { moment, table } from '../web/widgets.ts';
 
 const home = (visit: Visit): string => {
   const next = visit.form.get('next');
-  // A path of ours, or none: whatever else somebody put there leads out of the console.
-  return /^\/(?![/\\])[\w%.~/-]*$/.test(next) ? next : '/';
+  const path = visit.app.config.console.base_path + next.slice(1);
+  // A path below ours that browsers and proxies take as it is: whatever they would read as another one may lead out of the console.
+  return /^\/(?!\/|.*%(?:2f|5c))/i.test(next) && new URL(`http://console${path}`).pathname === path ? next : '/';
 };
 
 function signInPage(visit: Visit, problem?: string): Page {
