@@ -1,11 +1,13 @@
 /** A console that a proxy serves below a path: where it leads, and what its pages are good for. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { formFields, startTestConsole, type TestConsole } from '../support/console.ts';
+import { formFields, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
 
 let console: TestConsole;
+let operator: Visitor;
 
 beforeAll(async () => {
   console = await startTestConsole({ accounts: {}, config: { console: { base_path: '/gate/' } } });
+  operator = await console.signIn('operator');
 });
 
 afterAll(() => console?.stop());
@@ -30,4 +32,19 @@ describe('a sign-in', () => {
     const reply = await visitor.submit('sign-in/link', { ...formFields(page.text), next });
     expect(new URL(reply.headers.get('location')!, console.url).href).toBe(`${console.url}${to}`);
   });
+});
+
+it('what is shown once is shown to a reader, not to a program that asks for the headers alone', async () => {
+  await operator.submit('accounts', { name: 'made' });
+  await operator.submit('accounts/made/issue-key');
+  await fetch(new URL('accounts/made', console.url), {
+    method: 'HEAD',
+    headers: { cookie: `__Host-pagegate=${operator.cookies.get('__Host-pagegate')}` },
+  });
+  expect((await operator.get('accounts/made')).text).toMatch(/class="secret">pg_\w+/);
+});
+
+it.each(['2026-02-31', '2026-02-29T08:30', '2026-01-31T24:00', '2026-13-01'])('%s is no time', async (time) => {
+  expect((await operator.get(`decisions?from=${time}`)).status).toBe(400);
+  expect((await operator.get(`decisions.csv?to=${time}`)).status).toBe(400);
 });

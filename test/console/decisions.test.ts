@@ -170,7 +170,18 @@ describe('decision logs', () => {
 
   it('pass over what is no line of theirs', async () => {
     const good = [lineOf(1), lineOf(2), lineOf(3)].map((line) => JSON.stringify(line));
-    const bad = ['', 'no JSON', '[]', 'null', '{"time":"2026"}', '{"time":1,"id":2}', 'x'.repeat(600_000), '\0\0\0'];
+    const odd = [{ matched: { layer: 'rules', id: ['often'], note: '' } }, { matched: null }, { url: {} }, { host: 1 }];
+    const bad = [
+      ...odd.map((more) => JSON.stringify({ ...lineOf(5), ...more })),
+      '',
+      'no JSON',
+      '[]',
+      'null',
+      '{"time":"2026"}',
+      '{"time":1,"id":2}',
+      'x'.repeat(600_000),
+      '\0\0\0',
+    ];
     writeFileSync(
       join(dir, 'decisions-0.ndjson'),
       [good[0], ...bad, good[1], ...bad.toReversed(), good[2]].map((one) => `${one}\n`).join(''),

@@ -238,8 +238,9 @@ class Web {
     if (reply.kind === 'redirect') return this.#redirect(res, reply, visit.session);
     if (reply.kind === 'download') return sendDownload(req, res, reply, visit.signal);
     const { session, path, csrf } = visit;
-    // What a page fetches by itself must not use up what its reader has to see.
-    const notices = session === undefined || isRenewal(req) ? [] : this.#notices.take(session.hash);
+    // What a page fetches by itself, and what has no body, must not use up what its reader has to see.
+    const isSeen = session !== undefined && req.method !== 'HEAD' && !isRenewal(req);
+    const notices = isSeen ? this.#notices.take(session.hash) : [];
     return sendPage(req, res, reply, { base: this.#base, path, session, csrf, notices }, visit.signal);
   }
 
