@@ -571,6 +571,13 @@ const CONSOLE = group({
     reason: 'Each holds some megabytes.',
     beyond: '`console_busy`',
   },
+  consoleProposals: {
+    value: 8,
+    unit: '',
+    what: 'Entries for a policy that the console proposes or that wait for it',
+    reason: 'Each holds the console up for some tenths of a second; pages are answered between two.',
+    beyond: '`console_busy`',
+  },
   consoleLogLineBytes: {
     value: 256 * KIB,
     unit: 'bytes',

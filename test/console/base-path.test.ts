@@ -1,5 +1,6 @@
 /** A console that a proxy serves below a path: where it leads, and what its pages are good for. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../src/limits.ts';
 import { formFields, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
 
 let console: TestConsole;
@@ -47,4 +48,18 @@ it('what is shown once is shown to a reader, not to a program that asks for the 
 it.each(['2026-02-31', '2026-02-29T08:30', '2026-01-31T24:00', '2026-13-01'])('%s is no time', async (time) => {
   expect((await operator.get(`decisions?from=${time}`)).status).toBe(400);
   expect((await operator.get(`decisions.csv?to=${time}`)).status).toBe(400);
+});
+
+it('pages are answered between proposals, of which only so many wait', async () => {
+  const viewer = await console.signIn('viewer');
+  let open = 0;
+  const proposals = Array.from({ length: 3 * LIMITS.consoleProposals.value }, async (_, i) => {
+    open += 1;
+    const { status } = await viewer.get(`try?propose=1&url=https://a${i}.example.com/`);
+    open -= 1;
+    return status;
+  });
+  expect((await operator.get('you')).status).toBe(200);
+  expect(open).toBeGreaterThan(0);
+  expect(new Set(await Promise.all(proposals))).toEqual(new Set([200, 503]));
 });
