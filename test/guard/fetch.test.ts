@@ -369,4 +369,16 @@ describe('what is judged is what is sent', () => {
     expect(opened).toEqual(['/chat']);
     expect(judge.asked).toEqual([`POST http://a.example:${port}/chat`, `POST http://a.example:${port}/login`]);
   });
+
+  test.each([
+    ['another method', 'DELETE', {}],
+    ['a method in a header', 'GET', { 'x-http-method-override': 'DELETE' }],
+  ])('an upgrade with %s is judged as both', async (_name, method, headers) => {
+    const { agent, judge, site, at } = await createScene((_url, judged) => (judged === 'DELETE' ? 'deny' : 'allow'));
+    const { origin } = new URL(at('a.example', '/'));
+    const options = { origin, path: '/chat', method, headers, protocol: 'websocket' };
+    await expect(agent.upgrade(options)).rejects.toMatchObject({ id: 'deny_id' });
+    expect(judge.asked).toEqual(['POST', 'DELETE'].map((judged) => `${judged} ${origin}/chat`));
+    expect(site.reached).toEqual([]);
+  });
 });
