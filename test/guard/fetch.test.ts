@@ -14,7 +14,7 @@ import {
 } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
-import { RefusedError } from '../../src/guard/refusal.ts';
+import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import {
   allowBut,
@@ -148,6 +148,20 @@ describe('guardedFetch', () => {
     const init = { dispatcher: new Agent() } as unknown as RequestInit;
     await expect(guardedFetch(at('a.example', '/'), init)).rejects.toThrow(TypeError);
     expect(site.reached).toEqual([]);
+  });
+
+  test('a refused address that cannot be reported fails the request, not the program', async () => {
+    const judge = await createJudge(() => 'allow');
+    const onDecision = ({ id }: Decision) => {
+      if (id === 'inside_address') throw new Error('no space');
+    };
+    const { guard } = createGuard(judge.url, { onDecision });
+    const agent = new GuardedAgent(guard, { connect: { lookup: names({ 'a.example': ['127.0.0.1'] }) } });
+    closeLater(() => agent.destroy());
+    for (const host of ['a.example', '127.0.0.1']) {
+      const fetched = createGuardedFetch(guard, agent)(`http://${host}/`);
+      await expect(fetched).rejects.toMatchObject({ cause: { message: 'no space' } });
+    }
   });
 
   test('passes other failures on as they are', async () => {
