@@ -4,10 +4,10 @@
  */
 import { isIPv6 } from 'node:net';
 import {
-  type Address,
   isInAny,
   isInNetwork,
   isIpv4Address,
+  isIsatap,
   type Network,
   parseAddress,
   parseNetwork,
@@ -43,11 +43,6 @@ export function isPublicAddress(text: string): boolean {
 /** Whether an IPv4 address is written as an IPv6 one, `::ffff:a.b.c.d`: nobody's resolver does that but to hide it. */
 function isMapped(text: string): boolean {
   return text.includes(':');
-}
-
-/** Whether an address carries an IPv4 address by the pattern of ISATAP: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`. */
-function isIsatap(address: Address): boolean {
-  return (address[8]! & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
 }
 
 /** Host → the addresses, public or not, that this very host may lead to. */

@@ -2,6 +2,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import { withoutBrackets } from '../network/address.ts';
 import type { Guard } from './guard.ts';
 
 export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
@@ -66,7 +67,7 @@ export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOp
   const open = buildConnector({ ...options, lookup: checkedLookup(guard, lookup) } as buildConnector.BuildOptions);
   return (request, callback) => {
     const url = `${request.protocol}//${request.host ?? request.hostname}/`;
-    const host = request.hostname.replace(/^\[|\]$/g, '');
+    const host = withoutBrackets(request.hostname);
     connectChecked(guard, url, host, (done) => open(request, done as buildConnector.Callback), callback as Callback);
   };
 }
@@ -77,7 +78,7 @@ export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOp
  * @throws RefusedError where its address is not permitted
  */
 export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction): Promise<Socket> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = withoutBrackets(url.hostname);
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
   return new Promise((resolve, reject) => {
     const open = (done: Callback): void => {

@@ -2,13 +2,16 @@
  * Asks pagegate before a request is made, and fails closed: only an `allow`, or a person's approval of what is flagged, lets a request
  * through. Everything else is a refusal: another verdict, another status, no answer in time, a failure of the guard itself.
  */
-import { readFileSync, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
+import { LIMITS } from '../limits.ts';
+import { HTTP_TOKEN } from '../network/http-syntax.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 import { AddressCheck, type AddressExceptions } from './addresses.ts';
-import { type Answer, failure, type Judgment } from './ask/answer.ts';
+import { type Answer, denial, failure, type Judgment } from './ask/answer.ts';
 import { VerdictCache } from './ask/cache.ts';
 import { Endpoint } from './ask/endpoint.ts';
 import { decisionLine } from './decision-line.ts';
-import { type Decision, GUARD_IDS, type GuardId, isAllowed, RefusedError } from './refusal.ts';
+import { type Decision, type GuardId, isAllowed, RefusedError } from './refusal.ts';
 import { namesOtherScheme } from './request/scheme.ts';
 
 /** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
@@ -62,9 +65,10 @@ export interface RequestOptions {
   readonly method?: string | undefined;
 }
 
-/** Longer URLs are not asked about; pagegate's own limit, in bytes. */
-const URL_MAX_BYTES = 8_192;
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
+/** A longer URL or method is not asked about: the server would not read it. */
+const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
+/** A file with an API key holds nothing else; a key has at most 256 characters. */
+const KEY_FILE_MAX_BYTES = 4_096;
 /** Questions that wait for their answer. */
 const PENDING_MAX = 1_024;
 /** Records that one verdict may cost; names with more domains above them are asked about themselves. */
@@ -97,7 +101,7 @@ export class Guard {
     this.#cache = new VerdictCache(cacheSeconds * 1_000, cacheEntries);
   }
 
-  /** The decision about a request. Never rejects, and asks no person: what is flagged comes back as `flag`. */
+  /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
     const decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
     this.#report(decision);
@@ -142,7 +146,7 @@ export class Guard {
       return { method, url, verdict, layer, id, note, domain, found, data, source, approved: false, latencyMs };
     };
     if (this.#isClosed) return decision(failure('closed'), 'guard');
-    if (!TOKEN.test(method) || Buffer.byteLength(url) > URL_MAX_BYTES) return decision(failure('bad_request'), 'guard');
+    if (!isAskable(url, method)) return decision(failure('bad_request'), 'guard');
     if (namesOtherScheme(url)) return decision(denial('request_target'), 'guard');
     const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
@@ -223,23 +227,26 @@ function textOf(given: unknown): string {
   }
 }
 
-/** The guard's own judgment that a request may never be made. */
-function denial(id: GuardId, detail = ''): Judgment {
-  const note = detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${detail})`;
-  return { verdict: 'deny', layer: 'guard', id, note, domain: '', found: false, data: '' };
+/** Whether the server would take a question: a method that is one, neither value too long. */
+function isAskable(url: string, method: string): boolean {
+  return HTTP_TOKEN.test(method) && method.length <= VALUE_MAX_BYTES && Buffer.byteLength(url) <= VALUE_MAX_BYTES;
 }
 
 function keyOf({ key, keyFile }: GuardOptions): string {
   if ((key === undefined) === (keyFile === undefined)) throw new TypeError('give either key or keyFile');
-  return key ?? readKeyFile(keyFile!);
+  return key ?? readApiKeyFile(keyFile!);
 }
 
 /**
- * The API key in a file.
+ * The API key in a file, without the blanks around it.
  *
- * @throws Error where others may read the file
+ * @throws Error where others may access the file
+ * @throws PagegateError api_key_unreadable
  */
-export function readKeyFile(path: string): string {
-  if ((statSync(path).mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
-  return readFileSync(path, 'utf8').trim();
+export function readApiKeyFile(path: string): string {
+  const inspect = ({ mode }: Stats): void => {
+    if ((mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
+  };
+  const bytes = readSmallFile(path, { code: 'api_key_unreadable', maxBytes: KEY_FILE_MAX_BYTES, inspect });
+  return bytes.toString('utf8').trim();
 }

@@ -1,10 +1,11 @@
 /** What a guard asks, what it makes of the answers, what it keeps, and that it refuses whatever else happens. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { Guard, readKeyFile } from '../../src/guard/guard.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Guard, readApiKeyFile } from '../../src/guard/guard.ts';
 import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
@@ -222,7 +223,10 @@ describe('without a verdict', () => {
     expect(await guard.check(`https://a.example/${'x'.repeat(8_192)}`)).toMatchObject({ id: 'bad_request' });
     expect(await guard.check('https://a.example/', { method: 'GE T' })).toMatchObject({ id: 'bad_request' });
     expect(await guard.check('https://a.example/', { method: '' })).toMatchObject({ id: 'bad_request' });
+    expect(await guard.check('https://a.example/', { method: 'M'.repeat(8_193) })).toMatchObject({ id: 'bad_request' });
     expect(judge.asked).toEqual([]);
+    // The server takes a method of any length within its limit, and so does the guard.
+    expect(await guard.check('https://a.example/', { method: 'M'.repeat(65) })).toMatchObject({ verdict: 'allow' });
   });
 
   test.each([
@@ -437,6 +441,7 @@ describe('the cache', () => {
 
 describe('what a guard is made of', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-guard-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
   const file = (text: string, mode: number): string => {
     const path = join(folder, `key-${mode}`);
     writeFileSync(path, text);
@@ -481,17 +486,35 @@ describe('what a guard is made of', () => {
     for (const source of ['lookup', 'cache']) expect(await guard.check(URL_ASKED)).toMatchObject({ source });
   });
 
-  test('plain text over a network where it is asked for', () => {
-    new Guard({ server: 'http://pagegate.example.net', key: KEY, plainHttp: true }).close();
-    for (const server of ['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])
-      new Guard({ server, key: KEY }).close();
+  test('plain text over a network is sent where it is asked for', async () => {
+    const judge = await createJudge(() => 'allow');
+    // To Linux this is the host itself; to the guard it is none of loopback.
+    const server = `http://0.0.0.0:${new URL(judge.url).port}`;
+    expect(() => new Guard({ server, key: KEY })).toThrow(/plain text/);
+    const { guard } = createGuard(server, { plainHttp: true });
+    expect(await guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow', source: 'lookup' });
+    expect(judge.asked).toHaveLength(1);
+  });
+
+  test.each(['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])('plain text to %s', (server) => {
+    expect(() => new Guard({ server, key: KEY }).close()).not.toThrow();
   });
 
   test('a key file is read whole and trimmed; one that others may read is refused', () => {
-    closeLater(() => rmSync(folder, { recursive: true }));
-    expect(readKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
-    expect(readKeyFile(file(KEY, 0o640))).toBe(KEY);
-    expect(() => readKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
+    expect(readApiKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
+    expect(readApiKeyFile(file(KEY, 0o640))).toBe(KEY);
+    expect(() => readApiKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
+  });
+
+  test.each([
+    ['a pipe that nobody writes to', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
+    ['larger than any key', () => writeFileSync(join(folder, 'long'), 'k'.repeat(5_000), { mode: 0o600 }), 'long'],
+    ['not there', () => {}, 'none'],
+  ])('a key file that is %s is not read', (_name, make, name) => {
+    make();
+    expect(() => readApiKeyFile(join(folder, name))).toThrow(
+      expect.objectContaining({ code: 'api_key_unreadable', message: expect.stringContaining(join(folder, name)) }),
+    );
   });
 });
 

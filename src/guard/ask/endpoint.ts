@@ -12,7 +12,10 @@ import { type Answer, failure, type Reply, readAnswer } from './answer.ts';
 /** A larger answer is not one of pagegate's. */
 const ANSWER_MAX_BYTES = 1024 * 1024;
 const SOCKETS_MAX = 64;
-/** Kept connections are given up before the server does so (after 10 s), so that no request meets a closing one. */
+/**
+ * Kept connections are given up before a server as shipped closes them (`server.keep_alive_seconds`, 30), so that no request meets a closing
+ * one. Where that setting is near its least, 4, a request may meet one, and is refused as `unreachable`.
+ */
 const IDLE_MS = 4_000;
 /** The first pause before another try; it doubles with each. */
 const BACKOFF_MS = 50;
