@@ -39,7 +39,7 @@ check: install ## types, lint, format
 	$(NODE) node_modules/typescript/bin/tsc --noEmit
 	node_modules/.bin/biome check .
 
-test: check ## everything: types, lint, format, all tests
+test: check ## types, lint, format, and the tests that need no other programs
 	$(VITEST) run
 
 bench/node_modules/.installed: install bench/package.json bench/package-lock.json

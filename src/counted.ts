@@ -12,8 +12,9 @@ export function withCommas(value: number): string {
 /**
  * A number with its noun, as a sentence has them: `1 part`, `12,000 parts`.
  *
- * @param noun in the singular; its plural takes an s
+ * @param noun in the singular
+ * @param plural where it is not the noun with an s
  */
-export function counted(count: number, noun: string): string {
-  return `${withCommas(count)} ${noun}${count === 1 ? '' : 's'}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${withCommas(count)} ${count === 1 ? noun : plural}`;
 }

@@ -416,6 +416,10 @@ const ACCOUNTS = table({
   account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
   account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
   account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
+  api_key_unreadable: {
+    exit: EXIT.environment,
+    message: 'The file with the API key cannot be read; check the path, and give this user the file.',
+  },
   backup_failed: {
     exit: EXIT.environment,
     message: 'The backup cannot be written; check the path and the free space. Nothing half-done was left behind.',

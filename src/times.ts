@@ -4,7 +4,7 @@
 export const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
 /** The same; null stays null. */
-export const momentOf = (seconds: number | null): string | null => (seconds === null ? null : rfc3339(seconds));
+export const rfc3339OrNull = (seconds: number | null): string | null => (seconds === null ? null : rfc3339(seconds));
 
 /** A time that a file tells, perhaps in another zone; what is no time stays what it is. */
 export function utc(time: string): string {

@@ -1,6 +1,5 @@
 /** Makes self-signed certificates for tests and tools, so that no key and no certificate has to lie in the tree. */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
-import { renameSync, writeFileSync } from 'node:fs';
 
 const der = (tag: number, ...contents: Uint8Array[]): Buffer => {
   const content = Buffer.concat(contents);
@@ -47,13 +46,4 @@ export function createCertificate(
     certificate: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
-}
-
-/**
- * Puts a certificate or key into place as another file: two of one size, written within one tick of the file system's clock, could not
- * be distinguished by their times.
- */
-export function putPem(path: string, pem: string): void {
-  writeFileSync(`${path}.new`, pem, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
 }

@@ -2,6 +2,7 @@
  * Byte strings → numbers, looked up without making a string: what a build asks for every URL of every record. Bytes are read four at a
  * time.
  */
+import { QUOTE } from './ascii.ts';
 
 /** A key of a map: a tag (any 31-bit number), a text (one byte a character), and what it stands for (from 0). */
 export interface ByteMapEntry {
@@ -243,8 +244,6 @@ export class ByteKey {
     return at === end || source.getInt32(end - 4, true) >>> (8 * (at + 4 - end)) === keys[word];
   }
 }
-
-const QUOTE = 0x22;
 
 /** For each size up to `SHORT_BYTES`, which bytes of the first words belong to a key: to look it up costs less than to guess. */
 const MASKS = new Int32Array(SHORT_WORDS * (SHORT_BYTES + 1));

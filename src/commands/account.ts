@@ -208,10 +208,10 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   printLine(`Restored ${counted(accounts, 'account')}.`);
   printLine(`Used since, known from: ${knownFrom.join(' and ') || 'nothing (accepted)'}.`);
   for (const { account, lookups } of raised)
-    printLine(`  ${account}: ${withCommas(lookups)} lookups since the backup stay used`);
-  if (keptKeys > 0) printLine(`${keptKeys} keys issued since go on.`);
+    printLine(`  ${account}: ${counted(lookups, 'lookup')} since the backup, kept as used`);
+  if (keptKeys > 0) printLine(`Kept ${counted(keptKeys, 'key')} issued since the backup.`);
   if (keptStricter > 0)
-    printLine(`${keptStricter} revocations, rotations, closures and suspensions since stay in force.`);
+    printLine(`Revocations, rotations, closures and suspensions since the backup, kept in force: ${keptStricter}.`);
   if (missing.length > 0) printLine(`Not in the backup, create again: ${missing.join(', ')}.`);
   if (replaced !== null) printLine(`The replaced file is ${replaced}.`);
 }
@@ -245,13 +245,13 @@ async function report(ledger: Ledger, name: string, options: LedgerCommandOption
     rows.push(['resets', quota.quota_resets_at ?? '']);
   }
   if (account.next !== null) {
-    rows.push(['then', `${account.next.plan}, ${withCommas(account.next.limit)} lookups`]);
+    rows.push(['then', `${account.next.plan}, ${counted(account.next.limit, 'lookup')}`]);
   }
   const states = keys.map((record) => {
     if (record.revokedAt !== null) return `number ${record.id}, revoked`;
     if (record.expiresAt === null) return `number ${record.id}, current`;
     return record.expiresAt > latestSeconds
-      ? `number ${record.id}, until ${new Date(record.expiresAt * 1000).toISOString()}`
+      ? `number ${record.id}, until ${rfc3339(record.expiresAt)}`
       : `number ${record.id}, expired`;
   });
   rows.push(['keys', states.join('; ') || 'none yet']);
@@ -296,11 +296,6 @@ async function audit(
     );
     return;
   }
-  const rows = entries.map(({ at, actor, action, account }) => [
-    new Date(at * 1000).toISOString(),
-    actor,
-    action,
-    account ?? '-',
-  ]);
+  const rows = entries.map(({ at, actor, action, account }) => [rfc3339(at), actor, action, account ?? '-']);
   printTable([['at', 'who', 'what', 'account'], ...rows]);
 }

@@ -40,7 +40,7 @@ export function registerConsole(program: Command): void {
           name,
           role,
           hasPassword ? 'yes' : 'no',
-          new Date(createdAt * 1000).toISOString(),
+          rfc3339(createdAt),
         ]);
         printTable([['user', 'role', 'password', 'since'], ...rows]);
       }

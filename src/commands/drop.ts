@@ -44,7 +44,7 @@ export function registerDrop(program: Command): void {
     .requiredOption('--dataset <id>', 'which data set: lower-case letters, digits, ., _ and -, at most 64')
     .option('--revision <n>', 'grows with every drop of the data set', parsePositive, 1)
     .addOption(
-      new Option('--page-types <what>', 'complete: a page type that a domain lacks is known not to exist')
+      new Option('--page-types <what>', 'partial, or complete: a page type that a domain lacks is known not to exist')
         .choices(['complete', 'partial'])
         .default('partial'),
     )

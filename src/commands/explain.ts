@@ -26,7 +26,7 @@ export function registerExplain(program: Command): void {
     .argument('<url>', 'a URL or a domain')
     .option('--method <method>', 'the HTTP method that the agent intends', 'GET')
     .option('--policy <file>', 'your own policy file (else the configured one)')
-    .option('--profile <name>', 'strict, default or open (else the configured one)')
+    .option('--profile <name>', 'the profile: strict, default or open (else the configured one)')
     .option('--found', 'take the domain for classified, without an index')
     .option(
       '--page-type <type=URL>',
@@ -46,7 +46,7 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const { targetFrom } = await import('./shared/target.ts');
   const { loadPolicy } = await import('../policy/load.ts');
   const { explain } = await import('../policy/explain.ts');
-  const { HTTP_TOKEN } = await import('../domain/target.ts');
+  const { HTTP_TOKEN } = await import('../network/http-syntax.ts');
   const target = targetFrom(input);
   if (!HTTP_TOKEN.test(flags.method))
     throw new PagegateError('bad_method', `Got ${JSON.stringify(flags.method)}.`, { got: flags.method });

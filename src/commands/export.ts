@@ -1,6 +1,7 @@
 /** `pagegate export`: an index as the lines of a drop again. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { LINE_FEED } from '../bytes/ascii.ts';
 import { withCommas } from '../counted.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
@@ -8,7 +9,6 @@ import { createProgress, withInterrupt } from './shared/output.ts';
 import { writeOutBytes } from './shared/streams.ts';
 
 const CHUNK_SIZE_BYTES = 1 << 20;
-const LINE_END = 0x0a;
 
 export function registerExport(program: Command): void {
   addIndexOptions(program.command('export').description('write the records of an index as NDJSON, the form of a drop'))
@@ -45,7 +45,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
       while (scan.nextBucket()) {
         while (scan.nextRecord()) {
           size = scan.writeEntry(chunk, size);
-          chunk[size++] = LINE_END;
+          chunk[size++] = LINE_FEED;
           done += 1;
           if (size >= CHUNK_SIZE_BYTES) await flush();
         }

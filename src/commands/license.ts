@@ -47,7 +47,7 @@ export function registerLicense(program: Command): void {
       .requiredOption('--licensee <name>', 'who it is for')
       .requiredOption('--dataset <name>', 'the dataset it is for')
       .option('--frozen <sha256...>', 'the manifests delivered, by their SHA-256')
-      .option('--refreshes-until <date>', 'or: all drops made up to this day, YYYY-MM-DD')
+      .option('--refreshes-until <date>', 'instead of manifests: all drops made up to this day, YYYY-MM-DD')
       .option('--id <text>', 'the license id (default: a new UUID)'),
     'license issue --key v.private.pem --key-name v --licensee "Acme" --dataset web --refreshes-until 2027-06-30 > acme.json',
   ).action(issue);

@@ -19,7 +19,7 @@ export function registerPolicy(program: Command): void {
     .command('check')
     .description('check a policy file against its schema and for entries that can never match')
     .argument('[file]', 'your own policy file (else the policy as shipped)')
-    .option('--profile <name>', 'strict, default or open')
+    .option('--profile <name>', 'the profile: strict, default or open')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate policy check /etc/pagegate/policy.json')
     .action(check);
@@ -28,7 +28,7 @@ export function registerPolicy(program: Command): void {
     .description('judge the cases of a file and compare with what they expect')
     .argument('<cases>', 'JSON file of cases: url, method, what is known, what to expect')
     .option('--policy <file>', 'your own policy file (else the policy as shipped)')
-    .option('--profile <name>', 'strict, default or open')
+    .option('--profile <name>', 'the profile: strict, default or open')
     .option('--json', 'print the results as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate policy test cases.json --policy /etc/pagegate/policy.json')
     .action(test);
@@ -45,7 +45,7 @@ export function registerPolicy(program: Command): void {
     .command('export')
     .description('print the compiled policy with its revision, for guards that judge on their own')
     .argument('[file]', 'your own policy file (else the policy as shipped)')
-    .option('--profile <name>', 'strict, default or open')
+    .option('--profile <name>', 'the profile: strict, default or open')
     .addHelpText('after', '\nExample:\n  $ pagegate policy export /etc/pagegate/policy.json > guard-policy.json')
     .action(exportPolicy);
 }

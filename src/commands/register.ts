@@ -1,5 +1,6 @@
 /** `pagegate register`: checks the inventory of agents. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { EXIT } from '../errors.ts';
 import { printJson, printLine } from './shared/output.ts';
 
@@ -32,9 +33,10 @@ async function validate(files: readonly string[], options: { readonly json?: tru
     }
     const kept = report.findings.length;
     const total = report.errors + report.warnings;
-    if (kept < total) printLine(`… ${total - kept} more are not shown.`);
-    const counts = `${report.errors} errors, ${report.warnings} warnings`;
-    printLine(`${report.entries} entries in ${report.files} files: ${report.valid ? 'valid' : 'INVALID'} (${counts})`);
+    if (kept < total) printLine(`… ${counted(total - kept, 'more is', 'more are')} not shown.`);
+    const counts = `${counted(report.errors, 'error')}, ${counted(report.warnings, 'warning')}`;
+    const what = `${counted(report.entries, 'entry', 'entries')} in ${counted(report.files, 'file')}`;
+    printLine(`${what}: ${report.valid ? 'valid' : 'INVALID'} (${counts})`);
   }
   if (!report.valid) process.exitCode = EXIT.bad_input;
 }

@@ -211,6 +211,10 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
     meaning:
       'The folder of compiled code, default `node_modules/.cache/pagegate` beside the program. A start takes a quarter of the time with it. Where the program may not write there, it starts as without.',
   },
+  PAGEGATE_SUCCESSOR: {
+    reader: '`serve`',
+    meaning: 'Says that this server follows a running one. The running server sets it at a restart.',
+  },
   PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
   PAGEGATE_SERVER: {
     reader: '`pagegate-allows.sh`',
@@ -219,6 +223,11 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
   PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
   PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  DIFFERENTIAL_QUESTIONS: {
+    reader: '`make differential`',
+    meaning: 'How many generated URLs local verdicts and the server are compared on; a small number in `make test`.',
+  },
+  CONSOLE_SHOTS: { reader: '`make test-console`', meaning: 'A folder that pictures of the pages are written to.' },
   PAGEGATE_POSTGRES_BIN: {
     reader: '`make test-fleet`, `make chaos-fleet`, `make demo-fleet`',
     meaning: 'The folder of the PostgreSQL programs that they start; of Debian’s newest version unless set.',

@@ -19,7 +19,7 @@ export interface StatePaths {
   readonly ledgerKeyFile: string;
   readonly licenseFile: string;
   readonly runDir: string;
-  /** The Unix socket for reload, drain and status. */
+  /** The Unix socket for reload, restart, drain and status. */
   readonly socket: string;
   readonly logDir: string;
   /** Users, sessions and time series of the console. */

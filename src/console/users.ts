@@ -2,6 +2,7 @@
 import { userInfo } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
+import { withBrackets } from '../network/address.ts';
 import { ConsoleStore } from './store/store.ts';
 import type { User, UserRole } from './store/users.ts';
 
@@ -13,9 +14,8 @@ export const ADDRESS_FACT = 'address';
 /** The console's address for a browser on this host, or by its first name. */
 export function addressOf({ console, tls }: Config, port: number): string {
   const [name] = console.names;
-  const own = console.host.includes(':') ? `[${console.host}]` : console.host;
   const scheme = tls.certificate_file === null ? 'http' : 'https';
-  return `${scheme}://${name ?? own}:${port}${console.base_path}`;
+  return `${scheme}://${name ?? withBrackets(console.host)}:${port}${console.base_path}`;
 }
 
 /** A user, and a link that signs it in once. */

@@ -1,7 +1,7 @@
 /** Checks of the database that a fleet shares, and of this node in it. */
 import type { Config } from '../config/config.ts';
 import { ledgerPlace } from '../config/paths.ts';
-import { withCommas } from '../counted.ts';
+import { counted } from '../counted.ts';
 import type { FleetStatus, LedgerTables } from '../ledger/fleet.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
@@ -33,7 +33,7 @@ function examineTables({ name, server, ledger }: FleetStatus): Outcome[] {
     return [problem(`${where}: tables of version ${version}, expected ${expected}`, 'Upgrade this program.')];
   if (version < expected)
     return [warning(`${where}: tables of version ${version}`, `The next start brings them to version ${expected}.`)];
-  return [ok(`${where}: ${ledger.accounts} accounts`), ...examineNodes(ledger)];
+  return [ok(`${where}: ${counted(ledger.accounts, 'account')}`), ...examineNodes(ledger)];
 }
 
 function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTables): Outcome[] {
@@ -48,14 +48,14 @@ function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTab
   else if (history > 0)
     outcomes.push(
       warning(
-        `the database has lost commits ${history} times`,
+        `the database has lost commits ${counted(history, 'time')}`,
         'See `pagegate account audit`; set up a synchronous standby.',
       ),
     );
   if (silent.length > 0)
     outcomes.push(
       warning(
-        `${silent.join(', ')} not heard, with ${withCommas(stranded)} lookups`,
+        `${silent.join(', ')} not heard, with ${counted(stranded, 'lookup')}`,
         'Start the node again; where it is gone for good, run `pagegate fleet retire NODE`.',
       ),
     );

@@ -83,8 +83,8 @@ async function checkCertificate(config: Config): Promise<Outcome> {
   const key = statSync(key_file);
   if ((key.mode & 0o007) !== 0)
     return problem(`${key_file} has mode ${modeOf(key)}`, `Others may use the key: chmod o= ${key_file}`);
-  if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${days(left)} days)`);
-  return warning(found, `It expires in ${days(left)} days: replace it, then "pagegate reload".`);
+  if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${counted(days(left), 'day')})`);
+  return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then "pagegate reload".`);
 }
 
 async function checkPrivateKey(config: Config): Promise<Outcome> {
@@ -186,7 +186,7 @@ async function checkLicense(config: Config): Promise<Outcome> {
   const found = `${licensee} (${licenseId}), drops of ${license.dataset} made up to ${entitlement.until}`;
   const left = endOfDayMs(entitlement.until) - Date.now();
   if (left >= SOON_DAYS * DAY_MS) return ok(found);
-  const when = left < 0 ? 'It has ended' : `It ends in ${days(left)} days`;
+  const when = left < 0 ? 'It has ended' : `It ends in ${counted(days(left), 'day')}`;
   return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
 }
 

@@ -3,6 +3,7 @@
  * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
  */
 
+import { AMPERSAND, DOT, NUMBER_SIGN, QUESTION_MARK } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { hidesTraversal } from './dot-segments.ts';
 import { isPlainHost } from './host-key.ts';
@@ -29,7 +30,7 @@ export const SPELLING = {
 } as const;
 
 /** A URL in canonical form. Strings are as the URL standard writes them, unless said otherwise. */
-export class CanonicalUrl {
+export interface CanonicalUrl {
   /** Lower case, without the colon. */
   readonly scheme: string;
   readonly hasUserinfo: boolean;
@@ -50,42 +51,10 @@ export class CanonicalUrl {
   readonly spelling: number;
   /** The whole URL as the standard writes it, userinfo and fragment included. */
   readonly href: string;
-
   /** Where in `decodedPath` a server that decodes before it looks sees the end of the path, see {@link queryMarkIn}; -1 where it does not. */
   readonly queryMark: number;
   /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
-
-  /** As the parsers below make it: every part canonical already. */
-  constructor(
-    scheme: string,
-    hasUserinfo: boolean,
-    host: string,
-    hostKind: HostKind,
-    port: number,
-    path: string,
-    query: string,
-    fragment: string,
-    decodedPath: string,
-    spelling: number,
-    href: string,
-    queryMark: number,
-    isPlain: boolean,
-  ) {
-    this.scheme = scheme;
-    this.hasUserinfo = hasUserinfo;
-    this.host = host;
-    this.hostKind = hostKind;
-    this.port = port;
-    this.path = path;
-    this.query = query;
-    this.fragment = fragment;
-    this.decodedPath = decodedPath;
-    this.spelling = spelling;
-    this.href = href;
-    this.queryMark = queryMark;
-    this.isPlain = isPlain;
-  }
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, ftp: 21 };
@@ -99,11 +68,6 @@ PLAIN['/'.charCodeAt(0)] = 2;
 PLAIN['.'.charCodeAt(0)] = 3;
 PLAIN['?'.charCodeAt(0)] = 4;
 PLAIN['#'.charCodeAt(0)] = 5;
-
-const AMPERSAND = 0x26;
-const DOT = 0x2e;
-const QUESTION_MARK = 0x3f;
-const NUMBER_SIGN = 0x23;
 
 /** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails or would work long for no host. */
 export function parseUrl(value: string): CanonicalUrl | undefined {
@@ -149,22 +113,22 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
   const pathEnd = queryAt < 0 ? end : queryAt;
   const path = slash < 0 ? '/' : value.slice(hostEnd, pathEnd);
   const href = slash < 0 ? `${value}/` : value;
-  return new CanonicalUrl(
-    isHttps ? 'https' : 'http',
-    false,
-    value.slice(hostStart, hostEnd),
-    'domain',
-    isHttps ? 443 : 80,
+  return {
+    scheme: isHttps ? 'https' : 'http',
+    hasUserinfo: false,
+    host: value.slice(hostStart, hostEnd),
+    hostKind: 'domain',
+    port: isHttps ? 443 : 80,
     path,
-    queryAt < 0 ? '' : value.slice(queryAt + 1, end),
-    fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
-    path,
-    0,
-    hostStart === 0 ? `https://${href}` : href,
+    query: queryAt < 0 ? '' : value.slice(queryAt + 1, end),
+    fragment: fragmentAt < 0 ? '' : value.slice(fragmentAt + 1),
+    decodedPath: path,
+    spelling: 0,
+    href: hostStart === 0 ? `https://${href}` : href,
     // A plain path holds none of the other marks.
-    mark,
-    true,
-  );
+    queryMark: mark,
+    isPlain: true,
+  };
 }
 
 /** Where in a decoded text a query or a fragment would begin: `?`, `#`, and `&` where a path becomes a parameter; -1 where nothing does. */
@@ -200,21 +164,21 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const path = url.pathname;
   const query = url.search.slice(1);
   const decodedPath = decodeOnce(path);
-  return new CanonicalUrl(
+  return {
     scheme,
-    url.username !== '' || url.password !== '' || authority.includes('@'),
+    hasUserinfo: url.username !== '' || url.password !== '' || authority.includes('@'),
     host,
     hostKind,
-    url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
+    port: url.port === '' ? (DEFAULT_PORTS[scheme] ?? 0) : Number(url.port),
     path,
     query,
-    url.hash.slice(1),
+    fragment: url.hash.slice(1),
     decodedPath,
-    spellingOf(value, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
-    url.href,
-    queryMarkIn(decodedPath),
-    false,
-  );
+    spelling: spellingOf(value, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
+    href: url.href,
+    queryMark: queryMarkIn(decodedPath),
+    isPlain: false,
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Dot segments that a decoded path hides: some server, or some file system behind it, still takes them for `.` and `..`. */
+import { DOT } from '../bytes/ascii.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const NEVER_IN_PATH = /[\0-\x1f\x7f\\]/;
@@ -12,7 +13,6 @@ const NOTHING = /[\s\p{Default_Ignorable_Code_Point}]/u;
 
 /** What was no character of UTF-8: perhaps dropped, perhaps a letter in another encoding. */
 const UNREAD = 0xfffd;
-const DOT = 0x2e;
 
 /** What a character does in a path, as far as dot segments go. */
 type Part = 'dot' | 'nothing' | 'unread' | 'separator' | 'end' | 'name';

@@ -1,5 +1,6 @@
 /** From a host, as anybody may spell it, to the key under which the index knows it. */
 
+import { DOT, HYPHEN } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { isPublicSuffix, registrableDomain } from './public-suffix.ts';
 
@@ -29,9 +30,6 @@ export const NAME_MAX_LENGTH = LIMITS.domainBytes.value;
 const LABEL_MAX_LENGTH = LIMITS.labelBytes.value;
 // A spelling may be longer than the name it stands for (percent escapes, ignored code points), but not without end.
 const SPELLING_MAX_LENGTH = LIMITS.spellingCharacters.value;
-
-const DOT = 0x2e;
-const HYPHEN = 0x2d;
 
 /** For each ASCII code: 1 = letter a-z, 2 = digit or underscore, 3 = hyphen, 4 = dot, 0 = anything else. */
 const HOST_CLASS = new Uint8Array(128);

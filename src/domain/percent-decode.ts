@@ -1,4 +1,5 @@
 /** Percent escapes, decoded once: UTF-8 as the URL standard has it, and the two other forms that some servers still understand. */
+import { PERCENT, SLASH } from '../bytes/ascii.ts';
 
 const utf8 = new TextDecoder('utf-8');
 
@@ -149,9 +150,6 @@ function codeOf(bytes: Uint8Array, at: number, length: number, size: number): nu
   }
   return code;
 }
-
-const PERCENT = 0x25;
-const SLASH = 0x2f;
 
 /** The byte that two hexadecimal digits at `at` stand for, or -1. */
 function hexByte(bytes: Uint8Array, at: number): number {

@@ -4,9 +4,6 @@ import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, hasTooManyLabels, parseBareUrl, parseUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './host-key.ts';
 
-/** What a method may be written with (RFC 9110, token). */
-export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-
 /** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
 export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
 
@@ -17,8 +14,9 @@ export type TargetProblem =
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
 
-/** Whether a value, or its domain, is longer than what is looked at. */
-export const isTooLong = (problem: TargetProblem): boolean => problem === 'value_too_long' || problem === 'too_long';
+/** The error that a problem is told by: `input_too_long` where the value, or its domain, is longer than what is looked at. */
+export const errorOf = (problem: TargetProblem): 'bad_input' | 'input_too_long' =>
+  problem === 'value_too_long' || problem === 'too_long' ? 'input_too_long' : 'bad_input';
 
 /** What to do about a problem, or what is wrong where that says it; a sentence each. */
 const REMEDIES: { readonly [problem in TargetProblem]?: string } = {

@@ -2,8 +2,8 @@
 import { lookup as systemLookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import { withoutBrackets } from '../network/address.ts';
 import type { Guard } from './guard.ts';
-import type { RefusedError } from './refusal.ts';
 
 export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
   /** Resolves names in the place of the system; what it finds is checked all the same. */
@@ -53,8 +53,13 @@ function connectChecked(guard: Guard, url: string, host: string, open: (done: Ca
   }
 }
 
-function refusalOf(guard: Guard, url: string, host: string, address: string): RefusedError {
-  return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
+/** Never throws, because nobody could catch it here: a refusal that cannot be reported is the failure of its report. */
+function refusalOf(guard: Guard, url: string, host: string, address: string): Error {
+  try {
+    return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** undici's connector, within the guard's limits. */
@@ -62,7 +67,7 @@ export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOp
   const open = buildConnector({ ...options, lookup: checkedLookup(guard, lookup) } as buildConnector.BuildOptions);
   return (request, callback) => {
     const url = `${request.protocol}//${request.host ?? request.hostname}/`;
-    const host = request.hostname.replace(/^\[|\]$/g, '');
+    const host = withoutBrackets(request.hostname);
     connectChecked(guard, url, host, (done) => open(request, done as buildConnector.Callback), callback as Callback);
   };
 }
@@ -73,7 +78,7 @@ export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOp
  * @throws RefusedError where its address is not permitted
  */
 export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction): Promise<Socket> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = withoutBrackets(url.hostname);
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
   return new Promise((resolve, reject) => {
     const open = (done: Callback): void => {

@@ -2,13 +2,16 @@
  * Asks pagegate before a request is made, and fails closed: only an `allow`, or a person's approval of what is flagged, lets a request
  * through. Everything else is a refusal: another verdict, another status, no answer in time, a failure of the guard itself.
  */
-import { readFileSync, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
+import { LIMITS } from '../limits.ts';
+import { HTTP_TOKEN } from '../network/http-syntax.ts';
+import { readSmallFile } from '../platform/small-file.ts';
 import { AddressCheck, type AddressExceptions } from './addresses.ts';
-import { type Answer, failure, type Judgment } from './ask/answer.ts';
+import { type Answer, denial, failure, type Judgment } from './ask/answer.ts';
 import { VerdictCache } from './ask/cache.ts';
 import { Endpoint } from './ask/endpoint.ts';
 import { decisionLine } from './decision-line.ts';
-import { type Decision, GUARD_IDS, type GuardId, isAllowed, RefusedError } from './refusal.ts';
+import { type Decision, type GuardId, isAllowed, RefusedError } from './refusal.ts';
 import { namesOtherScheme } from './request/scheme.ts';
 
 /** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
@@ -62,15 +65,14 @@ export interface RequestOptions {
   readonly method?: string | undefined;
 }
 
-/** Longer URLs are not asked about; pagegate's own limit, in bytes. */
-const URL_MAX_BYTES = 8_192;
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
+/** A longer URL or method is not asked about: the server would not read it. */
+const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
+/** A file with an API key holds nothing else; a key has at most 256 characters. */
+const KEY_FILE_MAX_BYTES = 4_096;
 /** Questions that wait for their answer. */
 const PENDING_MAX = 1_024;
 /** Records that one verdict may cost; names with more domains above them are asked about themselves. */
 const LOCAL_ROUNDS_MAX = 8;
-
-const DEFAULTS = { timeoutMs: 2_000, cacheSeconds: 300, cacheEntries: 10_000 } as const;
 
 /** Asks pagegate before a request is made; only a complete answer with `allow` lets it through. One guard serves a program. */
 export class Guard {
@@ -88,18 +90,20 @@ export class Guard {
 
   /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
   constructor(options: GuardOptions) {
-    const { server, ca, plainHttp } = options;
-    const { timeoutMs, cacheSeconds, cacheEntries } = { ...DEFAULTS, ...options };
+    const { server, ca, plainHttp, timeoutMs = 2_000, cacheSeconds = 300, cacheEntries = 10_000 } = options;
     if (!(cacheSeconds >= 0) || !(cacheEntries >= 0)) throw new TypeError('cacheSeconds, cacheEntries: from 0');
+    for (const name of ['approve', 'onDecision', 'log'] as const) {
+      if (!['function', 'undefined'].includes(typeof options[name])) throw new TypeError(`${name}: not a function`);
+    }
     this.#options = options;
     this.addresses = new AddressCheck(options.exceptions);
     this.#endpoint = new Endpoint({ server, key: keyOf(options), ca, plainHttp, timeoutMs });
     this.#cache = new VerdictCache(cacheSeconds * 1_000, cacheEntries);
   }
 
-  /** The decision about a request. Never rejects, and asks no person: what is flagged comes back as `flag`. */
+  /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    const decision = await this.#decide(String(url), options.method ?? 'GET');
+    const decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
     this.#report(decision);
     return decision;
   }
@@ -110,9 +114,10 @@ export class Guard {
    * @throws RefusedError
    */
   async enforce(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    let decision = await this.#decide(String(url), options.method ?? 'GET');
+    let decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
     if (decision.verdict === 'flag' && this.#options.approve !== undefined) {
-      decision = { ...decision, approved: (await this.#options.approve(decision)) === true };
+      const approved = (await this.#options.approve(decision)) === true;
+      decision = { ...decision, approved: approved && !this.#isClosed };
     }
     this.#report(decision);
     if (!isAllowed(decision)) throw new RefusedError(decision);
@@ -141,11 +146,12 @@ export class Guard {
       return { method, url, verdict, layer, id, note, domain, found, data, source, approved: false, latencyMs };
     };
     if (this.#isClosed) return decision(failure('closed'), 'guard');
-    if (!TOKEN.test(method) || Buffer.byteLength(url) > URL_MAX_BYTES) return decision(failure('bad_request'), 'guard');
+    if (!isAskable(url, method)) return decision(failure('bad_request'), 'guard');
     if (namesOtherScheme(url)) return decision(denial('request_target'), 'guard');
     const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
     const { judgment, isLocal } = await this.#judge(url, method);
+    if (this.#isClosed) return decision(failure('closed'), 'guard');
     return decision(judgment, isLocal ? 'local' : judgment.layer === 'guard' ? 'guard' : 'lookup');
   }
 
@@ -179,10 +185,11 @@ export class Guard {
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
     if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
+    const dataBefore = this.#data;
     const asked = this.#endpoint
       .ask(url, method)
       .then((answer) => {
-        if (answer.verdict !== 'error') this.#learn(key, url, answer);
+        if (answer.verdict !== 'error') this.#learn(key, url, answer, dataBefore);
         return answer;
       })
       .finally(() => this.#pending.delete(key));
@@ -190,9 +197,13 @@ export class Guard {
     return asked;
   }
 
-  /** Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void. */
-  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer): void {
+  /**
+   * Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void; but where the data has
+   * changed since it was asked for, it may be the older of the two, and is not kept.
+   */
+  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, dataBefore: string): void {
     if (judgment.data !== this.#data) {
+      if (dataBefore !== this.#data) return;
       this.#data = judgment.data;
       this.#cache.clear();
       this.#options.local?.forget();
@@ -207,23 +218,35 @@ export class Guard {
   }
 }
 
-/** The guard's own judgment that a request may never be made. */
-function denial(id: GuardId, detail = ''): Judgment {
-  const note = detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${detail})`;
-  return { verdict: 'deny', layer: 'guard', id, note, domain: '', found: false, data: '' };
+/** What a caller gave, as text; what cannot be one is empty, which nobody allows. */
+function textOf(given: unknown): string {
+  try {
+    return String(given);
+  } catch {
+    return '';
+  }
+}
+
+/** Whether the server would take a question: a method that is one, neither value too long. */
+function isAskable(url: string, method: string): boolean {
+  return HTTP_TOKEN.test(method) && method.length <= VALUE_MAX_BYTES && Buffer.byteLength(url) <= VALUE_MAX_BYTES;
 }
 
 function keyOf({ key, keyFile }: GuardOptions): string {
   if ((key === undefined) === (keyFile === undefined)) throw new TypeError('give either key or keyFile');
-  return key ?? readKeyFile(keyFile!);
+  return key ?? readApiKeyFile(keyFile!);
 }
 
 /**
- * The API key in a file.
+ * The API key in a file, without the blanks around it.
  *
- * @throws Error where others may read the file
+ * @throws Error where others may access the file
+ * @throws PagegateError api_key_unreadable
  */
-export function readKeyFile(path: string): string {
-  if ((statSync(path).mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
-  return readFileSync(path, 'utf8').trim();
+export function readApiKeyFile(path: string): string {
+  const inspect = ({ mode }: Stats): void => {
+    if ((mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
+  };
+  const bytes = readSmallFile(path, { code: 'api_key_unreadable', maxBytes: KEY_FILE_MAX_BYTES, inspect });
+  return bytes.toString('utf8').trim();
 }

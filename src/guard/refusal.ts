@@ -1,6 +1,6 @@
 /** What a guard decided about one request, and the error of a request that was refused. */
 
-/** `error` means that there is no verdict: pagegate gave none, or the request may not be made whatever pagegate says. */
+/** `error` means that there is no verdict: pagegate was not asked, or gave none that can be used. */
 export type GuardVerdict = 'allow' | 'deny' | 'flag' | 'error';
 
 /** The answer to: may this request be made? */

@@ -68,7 +68,7 @@ const RECORDS_WORTH_A_THREAD = 500_000;
 export async function verifyIndex(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const file = new IndexFile(path);
   try {
-    const report = await verify(file, options, file.descriptor);
+    const report = await verifyIndexBytes(file, options, file.descriptor);
     const problem = file.problem();
     if (problem !== undefined) throw problem;
     return report;
@@ -77,16 +77,16 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
   }
 }
 
-/** The same over bytes that somebody else opened, in the caller's thread. */
-export function verifyIndexBytes(
+/**
+ * The same over bytes that somebody else opened.
+ *
+ * @param descriptor of the file, where threads may read it, too; without it all is done in the caller's thread.
+ */
+export async function verifyIndexBytes(
   source: IndexSource,
-  options: Omit<VerifyOptions, 'workers' | 'walkers'> = {},
+  options: VerifyOptions = {},
+  descriptor?: number,
 ): Promise<VerifyReport> {
-  return verify(source, options);
-}
-
-/** With the descriptor of the file, threads may read it, too. */
-async function verify(source: IndexSource, options: VerifyOptions, descriptor?: number): Promise<VerifyReport> {
   const damages: Damage[] = [];
   let recordCount = 0;
   let header: Header;

@@ -1,8 +1,5 @@
 /** Whether a JSON text names something twice, of which `JSON.parse` silently keeps the later. */
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
+import { BACKSLASH, COLON, QUOTE } from '../bytes/ascii.ts';
 
 /**
  * True where an object of the document has a name twice: then the text has more colons outside strings than the parsed value has members.

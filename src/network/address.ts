@@ -101,10 +101,25 @@ export function isInAny(address: Address, networks: readonly Network[]): boolean
   return networks.some((network) => isInNetwork(address, network));
 }
 
+/** Whether an IPv6 address carries an IPv4 address by the pattern of ISATAP: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`. */
+export function isIsatap(address: Address): boolean {
+  return (address[8]! & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
+}
+
+/** The host of a URL without the brackets around an IPv6 address; anything else as it stands. */
+export function withoutBrackets(host: string): string {
+  return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+}
+
+/** A host as a URL has it: an IPv6 address in brackets, once. */
+export function withBrackets(host: string): string {
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+}
+
 /** Whether a listening address can only be reached from this host. */
 export function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
-  const address = parseAddress(host.replace(/^\[|\]$/g, ''));
+  const address = parseAddress(withoutBrackets(host));
   if (address === undefined) return false;
   return isIpv4Address(address)
     ? address[12] === 127

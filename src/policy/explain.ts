@@ -1,4 +1,5 @@
 /** What every layer said about a URL, in order, and which of them decided. */
+import { counted } from '../counted.ts';
 import { evaluate } from './evaluate.ts';
 import { endsWith, LAYERS, type LayerStep } from './layers/order.ts';
 import type { Policy } from './policy.ts';
@@ -57,7 +58,7 @@ const SAYS: Readonly<Record<LayerStep['step'], Says>> = {
   page_type_db: ({ pages }, subject) => {
     const page = pages.match(subject);
     if (page !== undefined) return `on the verified page ${page.url}`;
-    return `${[...subject.evidence.pages()].length} verified pages, none of them here`;
+    return `${counted([...subject.evidence.pages()].length, 'verified page')}, none of them here`;
   },
   pattern_rules: (_policy, _subject, matches) => count(matches, 'pattern rule'),
   default: (_policy, { evidence }) => {
@@ -70,5 +71,5 @@ const SAYS: Readonly<Record<LayerStep['step'], Says>> = {
 
 function count(verdicts: readonly Verdict[], what: string): string {
   if (verdicts.length === 0) return `no ${what} matches`;
-  return `${verdicts.length} ${what}${verdicts.length === 1 ? ' matches' : 's match'}`;
+  return counted(verdicts.length, `${what} matches`, `${what}s match`);
 }

@@ -1,6 +1,13 @@
 /** Addresses that a host is or spells, and the ranges that a policy names. */
 
-import { type Address, isInNetwork, type Network, parseAddress, parseNetwork } from '../network/address.ts';
+import {
+  type Address,
+  isInNetwork,
+  type Network,
+  parseAddress,
+  parseNetwork,
+  withoutBrackets,
+} from '../network/address.ts';
 import { invalid } from './documents.ts';
 
 /** An address as it is written: one of IPv4 in the spelling of IPv6 is another one, and judged as such. */
@@ -15,7 +22,7 @@ export interface Range extends Network {
 
 /** Reads an address in the canonical spelling of the URL standard, IPv6 in brackets or without. */
 export function readAddress(host: string): HostAddress | undefined {
-  const text = host.startsWith('[') ? host.slice(1, -1) : host;
+  const text = withoutBrackets(host);
   const address = parseAddress(text);
   return address === undefined ? undefined : { family: text.includes(':') ? 6 : 4, address };
 }
@@ -35,9 +42,4 @@ export function contains(range: Range, { family, address }: HostAddress): boolea
 /** Whether every address of `inner` is one of `outer`. */
 export function containsRange(outer: Range, inner: Range): boolean {
   return outer.bits <= inner.bits && contains(outer, { family: inner.family, address: inner.base });
-}
-
-/** Whether an IPv6 address carries an IPv4 address by the ISATAP pattern `…:0:5efe:a.b.c.d`. */
-export function isIsatap({ family, address }: HostAddress): boolean {
-  return family === 6 && (address[8]! & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
 }

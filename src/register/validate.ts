@@ -128,6 +128,11 @@ function compileSchema(): ReturnType<Validator['compile']> {
   return ajv.compile(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
 }
 
+const empty = (file: string): RegisterFinding => {
+  const message = 'is empty; expected at least one entry';
+  return { severity: 'error', file, line: 1, field: '', message };
+};
+
 function* entriesOf(file: string, contents: Uint8Array, report: Report): Generator<Entry> {
   let text: string;
   try {
@@ -138,7 +143,7 @@ function* entriesOf(file: string, contents: Uint8Array, report: Report): Generat
     return;
   }
   if (text.trim() === '') {
-    report({ severity: 'error', file, line: 1, field: '', message: 'is empty; expected at least one entry' });
+    report(empty(file));
     return;
   }
   if (isLines(text)) {
@@ -150,6 +155,7 @@ function* entriesOf(file: string, contents: Uint8Array, report: Report): Generat
     const { line, column, message } = source.problem;
     report({ severity: 'error', file, line, field: '', message: `is not JSON: ${message} (column ${column})` });
   } else if (Array.isArray(source.value)) {
+    if (source.value.length === 0) report(empty(file));
     for (const [i, value] of source.value.entries()) yield { file, number: i + 1, pointer: `/${i}`, source, value };
   } else {
     yield { file, number: 1, pointer: '', source, value: source.value };

@@ -1,5 +1,5 @@
 /**
- * The Unix socket for commands to a running server: reload, drain, status. One JSON object in one line each way. Who may open the
+ * The Unix socket for commands to a running server: reload, restart, drain, status. One JSON object in one line each way. Who may open the
  * socket (mode 0660) may command the server; there is no other authentication.
  */
 import { chmodSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';

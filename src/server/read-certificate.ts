@@ -4,6 +4,7 @@ import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { withoutBrackets } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /** A chain of a few certificates has some ten thousand bytes. */
@@ -58,7 +59,7 @@ export const certificatesOf = (chain: string): X509Certificate[] =>
 /** The names that clients call the server by: those of the configuration, else its address where it listens on one. */
 export function expectedNames({ server: { host }, tls: { names } }: Config): readonly string[] {
   if (names.length > 0) return names;
-  return host === '0.0.0.0' || host === '::' || host === '[::]' ? [] : [host.replace(/^\[|\]$/g, '')];
+  return host === '0.0.0.0' || host === '::' || host === '[::]' ? [] : [withoutBrackets(host)];
 }
 
 function readPem(path: string, inspect: (stats: Stats) => void = () => {}): string {

@@ -35,7 +35,7 @@ export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   readonly log: Log;
-  /** One worker inside this process instead of worker processes: for tests and measurements. */
+  /** One worker inside this process instead of worker processes: for tests. */
   readonly inProcess?: boolean;
   /** How the server that follows this one is started; without it this one cannot be restarted. */
   readonly program?: Program | undefined;

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exchange, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
+import { converse, exchange, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
-import { ask, expectAnswer, expectError, found, sane } from './table.ts';
+import { expectAnswer, expectError, found, sane } from './table.ts';
 
 const PRICING = found('stripe.com', 'allow page_type_db/pricing');
 const TARGET = '/api/check?url=https://stripe.com/pricing';
@@ -13,12 +13,14 @@ describe('the wire', () => {
   let deployment: Deployment;
   let port = 0;
   let key = '';
+  let waiting = '';
   let left = 0;
 
   beforeAll(async () => {
     deployment = await deploy();
     port = deployment.port;
     key = deployment.keys.pro;
+    waiting = await deployment.createAccount('waiting');
     left = await sane(port, key);
   });
   afterAll(() => deployment.stop());
@@ -387,11 +389,23 @@ describe('the wire', () => {
     });
   });
 
-  it('spec 4: every answer has a JSON body, errors too', async () => {
-    for (const query of ['url=stripe.com', 'foo=1', '']) {
-      const response = await ask(port, { query, key });
-      expect(() => JSON.parse(response.body)).not.toThrow();
-    }
-    left = await sane(port, key);
+  /** 503 is in outage.test.ts, which has a server without an index. */
+  describe('spec 4: every answer of the handler has a JSON body, errors too', () => {
+    it.each([
+      [200, () => [withKey()]],
+      [400, () => [withKey('/api/check?foo=1')]],
+      [401, () => [requestText(TARGET)]],
+      [403, () => [requestText(TARGET, [['X-API-Key', waiting]])]],
+      [404, () => [withKey('/other')]],
+      [405, () => [withKey(TARGET, [], 'POST')]],
+      [429, () => Array<string>(241).fill(requestText('/api/check'))],
+    ] as [number, () => string[]][])('%i', async (status, requests) => {
+      const response = (await converse(port, requests(), nextClient())).at(-1)!;
+      expect([response.status, response.headers['content-type']]).toEqual([status, 'application/json']);
+      expect(JSON.parse(response.body)).toMatchObject(
+        status === 200 ? { verdict: 'allow' } : { error: expect.any(String) },
+      );
+      left = await sane(port, key);
+    });
   });
 });

@@ -1,11 +1,12 @@
 /** What a guard asks, what it makes of the answers, what it keeps, and that it refuses whatever else happens. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { Guard, readKeyFile } from '../../src/guard/guard.ts';
-import { RefusedError } from '../../src/guard/refusal.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Guard, readApiKeyFile } from '../../src/guard/guard.ts';
+import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
 import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
@@ -222,7 +223,10 @@ describe('without a verdict', () => {
     expect(await guard.check(`https://a.example/${'x'.repeat(8_192)}`)).toMatchObject({ id: 'bad_request' });
     expect(await guard.check('https://a.example/', { method: 'GE T' })).toMatchObject({ id: 'bad_request' });
     expect(await guard.check('https://a.example/', { method: '' })).toMatchObject({ id: 'bad_request' });
+    expect(await guard.check('https://a.example/', { method: 'M'.repeat(8_193) })).toMatchObject({ id: 'bad_request' });
     expect(judge.asked).toEqual([]);
+    // The server takes a method of any length within its limit, and so does the guard.
+    expect(await guard.check('https://a.example/', { method: 'M'.repeat(65) })).toMatchObject({ verdict: 'allow' });
   });
 
   test.each([
@@ -256,6 +260,42 @@ describe('without a verdict', () => {
     await guard.enforce(URL_ASKED);
     guard.close();
     expect((await refusalOf(guard.enforce(URL_ASKED))).id).toBe('closed');
+  });
+
+  test('a guard that is closed refuses who waits: for an answer, to ask again, for a person', async () => {
+    const judge = await createJudge((url, _method, response) => {
+      if (url.endsWith('/flag')) return 'flag';
+      return url.endsWith('/again') ? error(response, 503, 'later', { 'retry-after': '1' }) : undefined;
+    });
+    for (const [before, path] of ['/hangs', '/again'].entries()) {
+      const { guard } = createGuard(judge.url);
+      const waiting = guard.check(`https://a.example${path}`);
+      await expect.poll(() => judge.asked.length).toBe(before + 1);
+      guard.close();
+      expect((await waiting).id, path).toBe('closed');
+    }
+    const approve = async () => {
+      guard.close();
+      return true;
+    };
+    const { guard } = createGuard(judge.url, { approve });
+    expect(await refusalOf(guard.enforce('https://a.example/flag'))).toMatchObject({ verdict: 'flag' });
+    expect(judge.asked).toHaveLength(3);
+  });
+
+  test('whatever is given in the place of a URL or a method, there is a decision', async () => {
+    const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
+    const { guard } = createGuard(judge.url);
+    const check = guard.check.bind(guard) as (...given: unknown[]) => Promise<Decision>;
+    const noText = Object.create(null);
+    for (const given of [
+      [URL_ASKED, { method: 5 }],
+      [URL_ASKED, { method: Symbol('x') }],
+      [URL_ASKED, null],
+      [noText],
+    ]) {
+      expect((await check(...given)).verdict).toBe('error');
+    }
   });
 
   test('beyond 1,024 questions that wait, further ones are refused at once', async () => {
@@ -335,6 +375,27 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(4);
   });
 
+  test('keeps nothing of a late answer that was asked for before the data changed', async () => {
+    const isAsked = Promise.withResolvers<ServerResponse>();
+    const judge = await createJudge(
+      (url, _method, response) => {
+        if (!url.endsWith('/slow') || judge.asked.length > 1) return 'deny';
+        isAsked.resolve(response);
+        return undefined;
+      },
+      () => '2.abc',
+    );
+    const { guard } = createGuard(judge.url);
+    const late = guard.check('https://a.example/slow');
+    const response = await isAsked.promise;
+    expect(await guard.check('https://a.example/new')).toMatchObject({ data: '2.abc' });
+    response.writeHead(200, { 'x-pagegate-data': '1.abc' });
+    response.end(JSON.stringify(answerOf('https://a.example/slow', 'allow')));
+    expect(await late).toMatchObject({ verdict: 'allow', data: '1.abc' });
+    expect(await guard.check('https://a.example/new')).toMatchObject({ source: 'cache', data: '2.abc' });
+    expect(await guard.check('https://a.example/slow')).toMatchObject({ source: 'lookup', verdict: 'deny' });
+  });
+
   test('ends after its time', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheSeconds: 0.05 });
@@ -380,6 +441,7 @@ describe('the cache', () => {
 
 describe('what a guard is made of', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-guard-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
   const file = (text: string, mode: number): string => {
     const path = join(folder, `key-${mode}`);
     writeFileSync(path, text);
@@ -400,6 +462,12 @@ describe('what a guard is made of', () => {
     ['plain text over a network', { key: KEY, server: 'http://pagegate.example.net' }],
     ['plain text to what only looks like loopback', { key: KEY, server: 'http://127.evil.example' }],
     ['no time', { key: KEY, timeoutMs: 0 }],
+    ['a time that timers do not wait', { key: KEY, timeoutMs: 3e9 }],
+    ['no end of time', { key: KEY, timeoutMs: Infinity }],
+    ['a time that is text', { key: KEY, timeoutMs: '2000' as unknown as number }],
+    ['a password alone in the URL', { key: KEY, server: 'http://:b@127.0.0.1/' }],
+    ['a log that is no function', { key: KEY, log: 'x' as unknown as () => void }],
+    ['an approval that is no function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
     ['a time that is no number', { key: KEY, timeoutMs: Number.NaN }],
     ['a negative lifetime', { key: KEY, cacheSeconds: -1 }],
     ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
@@ -410,17 +478,43 @@ describe('what a guard is made of', () => {
     expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow();
   });
 
-  test('plain text over a network where it is asked for', () => {
-    new Guard({ server: 'http://pagegate.example.net', key: KEY, plainHttp: true }).close();
-    for (const server of ['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])
-      new Guard({ server, key: KEY }).close();
+  test('takes its defaults for what is undefined', async () => {
+    const judge = await createJudge(() => 'allow');
+    const nothing = { timeoutMs: undefined, cacheSeconds: undefined, cacheEntries: undefined } as object;
+    const guard = new Guard({ server: judge.url, key: KEY, ...nothing });
+    closeLater(() => guard.close());
+    for (const source of ['lookup', 'cache']) expect(await guard.check(URL_ASKED)).toMatchObject({ source });
+  });
+
+  test('plain text over a network is sent where it is asked for', async () => {
+    const judge = await createJudge(() => 'allow');
+    // To Linux this is the host itself; to the guard it is none of loopback.
+    const server = `http://0.0.0.0:${new URL(judge.url).port}`;
+    expect(() => new Guard({ server, key: KEY })).toThrow(/plain text/);
+    const { guard } = createGuard(server, { plainHttp: true });
+    expect(await guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow', source: 'lookup' });
+    expect(judge.asked).toHaveLength(1);
+  });
+
+  test.each(['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])('plain text to %s', (server) => {
+    expect(() => new Guard({ server, key: KEY }).close()).not.toThrow();
   });
 
   test('a key file is read whole and trimmed; one that others may read is refused', () => {
-    closeLater(() => rmSync(folder, { recursive: true }));
-    expect(readKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
-    expect(readKeyFile(file(KEY, 0o640))).toBe(KEY);
-    expect(() => readKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
+    expect(readApiKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
+    expect(readApiKeyFile(file(KEY, 0o640))).toBe(KEY);
+    expect(() => readApiKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
+  });
+
+  test.each([
+    ['a pipe that nobody writes to', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
+    ['larger than any key', () => writeFileSync(join(folder, 'long'), 'k'.repeat(5_000), { mode: 0o600 }), 'long'],
+    ['not there', () => {}, 'none'],
+  ])('a key file that is %s is not read', (_name, make, name) => {
+    make();
+    expect(() => readApiKeyFile(join(folder, name))).toThrow(
+      expect.objectContaining({ code: 'api_key_unreadable', message: expect.stringContaining(join(folder, name)) }),
+    );
   });
 });
 

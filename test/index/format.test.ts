@@ -1,4 +1,5 @@
 /** FORMAT.md and layout.ts say the same, and the golden file is what both describe. */
+
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readBucketBase } from '../../src/index/format/bucket.ts';
@@ -30,8 +31,8 @@ import {
   SLOTS_PER_BUCKET,
 } from '../../src/index/format/layout.ts';
 import { bucketChecksum, recordSeed, saltOf } from '../../src/index/format/salt.ts';
-import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { openIndexBytes } from '../../src/index/read.ts';
+import { bytesInMemory } from '../support/tiny-index.ts';
 import { goldenEntries, readGolden, writeGolden } from './golden/golden.ts';
 
 const page = readFileSync(new URL('../../src/index/FORMAT.md', import.meta.url), 'utf8');

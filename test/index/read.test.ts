@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HashedKey } from '../../src/index/format/key-hash.ts';
-import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/read.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
-import { entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
+import { bytesInMemory, entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
 const stripe = entryOf(
   'stripe.com',

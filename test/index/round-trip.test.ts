@@ -10,13 +10,12 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from '../../src/index/format/layout.ts';
-import { bytesInMemory } from '../../src/index/read/index-source.ts';
 import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
 import { IndexScan } from '../../src/index/read-all.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { BucketRunBuilder, hashKeyA, hashKeyB } from '../../src/index/write.ts';
 import type { Entry } from '../../src/record/entry.ts';
-import { entryOf, shippedNames, tinyIndexBytes } from '../support/tiny-index.ts';
+import { bytesInMemory, entryOf, shippedNames, tinyIndexBytes } from '../support/tiny-index.ts';
 
 const { pageTypes } = shippedNames.vocabulary;
 const urlText = fc.string({ maxLength: 40, unit: fc.constantFrom(...'abcdefXYZ019/-_.?=&%\\~:@!$\'()*+,;"|') });

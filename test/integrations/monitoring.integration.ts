@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/server/metric-definitions.ts';
-import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { freePort } from '../../tools/free-port.ts';
+import { putPem } from '../support/put-pem.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { createWorld, put, untilListening, type World } from './world.ts';
 

@@ -106,7 +106,11 @@ describe('account correct', () => {
     expect(used()).toBe(0);
     expect(run('account correct acme --used 3 --credit 1 --note both').stdout).toMatch(/^1 lookup given back\.\n/);
     expect(used()).toBe(2);
+    // The text has the times of the JSON.
+    const at = /^(\S+Z) .*ledger\.correct/m.exec(run('account audit acme').stdout)?.[1];
+    expect(at).toMatch(/T\d\d:\d\d:\d\dZ$/);
     const lines = JSON.parse(run('account audit acme --json').stdout);
+    expect(lines[0]).toMatchObject({ at });
     expect(lines.slice(0, 4)).toMatchObject([
       { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 2 } },
       { action: 'account.correct {"credit":1,"used":3} both' },

@@ -4,11 +4,15 @@ import {
   addressFromBytes,
   isInAny,
   isInNetwork,
+  isIsatap,
   isLoopback,
   parseAddress,
   parseNetwork,
+  withBrackets,
+  withoutBrackets,
 } from '../../src/network/address.ts';
 import { clientAddress } from '../../src/network/client-address.ts';
+import { HTTP_TOKEN, hostOf } from '../../src/network/http-syntax.ts';
 
 const hex = (address: Uint8Array | undefined): string | undefined => address && Buffer.from(address).toString('hex');
 
@@ -52,6 +56,59 @@ describe('addresses', () => {
     expect(hex(used)).toBe(hex(parseAddress('1.2.3.4')));
     // A connection that is gone has no address.
     expect(hex(addressFromBytes(new ArrayBuffer(0)))).toBe(hex(parseAddress('0.0.0.0')));
+  });
+});
+
+describe('an ISATAP address', () => {
+  it.each([
+    ['2001:db8::5efe:1.2.3.4', true],
+    ['2001:db8::200:5efe:1.2.3.4', true],
+    ['2001:db8::100:5efe:1.2.3.4', false],
+    ['2001:db8::5eff:1.2.3.4', false],
+    ['94.254.94.254', false],
+    ['::ffff:94.254.1.2', false],
+  ])('%s: %s', (text, expected) => {
+    expect(isIsatap(parseAddress(text)!)).toBe(expected);
+  });
+});
+
+describe('the brackets of a host', () => {
+  it.each([
+    ['[::1]', '::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['example.com', 'example.com'],
+    ['192.0.2.1', '192.0.2.1'],
+  ])('%s is %s without them, and itself again with them', (host, bare) => {
+    expect(withoutBrackets(host)).toBe(bare);
+    expect(withBrackets(bare)).toBe(host);
+    expect(withBrackets(host)).toBe(host);
+  });
+
+  it.each(['[::1', '::1]', '['])('of %s are no pair and stay', (host) => {
+    expect(withoutBrackets(host)).toBe(host);
+  });
+});
+
+describe('the header Host', () => {
+  it.each([
+    ['example.com', 'example.com'],
+    ['Example.COM:8443', 'example.com'],
+    ['example.com:', 'example.com'],
+    ['[::1]:9090', '[::1]'],
+    ['[::1]', '[::1]'],
+    [undefined, ''],
+  ])('%s names %s', (header, expected) => {
+    expect(hostOf(header)).toBe(expected);
+  });
+});
+
+describe('an HTTP token', () => {
+  it.each(['GET', 'M-SEARCH', 'x'.repeat(65), "!#$%&'*+-.^_`|~"])('%s is one', (text) => {
+    expect(HTTP_TOKEN.test(text)).toBe(true);
+  });
+
+  it.each(['', 'GE T', 'GET\n', 'G(E)T', 'gét'])('%j is not a token', (text) => {
+    expect(HTTP_TOKEN.test(text)).toBe(false);
   });
 });
 

@@ -1070,10 +1070,9 @@ describe('pattern rules', () => {
     }
   });
 
-  it('are about forty with the guards, each with a note; notes of denials say that a retry will not help', () => {
+  it('have a note each; notes of denials say that a retry will not help', () => {
     const { rules } = shipped.document;
-    expect(rules.length).toBeGreaterThanOrEqual(38);
-    expect(rules.length).toBeLessThanOrEqual(55);
+    expect(rules.some(({ verdict }) => verdict === 'deny')).toBe(true);
     for (const entry of rules) {
       expect(entry.note.length).toBeGreaterThan(20);
       if (entry.verdict === 'deny') expect(entry.note).toContain('This is policy: a retry will not help.');

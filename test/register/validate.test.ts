@@ -204,6 +204,7 @@ describe('where a finding points', () => {
     ['a bad number', '[\n01]', 2],
     ['deep nesting', `${'['.repeat(100_000)}`, 1],
     ['no text', ' \n', 1],
+    ['a list without entries', '[]', 1],
   ])('points at the line of %s', (_name, text, line) => {
     const errors = errorsFor(text);
     expect(errors).toHaveLength(1);
@@ -264,7 +265,7 @@ describe('pagegate register validate', () => {
   it('ends with 0 for valid files', () => {
     const { status, stdout } = run([join(dir, 'good.json')]);
     expect(status).toBe(0);
-    expect(stdout).toContain('2 entries in 1 files: valid (0 errors, 0 warnings)');
+    expect(stdout).toContain('2 entries in 1 file: valid (0 errors, 0 warnings)');
   });
 
   it('ends with 3 and a line with file, line, entry and field for an invalid one', () => {

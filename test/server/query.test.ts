@@ -96,14 +96,28 @@ describe('parseQuery', () => {
     );
   });
 
-  it('never throws', () => {
+  it('names a problem exactly where a piece has one, and never throws', () => {
+    const isBad = (piece: string): boolean => {
+      if (!piece.startsWith('url=')) return !piece.startsWith('api_key=');
+      try {
+        return decodeURIComponent(piece.slice(4)) === undefined;
+      } catch {
+        return true;
+      }
+    };
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom('%', '&', '=', '+', 'u', 'url=', '%f', '%00', 'ü', '\ud800', 'api_key='), {
           maxLength: 30,
         }),
         (parts) => {
-          expect(parseQuery(parts.join(''))).toBeDefined();
+          const text = parts.join('');
+          const pieces = text.split('&').filter((piece) => piece !== '');
+          const { problem, parameter, apiKeyCount } = parseQuery(text);
+          const isRepeated = pieces.filter((piece) => piece.startsWith('url=')).length > 1;
+          expect(problem !== undefined).toBe(isRepeated || pieces.some(isBad));
+          expect(problem === undefined && parameter !== '').toBe(false);
+          expect(apiKeyCount).toBe(pieces.filter((piece) => piece.startsWith('api_key=')).length);
         },
       ),
     );

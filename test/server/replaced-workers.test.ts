@@ -14,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
+import { putPem } from '../support/put-pem.ts';
 import { read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
 let dir: string;

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { childrenOf, commandOf } from '../../tools/chaos/leftovers.ts';
+import { putPem } from '../support/put-pem.ts';
 import { askOn, requestText } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 

@@ -8,7 +8,8 @@ import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { certificateWarnings, hostWarnings } from '../../src/server/admin/warnings.ts';
 import { askServer } from '../../src/server/control-socket.ts';
-import { createCertificate, putPem } from '../../tools/certificate.ts';
+import { createCertificate } from '../../tools/certificate.ts';
+import { putPem } from '../support/put-pem.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 let server: TestServer | undefined;

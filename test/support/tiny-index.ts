@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { UNICODE_VERSION } from '../../src/domain/host-key.ts';
+import { bytesOfBuffer } from '../../src/index/read.ts';
 import {
   BucketRunBuilder,
   compareDomains,
@@ -51,6 +52,12 @@ export function entryOf(
     .map(([type, url]) => ({ type, ordinal: names.vocabulary.pageTypes.indexOf(type), url }))
     .sort((a, b) => a.ordinal - b.ordinal);
   return { domain, filteringCategories: [], pageTypes: urls, ...facts };
+}
+
+/** An index in memory. */
+export function bytesInMemory(bytes: Uint8Array): ReturnType<typeof bytesOfBuffer> {
+  // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
+  return bytesOfBuffer(Uint8Array.from(bytes).buffer, '<memory>');
 }
 
 /** What the metadata of an index say beside its names, where a test does not say otherwise. */

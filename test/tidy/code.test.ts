@@ -1,14 +1,15 @@
 /** Rules of the code that no linter checks: what is exported, private, thrown and documented. */
 import { describe, expect, it } from 'vitest';
 import { ERRORS } from '../../src/errors.ts';
-import { exportsOf, unusedExports, usesOf } from './exports.ts';
+import { exportsOf, unusedExports, usesOf, usesOwn } from './exports.ts';
 import { sourcesUnder, textOf } from './tree.ts';
 
 const sources = sourcesUnder('src');
 const written = ['src', 'tools', 'bench'].flatMap((folder) => sourcesUnder(folder));
 
 /** Faces of packages, for programs that are not in this tree, and files that are loaded by their name. */
-const LOADED_ELSEWHERE = /^(?:src\/guard\/exports\.ts|tools\/integrations\/[\w-]+\/exports\.ts|bench\/workloads\/.+)$/;
+const LOADED_ELSEWHERE =
+  /^(?:src\/guard\/(?:exports|local-verdicts)\.ts|tools\/integrations\/[\w-]+\/exports\.ts|bench\/workloads\/.+)$/;
 
 describe('exports', () => {
   it('are read in every form', () => {
@@ -49,6 +50,20 @@ describe('exports', () => {
     const unused = unusedExports(['src', 'tools', 'bench'], ['src', 'tools', 'bench', 'test']).filter(
       ({ file, name }) =>
         !LOADED_ELSEWHERE.test(file) && !new RegExp(`^export (?:type|interface) ${name}\\b`, 'm').test(textOf(file)),
+    );
+    expect(unused.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
+  });
+
+  it('are known to be used in their own file', () => {
+    const text = ['/** Of `a`. */', 'export const a = 1; // a', 'export const b = 2;', 'const ab = b + 1;'].join('\n');
+    expect(usesOwn(text, 'a')).toBe(false);
+    expect(usesOwn(text, 'b')).toBe(true);
+  });
+
+  it('are not there for tests alone', () => {
+    const programs = ['src', 'tools', 'bench'];
+    const unused = unusedExports(programs, programs).filter(
+      ({ file, name }) => !LOADED_ELSEWHERE.test(file) && !usesOwn(textOf(file), name),
     );
     expect(unused.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
   });

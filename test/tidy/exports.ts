@@ -56,6 +56,12 @@ export function usesOf(path: string, text: string): Export[] {
   return uses;
 }
 
+/** Whether a text names something more than once outside comments: where it is declared, and where it is used. */
+export function usesOwn(text: string, name: string): boolean {
+  const code = text.replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');
+  return [...code.matchAll(new RegExp(`(?<!\\w)${name}(?!\\w)`, 'g'))].length > 1;
+}
+
 /** Exports of files under `folders` that no file under `users` takes. */
 export function unusedExports(folders: readonly string[], users: readonly string[]): Export[] {
   const taken = new Set(

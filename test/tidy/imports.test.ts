@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder } from './tree.ts';
+import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder, textOf } from './tree.ts';
 
 /** Every module may import these. */
 const BASE = new Set(['errors', 'limits', 'bounded-cache', 'counted', 'progress', 'times']);
@@ -19,14 +19,14 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   bytes: [],
   network: [],
   platform: [],
-  json: [],
+  json: ['bytes'],
   domain: ['bytes'],
   record: ['domain', 'json'],
   drop: ['record', 'json', 'platform'],
   index: ['bytes', 'record', 'platform'],
   builder: ['bytes', 'index', 'drop', 'record', 'domain', 'platform', 'version'],
-  policy: ['domain', 'record', 'network', 'json', 'platform'],
-  ledger: ['json', 'platform', 'version'],
+  policy: ['bytes', 'domain', 'record', 'network', 'json', 'platform'],
+  ledger: ['json', 'network', 'platform', 'version'],
   license: ['json', 'platform'],
   register: ['json', 'platform'],
   config: ['json', 'network', 'platform'],
@@ -61,6 +61,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'server',
   ],
   console: [
+    'bytes',
     'refresh-steps',
     'config',
     'doctor',
@@ -144,6 +145,17 @@ describe('imports', () => {
       const target = moduleOf(to);
       if (!inside || target === undefined || OPEN.has(module) || target === module || BASE.has(target)) return false;
       return !ALLOWED[module]?.includes(target);
+    });
+    expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
+  });
+
+  it('goes down the layers of docs/development.md, and to the right within one', () => {
+    const place = textOf('docs/development.md').split('| layer | modules |')[1]?.split('\n\n')[0] ?? '';
+    const order = [...place.matchAll(/`([\w-]+)`/g)].map(([, module = '']) => module);
+    expect([...order].sort()).toEqual([...Object.keys(ALLOWED), ...OPEN].sort());
+    const wrong = imports.filter(({ from, to, inside }) => {
+      const [module = '', target] = [moduleOf(from), moduleOf(to)];
+      return inside && target !== undefined && order.indexOf(target) < order.indexOf(module);
     });
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });

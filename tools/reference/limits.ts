@@ -1,4 +1,5 @@
 /** What docs/limits.md lists: every limit under its topic. */
+import { counted } from '../../src/counted.ts';
 import { LIMIT_TOPICS, type Limit } from '../../src/limits.ts';
 import { cell, table } from './markdown.ts';
 
@@ -7,7 +8,7 @@ const DAY_SECONDS = 86_400;
 
 /** A value as people read it: `8 MiB`, `30 days`, `65,535`. */
 function amount({ value, unit }: Limit): string {
-  if (unit === 'seconds' && value % DAY_SECONDS === 0) return `${value / DAY_SECONDS} days`;
+  if (unit === 'seconds' && value % DAY_SECONDS === 0) return counted(value / DAY_SECONDS, 'day');
   if (unit === 'milliseconds' && value % 1_000 === 0) return `${value / 1_000} s`;
   if (unit === 'bytes' && value % MIB === 0) return `${value / MIB} MiB`;
   return `${value.toLocaleString('en-US')} ${unit}`.trim();

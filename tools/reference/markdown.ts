@@ -20,6 +20,6 @@ export function table(rows: readonly (readonly string[])[]): string {
 export function sentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';
-  const begun = /^[a-z]+(?:\s|$)/.test(trimmed) ? trimmed[0]?.toUpperCase() + trimmed.slice(1) : trimmed;
+  const begun = /^[a-z]+(?=[\s,;:.]|$)/.test(trimmed) ? trimmed[0]?.toUpperCase() + trimmed.slice(1) : trimmed;
   return /[.)!?]$/.test(begun) ? begun : `${begun}.`;
 }

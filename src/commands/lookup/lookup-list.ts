@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { COMMA, LINE_FEED } from '../../bytes/ascii.ts';
 import { parseTarget } from '../../domain/target.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import { fromSystem } from '../../errors.ts';
@@ -14,8 +15,6 @@ const SLICE_SIZE_BYTES = 1 << 12;
 const WRITE_SIZE_BYTES = 1 << 20;
 /** Everything of a line of output that is neither the input nor the answer. */
 const FRAME_MAX_BYTES = 256;
-const LF = 0x0a;
-const COMMA = 0x2c;
 
 /** What came of a list. */
 export interface ListCounts {
@@ -135,7 +134,7 @@ class AnswerLines implements LineSink {
       // The answer goes on where the input ended.
       this.#out[head] = COMMA;
     }
-    this.#out[this.#size++] = LF;
+    this.#out[this.#size++] = LINE_FEED;
   }
 
   overlong(number: number): void {

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Account } from '../../ledger/quota.ts';
-import { momentOf } from '../../times.ts';
+import { rfc3339OrNull } from '../../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './config-options.ts';
 
 export interface LedgerCommandOptions extends ConfigFlags {
@@ -58,16 +58,16 @@ export function accountJson({ account, quota, cycle, keys }: AccountView): Recor
   return {
     name: account.name,
     state: account.state,
-    created_at: momentOf(account.createdAt),
-    subscribed_at: momentOf(account.anchor),
+    created_at: rfc3339OrNull(account.createdAt),
+    subscribed_at: rfc3339OrNull(account.anchor),
     cycle: account.anchor === null ? null : cycle,
     ...quota,
     next_plan: nextPlanJson(account.next),
     keys: keys.map((key) => ({
       id: key.id,
-      created_at: momentOf(key.createdAt),
-      expires_at: momentOf(key.expiresAt),
-      revoked_at: momentOf(key.revokedAt),
+      created_at: rfc3339OrNull(key.createdAt),
+      expires_at: rfc3339OrNull(key.expiresAt),
+      revoked_at: rfc3339OrNull(key.revokedAt),
     })),
   };
 }

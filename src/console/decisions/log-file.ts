@@ -1,6 +1,7 @@
 /** One file of a decision log, read from its end. Its lines are in the order of time. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { LINE_FEED } from '../../bytes/ascii.ts';
 import { LIMITS } from '../../limits.ts';
 import { type Decision, type DecisionFilter, isWanted, needles, parseDecision } from './filter.ts';
 
@@ -9,7 +10,6 @@ const FIRST_CHUNK_BYTES = 64 * 1024;
 export const CHUNK_MAX_BYTES = 1024 * 1024;
 /** A longer line is none of ours. */
 const LINE_MAX_BYTES = LIMITS.consoleLogLineBytes.value;
-const LINE_FEED = 0x0a;
 /** `{"time":"2026-01-02T03:04:05.678Z"` */
 const TIME_AT = 9;
 const TIME_LENGTH = 24;

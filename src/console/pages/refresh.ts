@@ -1,5 +1,6 @@
 /** A refresh from the folder that drops are delivered to: what lies there, what would be served, and the start. No browser names a folder. */
 
+import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { type Generation, listGenerations } from '../../refresh/store.ts';
 import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
@@ -28,7 +29,7 @@ function dropFacts(folder: string, { manifest, signedBy }: Drop): Html {
     ['Signed', signedBy === null ? mark('warn', 'unsigned') : `by ${signedBy}`],
     [
       'Records',
-      `${count(sum(({ records }) => records))} in ${count(files.length)} part${files.length === 1 ? '' : 's'}, ${bytes(sum((file) => file.bytes))}`,
+      `${count(sum(({ records }) => records))} in ${counted(files.length, 'part')}, ${bytes(sum((file) => file.bytes))}`,
     ],
   ]);
 }

@@ -1,4 +1,5 @@
 /** The pages before anybody is signed in, and what signed-in people do with their own sign-in. */
+import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../sign-in.ts';
 import { type Html, html } from '../web/html.ts';
@@ -124,8 +125,8 @@ function signOut({ app, session }: SignedVisit): Reply {
 
 function signOutOthers({ app, session }: SignedVisit): Reply {
   const ended = app.store.sessions.endOthers(session);
-  app.store.users.note(actorOf(session), 'sign_out.others', `${ended} sessions`);
-  const text = `${ended} other session${ended === 1 ? '' : 's'} ended.`;
+  app.store.users.note(actorOf(session), 'sign_out.others', counted(ended, 'session'));
+  const text = `${counted(ended, 'other session')} ended.`;
   return { kind: 'redirect', to: '/you', notice: { tone: 'good', text } };
 }
 

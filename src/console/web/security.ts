@@ -2,7 +2,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../../config/config.ts';
-import { isLoopback } from '../../network/address.ts';
+import { isLoopback, withBrackets } from '../../network/address.ts';
+import { hostOf } from '../../network/http-syntax.ts';
 import { HttpRefusal } from './request.ts';
 
 const POLICY = [
@@ -33,10 +34,11 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 /** The host names that a request may name. Any other may be a name that somebody else points to this address. */
 export function allowedNames(config: Config, certificateChain: string | undefined): ReadonlySet<string> {
   const { host, names } = config.console;
-  const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
   const certified = certificateChain === undefined ? [] : certificateNames(certificateChain);
   return new Set(
-    [own, ...(isLoopback(host) ? LOOPBACK_NAMES : []), ...names, ...certified].map((name) => name.toLowerCase()),
+    [withBrackets(host), ...(isLoopback(host) ? LOOPBACK_NAMES : []), ...names, ...certified].map((name) =>
+      name.toLowerCase(),
+    ),
   );
 }
 
@@ -46,17 +48,13 @@ function certificateNames(chain: string): string[] {
   return names.split(', ').flatMap((entry) => {
     const [, kind, name] = /^(DNS|IP Address):([^*]+)$/.exec(entry) ?? [];
     if (kind === undefined || name === undefined) return [];
-    return [kind === 'DNS' || !name.includes(':') ? name : `[${name.toLowerCase()}]`];
+    return [kind === 'DNS' ? name : withBrackets(name)];
   });
 }
 
-/** The host without its port, in lower case. */
-const nameOf = (host: string): string => host.replace(/:\d{1,5}$/, '').toLowerCase();
-
 /** @throws HttpRefusal 421 for a request that names another host */
 export function checkHost(req: IncomingMessage, allowed: ReadonlySet<string>): void {
-  const host = req.headers.host;
-  if (host === undefined || !allowed.has(nameOf(host)))
+  if (!allowed.has(hostOf(req.headers.host)))
     throw new HttpRefusal(421, 'This is not a name of the console; console.names lists further ones.');
 }
 
@@ -65,10 +63,11 @@ export function checkOrigin(req: IncomingMessage): void {
   const { origin, host } = req.headers;
   const site = req.headers['sec-fetch-site'];
   // Browsers that say where a request comes from know better than a comparison: a proxy may drop the port of the host.
-  const isOwn = site === undefined ? origin === undefined || hostOf(origin) === host : site === 'same-origin';
+  const isOwn = site === undefined ? origin === undefined || authorityOf(origin) === host : site === 'same-origin';
   if (!isOwn) throw new HttpRefusal(403, 'The form came from another site.');
 }
 
-function hostOf(origin: string): string | undefined {
+/** The host and port of an origin as it is written there; undefined for none of HTTP. */
+function authorityOf(origin: string): string | undefined {
   return /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
 }

@@ -1,4 +1,5 @@
 /** The small parts of pages: numbers with units, times, tables, marks. */
+import { counted } from '../../counted.ts';
 import { type Html, html, type Value } from './html.ts';
 
 export const count = (value: number): string => value.toLocaleString('en-US');
@@ -18,8 +19,7 @@ export function duration(seconds: number): string {
     [1, 'second'],
   ];
   const [length, name] = units.find(([unit]) => seconds >= 2 * unit) ?? units.at(-1)!;
-  const whole = Math.floor(seconds / length);
-  return `${count(whole)} ${name}${whole === 1 ? '' : 's'}`;
+  return counted(Math.floor(seconds / length), name);
 }
 
 /** Bytes with a unit: `1.5 GB`. */

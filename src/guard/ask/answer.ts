@@ -34,13 +34,22 @@ export interface Reply {
   readonly body: string;
 }
 
-/** A failure of the guard's own kind. */
+/** The guard's own judgment that there is no verdict. */
 export function failure(id: GuardId, detail = ''): Answer {
-  return refused(id, detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${plain(detail)})`);
+  return ownJudgment('error', id, noteOf(id, detail));
 }
 
-function refused(id: string, note: string): Answer {
-  return { verdict: 'error', layer: 'guard', id, note, domain: '', found: false, data: '' };
+/** The guard's own judgment that a request may never be made. */
+export function denial(id: GuardId, detail = ''): Judgment {
+  return ownJudgment('deny', id, noteOf(id, detail));
+}
+
+function ownJudgment(verdict: 'deny' | 'error', id: string, note: string): Judgment {
+  return { verdict, layer: 'guard', id, note, domain: '', found: false, data: '' };
+}
+
+function noteOf(id: GuardId, detail: string): string {
+  return detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${plain(detail)})`;
 }
 
 /** Text of others, made fit for a message of one line. */
@@ -55,7 +64,8 @@ export function readAnswer(reply: Reply, url: string): Answer {
   const body = objectIn(reply.body);
   if (status !== 200) {
     const reason = [plain(body?.['error'], 60), plain(body?.['message'])].filter((text) => text !== '').join(': ');
-    const answer = refused(
+    const answer = ownJudgment(
+      'error',
       `status_${status}`,
       `pagegate answered with status ${status}${reason === '' ? '.' : `, ${reason}`} Nothing is fetched without a verdict.`,
     );

@@ -1,8 +1,8 @@
 /** Verdicts that were given lately, by method and URL: a bounded number, for a bounded time. */
 import type { Judgment } from './answer.ts';
 
-/** What belongs to a longer URL is not kept. */
-const URL_MAX_LENGTH = 2_048;
+/** The verdict of a longer key, method and URL together, is not kept. */
+const KEY_MAX_LENGTH = 2_048;
 
 interface Kept {
   readonly judgment: Judgment;
@@ -33,7 +33,7 @@ export class VerdictCache {
   }
 
   keep(key: string, judgment: Judgment): void {
-    if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > URL_MAX_LENGTH) return;
+    if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > KEY_MAX_LENGTH) return;
     this.#kept.delete(key);
     // The oldest goes first: a map keeps the order of insertion.
     if (this.#kept.size >= this.#entriesMax) this.#kept.delete(this.#kept.keys().next().value!);

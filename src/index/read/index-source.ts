@@ -63,13 +63,7 @@ export function changed(path: string, how: string, what: 'size' | 'times' | 'hea
   return new PagegateError('index_changed', `${path}: ${how}.`, { path, what });
 }
 
-/** An index in memory, for tests and fuzzers. */
-export function bytesInMemory(bytes: Uint8Array, path = '<memory>'): IndexBytes {
-  // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
-  return bytesOfBuffer(Uint8Array.from(bytes).buffer, path);
-}
-
-/** The same over a buffer that somebody else looks after. */
+/** An index in memory, in a buffer that somebody else looks after. */
 export function bytesOfBuffer(buffer: ArrayBuffer, path: string): IndexBytes {
   return {
     path,

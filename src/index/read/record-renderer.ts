@@ -1,5 +1,6 @@
 /** A parsed record → what people get: JSON bytes for an answer, or an object. */
 
+import { BACKSLASH, COMMA, QUOTE } from '../../bytes/ascii.ts';
 import { writeDecimal, writeHundredths } from '../../bytes/decimal.ts';
 import { copyPiece, copyRange, type Piece, pieceOf } from '../../bytes/json-pieces.ts';
 import type { DomainRecord, PageFilter, PageUrl } from '../../record/types.ts';
@@ -7,10 +8,6 @@ import { PAGE_TYPES_MAX, SYMBOL_CODE, SYMBOL_MAX_BYTES, URL_MAX_BYTES } from '..
 import { isPlain } from '../format/symbol-table.ts';
 import { type RecordDecoder, URL_KIND } from './record-decoder.ts';
 import type { RenderTables } from './render-tables.ts';
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
 
 const NO_PAGES: readonly PageUrl[] = Object.freeze([]);
 const NO_CATEGORIES: readonly string[] = Object.freeze([]);

@@ -3,6 +3,7 @@
  * order gives the same dictionary.
  */
 
+import { TAB } from '../../bytes/ascii.ts';
 import { ByteKey } from '../../bytes/byte-map.ts';
 import { languages } from '../../record/language-codes.ts';
 import type { RecordNames } from '../../record/names.ts';
@@ -34,7 +35,6 @@ const TEMPLATES_MAX_BYTES = 2 * 1024 * 1024;
 const DEFAULT_ORIGINS = ['https://', 'https://www.', 'http://', 'http://www.'];
 
 const ORIGIN_MAX_BYTES = 64;
-const TAB = 0x09;
 /** In place of an origin's number. */
 const UNASKED = -2;
 

@@ -1,9 +1,6 @@
 /** A URL relative to a domain: what stands before the domain (scheme and host prefix) and what follows it. */
+import { COLON, NUMBER_SIGN, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
 
-const SLASH = 0x2f;
-const COLON = 0x3a;
-const QUESTION = 0x3f;
-const HASH = 0x23;
 const LOWER_S = 0x73;
 const HTTP_SIZE_BYTES = 'http://'.length;
 
@@ -25,7 +22,7 @@ export function findDomainInUrl(
   let hostEnd = hostStart;
   while (hostEnd < end) {
     const byte = source[hostEnd]!;
-    if (byte === SLASH || byte === QUESTION || byte === HASH || byte === COLON) break;
+    if (byte === SLASH || byte === QUESTION_MARK || byte === NUMBER_SIGN || byte === COLON) break;
     hostEnd++;
   }
   const found = hostEnd - (domainEnd - domainStart);

@@ -13,7 +13,7 @@ import { PROGRAM_VERSION } from '../../version.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
-import type { SyncItem, SyncRefusal, SyncReply } from '../postgres/sync.ts';
+import type { SyncItem, SyncRefusal, SyncReply, SyncRequest } from '../postgres/sync.ts';
 import type { Reserver, Standing } from '../writer/reserver.ts';
 import type { FleetCopy } from './account-copy.ts';
 import type { Held, HeldGrants } from './held-grants.ts';
@@ -335,7 +335,7 @@ export class NodeSession {
     const { copy, nodeName, maxStalenessSeconds } = this.#options;
     this.#seq += 1;
     const today = dayOf(Math.floor(this.#grants.now() / 1000));
-    const request = {
+    const request: SyncRequest = {
       node: copy.nodeId,
       name: nodeName,
       incarnation: copy.incarnation,

@@ -1,5 +1,6 @@
 /** The PostgreSQL engine that a fleet shares: how it is named, and how it is reached. */
 import { PagegateError } from '../../errors.ts';
+import { withoutBrackets } from '../../network/address.ts';
 import { readSmallFile } from '../../platform/small-file.ts';
 
 /** A connection to the engine. */
@@ -84,7 +85,7 @@ export function parseEngineUrl(url: string): EngineAddress {
     if (host === undefined) return refuse(`the host "${part.slice(0, 80)}" is not understood.`);
     const number = port === undefined ? DEFAULT_PORT : Number(port);
     if (number < 1 || number > 65_535) return refuse(`port ${port} does not exist.`);
-    return { host: host.replace(/^\[|\]$/g, ''), port: number };
+    return { host: withoutBrackets(host), port: number };
   });
   if (hosts.length > HOSTS_MAX) return refuse(`at most ${HOSTS_MAX} hosts are tried, got ${hosts.length}.`);
   // Beyond loopback a connection without TLS has to be asked for.

@@ -1,4 +1,5 @@
 /** Data that leaves in an address: long runs of encoded characters, or many keys, in a query or a path. Linear in the text's length. */
+import { PERCENT } from '../../bytes/ascii.ts';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { ALPHANUMERIC, findRun, hasRun, isDigit, isIn, runEnd, tableOf } from '../url/characters.ts';
 import { withoutSigns } from '../url/segments.ts';
@@ -70,8 +71,6 @@ function isEncoded(text: string, start: number, end: number): boolean {
     if (isDigitOrCapital(text.charCodeAt(at))) encoded++;
   return encoded === KEY_MIN_ENCODED;
 }
-
-const PERCENT = 0x25;
 
 /** The escapes of one letter beyond ASCII, in UTF-8. */
 const ESCAPED_LETTER =

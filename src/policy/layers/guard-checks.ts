@@ -4,12 +4,13 @@ import { BoundedCache } from '../../bounded-cache.ts';
 import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
+import { isIsatap } from '../../network/address.ts';
 import { isInvalidIdn, isTunnelName, spelledAddresses } from '../checks/host-names.ts';
 import { LookalikeNames } from '../checks/lookalikes.ts';
 import { hasNestedInternal } from '../checks/nested-urls.ts';
 import { SecretScanner } from '../checks/secrets.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
-import { contains, isIsatap, type Range, readRange } from '../ip-ranges.ts';
+import { contains, type Range, readRange } from '../ip-ranges.ts';
 import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
@@ -66,7 +67,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     return ({ address }) => {
       if (address === undefined) return false;
       if (excusable && context.exceptions.some((range) => contains(range, address))) return false;
-      return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address));
+      return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address.address));
     };
   },
   host_name: (rule, { filter }) => {

@@ -1,4 +1,5 @@
 /** The cheap look at a page's text: whether it can be the page that a request is on. */
+import { DOT, SLASH } from '../../bytes/ascii.ts';
 import { isPlainPath } from '../../domain/canonical-url.ts';
 import { DIGITS, isIn, LOWER, tableOf } from '../url/characters.ts';
 
@@ -75,8 +76,6 @@ export class Place {
   }
 }
 
-const SLASH = 0x2f;
-const DOT = 0x2e;
 const WWW = 'www.';
 const WWW_TWICE = 'www.www.';
 const IN_HOST = tableOf(`${LOWER}${DIGITS}-_`);

@@ -1,4 +1,5 @@
 /** A query, taken apart, and what the values of its parameters say. */
+import { AMPERSAND, CLOSING_BRACKET, EQUALS, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import { isIn, tableOf } from './characters.ts';
@@ -93,12 +94,6 @@ export function parametersOf(query: string, tokens: TokenIndex): readonly Parame
   }
   return parameters;
 }
-
-const EQUALS = 0x3d;
-const SLASH = 0x2f;
-const AMPERSAND = 0x26;
-const QUESTION_MARK = 0x3f;
-const CLOSING_BRACKET = 0x5d;
 
 /** What a character of a query says, as bits. */
 const SIGN = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;

@@ -1,4 +1,5 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
+import { DOT, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { isNameless, nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
 
@@ -27,10 +28,6 @@ for (let code = 0; code < 128; code++) {
   if (code <= 0x20 || /[;?#&!]/.test(character)) entry |= SIGN.odd;
   TABLE[code] = entry;
 }
-
-const DOT = 0x2e;
-const SLASH = 0x2f;
-const UNDERSCORE = 0x5f;
 
 /** What tells the token lists of a name. */
 export interface NameFinder {

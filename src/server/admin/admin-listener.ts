@@ -3,6 +3,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Server as NetServer } from 'node:net';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import { withoutBrackets } from '../../network/address.ts';
+import { hostOf } from '../../network/http-syntax.ts';
 import { http } from '../../platform/http.ts';
 
 export interface AdminSources {
@@ -69,7 +71,7 @@ async function respond(req: IncomingMessage, res: ServerResponse, sources: Admin
   };
   const sendJson = (status: number, value: unknown): void =>
     send(status, 'application/json', `${JSON.stringify(value)}\n`);
-  if (!isCalledRightly(req.headers.host, sources.names))
+  if (!isOwnHost(hostOf(req.headers.host), sources.names))
     return sendJson(421, {
       error: 'host_not_allowed',
       message: 'Call the admin listener by an address, as localhost, or by a name in admin.names.',
@@ -93,11 +95,6 @@ async function respond(req: IncomingMessage, res: ServerResponse, sources: Admin
  * A web page that a browser on this host shows may have a name that leads to this listener, and read what it answers (DNS rebinding):
  * the browser then sends that name.
  */
-function isCalledRightly(host: string | undefined, names: readonly string[]): boolean {
-  const name = (host ?? '').replace(/:\d*$/, '').toLowerCase();
-  return (
-    name === 'localhost' ||
-    isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 ||
-    names.some((one) => one.toLowerCase() === name)
-  );
+function isOwnHost(host: string, names: readonly string[]): boolean {
+  return host === 'localhost' || isIP(withoutBrackets(host)) !== 0 || names.some((name) => name.toLowerCase() === host);
 }

@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
+import { withBrackets } from '../../network/address.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { type CounterName, type GaugeName, seriesOf } from '../metric-definitions.ts';
 import type { Replies, Supervisor } from '../process/supervisor.ts';
@@ -32,8 +33,7 @@ export interface Observed {
 }
 
 export const addressOf = (config: Config, port: number): string => {
-  const host = config.server.host.includes(':') ? `[${config.server.host}]` : config.server.host;
-  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${host}:${port}`;
+  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
 };
 
 export async function reloadAll(server: Observed): Promise<ReloadReply> {

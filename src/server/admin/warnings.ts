@@ -1,8 +1,10 @@
 /** What is not as it should be although lookups are answered: each warning of health is of one kind, which metrics count by. */
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { counted } from '../../counted.ts';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
+import { rfc3339 } from '../../times.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
 import type { Certificate } from '../read-certificate.ts';
 import { certificatesOf } from '../read-certificate.ts';
@@ -68,7 +70,7 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
     if (days < 0)
       found.push({ kind: 'license', text: `the license ended with ${license.until}: no newer data is activated` });
     else if (days < LICENSE_DAYS)
-      found.push({ kind: 'license', text: `the license ends with ${license.until}, in ${days} days` });
+      found.push({ kind: 'license', text: `the license ends with ${license.until}, in ${counted(days, 'day')}` });
   }
   if (license.problem !== null) found.push({ kind: 'license', text: license.problem });
   if (withdrawn !== null) {
@@ -142,11 +144,12 @@ export function certificateWarnings(
 
 function timeWarnings(what: string, { validFrom, validTo }: X509Certificate, nowMs: number): string[] {
   const leftMs = Date.parse(validTo) - nowMs;
-  const on = new Date(validTo).toISOString();
+  const on = rfc3339(Date.parse(validTo) / 1000);
   if (leftMs <= 0) return [`${what} expired at ${on}`];
-  if (Date.parse(validFrom) > nowMs) return [`${what} is not valid before ${new Date(validFrom).toISOString()}`];
+  const fromMs = Date.parse(validFrom);
+  if (fromMs > nowMs) return [`${what} is not valid before ${rfc3339(fromMs / 1000)}`];
   const days = Math.floor(leftMs / DAY_MS);
-  return days < CERTIFICATE_DAYS ? [`${what} expires at ${on}, in ${days} days`] : [];
+  return days < CERTIFICATE_DAYS ? [`${what} expires at ${on}, in ${counted(days, 'day')}`] : [];
 }
 
 const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n', ', ');

@@ -33,7 +33,7 @@ export interface WorkerOptions {
   /** What the other workers serve, for where the files do not serve any more. */
   readonly knownGood?: KnownGoodParts;
   /** Called when this worker has taken a part into use. */
-  readonly onKnownGood?: (acceptance: KnownGoodPart) => void;
+  readonly onKnownGood?: (part: KnownGoodPart) => void;
 }
 
 /** Without new requests for this long, a stopping worker takes its open connections for idle. */

@@ -41,7 +41,7 @@ export interface BurstLimits {
   readonly max_clients: number;
 }
 
-/** How many bytes of shared memory a guard with these limits needs. */
+/** How many bytes of shared memory a table with these limits takes. */
 export function burstTableSizeBytes(limits: BurstLimits): number {
   return (HEADER_WORDS + setCount(limits) * setWords(limits)) * 4;
 }

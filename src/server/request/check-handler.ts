@@ -1,7 +1,7 @@
 /**
  * The one endpoint. A request goes down a staircase; each step has its failure, and only the last one costs a lookup:
  *
- *     burst limit 429 → body 400 → path 404, method 405 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
+ *     burst limit 429 → path 404 → method 405 → body 400 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
  */
 import { performance } from 'node:perf_hooks';
 import type { Config } from '../../config/config.ts';
@@ -22,6 +22,7 @@ import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
 import { ClosingGuard } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
+import { allowUnfinished, endAnswer } from './end-answer.ts';
 import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
@@ -131,6 +132,7 @@ export class CheckHandler {
   handle(res: HttpResponse, req: HttpRequest): void {
     const method = req.getCaseSensitiveMethod();
     let waits = false;
+    allowUnfinished(res);
     try {
       this.#readHeaders(res, req);
       const { closedConnections } = this.#parts;
@@ -216,7 +218,7 @@ export class CheckHandler {
     }
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    res.end(this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
+    endAnswer(res, this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
     this.#record(account, judged, served, startedMs);
     return undefined;
   }

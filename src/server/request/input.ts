@@ -1,5 +1,5 @@
 /** What a request asks about: its parameters read as a target, or what is wrong with them. */
-import { isTooLong, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
+import { errorOf, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Query } from './query.ts';
 import type { RefusalOptions } from './refusal.ts';
@@ -37,8 +37,8 @@ function readValue(value: string, parameter: string): Target | InputProblem {
   const target = parseTarget(value);
   if (!('problem' in target)) return target;
   const { problem: reason } = target;
-  if (isTooLong(reason)) return { problem: 'input_too_long', parameter };
-  return { problem: 'bad_input', parameter, reason };
+  const code = errorOf(reason);
+  return code === 'input_too_long' ? { problem: code, parameter } : { problem: code, parameter, reason };
 }
 
 /** What a refusal tells about it: the parameter, why its value is no domain, and which parameters there are. */

@@ -2,9 +2,10 @@
  * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
  * guessed at. A guardrail that reads a query differently from its caller judges another URL.
  */
-import { HTTP_TOKEN, withoutOuterBlanks } from '../../domain/target.ts';
+import { withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
+import { HTTP_TOKEN } from '../../network/http-syntax.ts';
 
 /** The longest value after decoding, in bytes of UTF-8. */
 export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;

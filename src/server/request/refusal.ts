@@ -2,6 +2,7 @@
 import { ERRORS, type ErrorCode } from '../../errors.ts';
 import { http } from '../../platform/http.ts';
 import type { HttpResponse } from '../uws.ts';
+import { endAnswer } from './end-answer.ts';
 
 export interface RefusalOptions {
   /** Further fields of the body. */
@@ -59,5 +60,5 @@ export function sendRefusal(res: HttpResponse, code: ErrorCode, options: Refusal
   if (status === 405) headers += '\r\nallow: GET';
   res.writeHeader('content-type', headers);
   if (options.bodiless === true) res.endWithoutBody(body.length, options.close === true);
-  else res.end(body, options.close === true);
+  else endAnswer(res, body, options.close === true);
 }

@@ -24,7 +24,7 @@ export interface DataWatchOptions {
   /** What the other workers serve, for where the files do not serve any more. */
   readonly knownGood: KnownGoodParts;
   /** Called when a part was taken into use. */
-  readonly onKnownGood: (acceptance: KnownGoodPart) => void;
+  readonly onKnownGood: (part: KnownGoodPart) => void;
 }
 
 /** The listener, as far as it presents the certificate. */

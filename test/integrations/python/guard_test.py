@@ -268,6 +268,7 @@ class FailsClosed(Case):
             (URL, "GE T"),
             (URL, "GET\r\nX: y"),
             (URL, None),
+            (URL, "M" * 8_193),
         ):
             self.assertRefused(guard.check(url, method), "bad_request")
         self.assertEqual(judge.asked, [])

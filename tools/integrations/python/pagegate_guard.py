@@ -60,7 +60,7 @@ GUARD_IDS: Mapping[str, str] = {
 # An answer that is larger is not one of pagegate's.
 _ANSWER_MAX_BYTES = 1024 * 1024
 # pagegate's own limit for a value.
-_URL_MAX_BYTES = 8192
+_VALUE_MAX_BYTES = 8192
 # Verdicts on longer URLs are not kept.
 _KEPT_URL_MAX_LENGTH = 2048
 _IDLE_CONNECTIONS_MAX = 64
@@ -69,7 +69,7 @@ _IDLE_MAX_SECONDS = 4.0
 # The first pause before another try; it doubles with each.
 _BACKOFF_SECONDS = 0.05
 _KEY = re.compile(r"[\x21-\x7e]{1,256}")
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LOOPBACK = re.compile(r"localhost|127\.[0-9.]+|::1")
 # URLs that every client reads alike: nothing in front of the path that one takes for the host and another does not.
 _PLAIN_URL = re.compile(r"(?i:https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#][\x21-\x7e]*)?")
@@ -397,7 +397,7 @@ class Guard:
             key = (method, url)
             if self._is_closed:
                 raise _Failure("closed")
-            if not _TOKEN.fullmatch(method) or len(url.encode()) > _URL_MAX_BYTES:
+            if not _TOKEN.fullmatch(method) or max(len(method), len(url.encode())) > _VALUE_MAX_BYTES:
                 raise _Failure("bad_request")
             if _names_other_scheme(url):
                 return decision(_Answer("deny", "guard", "request_target", GUARD_IDS["request_target"], "", False, ""), "guard")

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { endAnswer } from '../../src/server/request/end-answer.ts';
+import type { HttpResponse } from '../../src/server/uws.ts';
+
+/** A response whose connection takes so many bytes, and more each time it is written on. */
+class SlowResponse {
+  readonly taken: number[] = [];
+  closes: boolean | undefined;
+  #space: number;
+  #writable: ((offset: number) => boolean) | undefined;
+
+  constructor(space: number) {
+    this.#space = space;
+  }
+
+  tryEnd(body: Uint8Array, total: number): [boolean, boolean] {
+    const size = Math.min(body.length, this.#space);
+    this.taken.push(...body.subarray(0, size));
+    this.#space -= size;
+    return [size === body.length, this.taken.length === total];
+  }
+
+  end(body: Uint8Array, closes: boolean): void {
+    this.taken.push(...body);
+    this.closes = closes;
+  }
+
+  getWriteOffset(): number {
+    return this.taken.length;
+  }
+
+  onWritable(handler: (offset: number) => boolean): void {
+    this.#writable = handler;
+  }
+
+  /** The client has read so many bytes; whether the answer needs no further call. */
+  read(size: number): boolean {
+    this.#space += size;
+    return this.#writable!(this.taken.length);
+  }
+
+  get waits(): boolean {
+    return this.#writable !== undefined;
+  }
+}
+
+const BODY = Uint8Array.from({ length: 100 }, (_, i) => i);
+const end = (res: SlowResponse, body: Uint8Array, isLast: boolean): void =>
+  endAnswer(res as unknown as HttpResponse, body, isLast);
+
+describe('an answer', () => {
+  it('is sent at once where the connection takes it', () => {
+    const res = new SlowResponse(100);
+    end(res, BODY, false);
+    expect(res.taken).toEqual([...BODY]);
+    expect(res.waits).toBe(false);
+  });
+
+  it('closes the connection where it is the last one', () => {
+    const res = new SlowResponse(0);
+    end(res, BODY, true);
+    expect(res).toMatchObject({ closes: true, taken: [...BODY] });
+  });
+
+  it.each([
+    ['none of it', 0],
+    ['a part of it', 37],
+  ])('waits until the client reads where the connection takes %s', (_name, space) => {
+    const res = new SlowResponse(space);
+    const body = Uint8Array.from(BODY);
+    end(res, body, false);
+    // The memory of an answer is written again for the next one.
+    body.fill(0);
+    expect(res.read(20)).toBe(false);
+    expect(res.read(0)).toBe(false);
+    expect(res.read(100)).toBe(true);
+    expect(res.taken).toEqual([...BODY]);
+    expect(res.closes).toBeUndefined();
+  });
+});
