@@ -1073,6 +1073,8 @@ describe('pattern rules', () => {
     ['https://www.example.org/benutzerkonto/passwort-aendern-anleitung.html', '-'],
     ['https://www.example.org/account/password-reset-guide', '-'],
     ['https://www.example.org/account/password-reset', 'password_reset'],
+    ['https://www.example.org/a/.&ssh', '-'],
+    ['https://www.example.org/a/.ssh&x=1', 'secret_file'],
     ['https://cart.example.org/', 'cart'],
     ['https://warenkorb.example.org/de/schritt-1', 'cart'],
     ['https://banking.example.org/ueberweisung', 'action_get'],
