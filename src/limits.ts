@@ -443,12 +443,12 @@ const CONSOLE = group({
     unit: '',
     what: 'Connections to the console',
     reason: 'A few hundred open pages, each with a few connections.',
-    beyond: 'closed at once',
+    beyond: 'the one that has waited longest for a whole request is closed',
   },
   consoleRequests: {
     value: 256,
     unit: '',
-    what: 'Requests that the console works on at a time',
+    what: 'Requests that the console works on at a time; one counts once all of it is there',
     reason: 'Hundreds of open pages that renew themselves at the same moment.',
     beyond: 'status 503',
   },
@@ -518,7 +518,7 @@ const CONSOLE = group({
   consoleAddressFailures: {
     value: 20,
     unit: '',
-    what: 'Failures to sign in from one address in the window',
+    what: 'Failures to sign in from one address (IPv6: one /64) in the window',
     reason: 'An office behind one address mistypes now and then.',
     beyond: 'status 429 until the window ends',
   },
@@ -569,6 +569,13 @@ const CONSOLE = group({
     unit: '',
     what: 'Searches of the decision log at a time',
     reason: 'Each holds some megabytes.',
+    beyond: '`console_busy`',
+  },
+  consoleProposals: {
+    value: 8,
+    unit: '',
+    what: 'Entries for a policy that the console proposes or that wait for it',
+    reason: 'Each holds the console up for some tenths of a second; pages are answered between two.',
     beyond: '`console_busy`',
   },
   consoleLogLineBytes: {

@@ -26,9 +26,10 @@ export function registerKey(program: Command): void {
   );
   add('rotate <account>', 'issue a new key; the old one stays valid for the overlap', 'key rotate acme --overlap 24h')
     .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
-    .action((name: string, options: LedgerCommandOptions & { overlap: string }) =>
+    .option('--new-ledger-key', "in a fleet whose keys/ledger.key is lost: from now on this node's seals the API keys")
+    .action((name: string, options: LedgerCommandOptions & { overlap: string; newLedgerKey?: boolean }) =>
       withLedger(options, async (ledger) =>
-        print(await ledger.rotateKey(name, parseDuration(options.overlap)), options),
+        print(await ledger.rotateKey(name, parseDuration(options.overlap), options.newLedgerKey), options),
       ),
     );
   add('revoke <account> <key-id>', 'refuse a key from now on (401)', 'key revoke acme 3').action(

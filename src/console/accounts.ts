@@ -25,7 +25,7 @@ export class Accounts {
 
   /** Looks at the ledger. @throws PagegateError no_ledger, ledger_unavailable, and what the task throws */
   async read<T>(task: (ledger: Ledger) => Promise<T>): Promise<T> {
-    this.#reader ??= this.#open(READER, false);
+    this.#reader ??= this.#open(READER, {});
     try {
       return await task(await this.#reader);
     } catch (error) {
@@ -50,11 +50,16 @@ export class Accounts {
    * Changes the ledger.
    *
    * @param actor who is named in the audit table
-   * @param create makes the ledger where there is none
+   * @param by.create makes the ledger where there is none
+   * @param by.actingKeyId the API key that signed in; the change is refused where it is about to end
    * @throws PagegateError no_ledger, ledger_unavailable, and what the task throws
    */
-  async change<T>(actor: string, task: (ledger: Ledger) => Promise<T>, create = false): Promise<T> {
-    const ledger = await this.#open(actor, create);
+  async change<T>(
+    actor: string,
+    task: (ledger: Ledger) => Promise<T>,
+    by: { readonly create?: boolean; readonly actingKeyId?: number } = {},
+  ): Promise<T> {
+    const ledger = await this.#open(actor, by);
     try {
       return await task(ledger);
     } finally {
@@ -68,8 +73,15 @@ export class Accounts {
     await (await reader?.catch(() => undefined))?.close();
   }
 
-  #open(actor: string, create: boolean): Promise<Ledger> {
+  #open(actor: string, by: { readonly create?: boolean; readonly actingKeyId?: number }): Promise<Ledger> {
     const { ledgerKeyFile: keyFile } = statePaths(this.#config);
-    return openLedger({ ...ledgerPlace(this.#config), keyFile, actor, plans: () => this.plans(), create });
+    return openLedger({
+      ...ledgerPlace(this.#config),
+      keyFile,
+      actor,
+      plans: () => this.plans(),
+      create: false,
+      ...by,
+    });
   }
 }

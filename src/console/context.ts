@@ -9,6 +9,7 @@ import type { Answers, Question } from './process/messages.ts';
 import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
 import type { Judge } from './try-verdict.ts';
+import type { Turns } from './turns.ts';
 import type { SignInLimiter } from './web/sign-in-limiter.ts';
 
 export interface ConsoleContext {
@@ -22,6 +23,8 @@ export interface ConsoleContext {
   readonly doctor: DoctorReport;
   readonly decisions: DecisionLogs;
   readonly judge: Judge;
+  /** Proposals of entries: each compiles a whole policy. */
+  readonly proposals: Turns;
   /** Parts of pages that do not depend on who looks. */
   readonly kept: ShortCache;
   /** Failed sign-ins of an address, and of a name. */

@@ -20,6 +20,7 @@ import { ROUTES } from './routes.ts';
 import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
+import { Turns } from './turns.ts';
 import { ADDRESS_FACT, addressOf } from './users.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
@@ -58,6 +59,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     doctor: new DoctorReport(),
     decisions: new DecisionLogs(paths.logDir),
     judge: new Judge(config),
+    proposals: new Turns(LIMITS.consoleProposals.value),
     ask: (question) => primary.ask(question),
     kept: new ShortCache(),
     limits: {

@@ -1,5 +1,7 @@
 /** Signing in and out: by password, by a one-time link, by an account's API key. */
 import { PagegateError } from '../errors.ts';
+import { parseAddress } from '../network/address.ts';
+import { clientKey } from '../network/client-address.ts';
 import type { ConsoleContext } from './context.ts';
 import type { Session } from './store/sessions.ts';
 import type { User } from './store/users.ts';
@@ -8,24 +10,29 @@ import { HttpRefusal } from './web/request.ts';
 /** What somebody who is not signed in may find out: nothing but that it did not work. */
 export const WRONG = 'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
 
-/** Tries to sign in within the limits; a success forgets the failures of the name. */
+/**
+ * Tries to sign in within the limits. Who knows the name's password may have the name's failures forgotten; those of an address are
+ * also others' guesses, and a success takes nothing but its own try back.
+ */
 async function limited<T>(
   { limits, store }: ConsoleContext,
   address: string,
   name: string | undefined,
   attempt: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const wait = Math.max(limits.address.wait(address), name === undefined ? 0 : limits.name.wait(name));
+  const client = parseAddress(address);
+  const from = client === undefined ? address : clientKey(client);
+  const wait = Math.max(limits.address.wait(from), name === undefined ? 0 : limits.name.wait(name));
   if (wait > 0)
     throw new HttpRefusal(429, `Too many failures to sign in. Try again in ${Math.ceil(wait / 60)} minutes.`);
-  limits.address.note(address);
+  const takeBack = limits.address.note(from);
   if (name !== undefined) limits.name.note(name);
   const found = await attempt();
   if (found === undefined) {
     store.users.note(name ?? '-', 'sign_in.refused', `from ${address}`);
     return undefined;
   }
-  limits.address.forget(address);
+  takeBack();
   if (name !== undefined) limits.name.forget(name);
   return found;
 }
@@ -43,14 +50,15 @@ export async function signInWithPassword(
   address: string,
 ): Promise<string | undefined> {
   // Cut, so that what somebody typed into the wrong field does not fill the memory.
-  const user = await limited(app, address, name.slice(0, 64), () => app.store.users.authenticate(name, password));
-  return user && begin(app, user, 'password', address);
+  return limited(app, address, name.slice(0, 64), () =>
+    app.store.users.authenticate(name, password, (user) => begin(app, user, 'password', address)),
+  );
 }
 
-/** The same with a one-time link. @throws HttpRefusal 429 */
+/** The same with a one-time link, which no failure of others keeps from signing in: nobody can guess one. @throws HttpRefusal 429 */
 export async function signInWithLink(app: ConsoleContext, token: string, address: string): Promise<string | undefined> {
-  const user = await limited(app, address, undefined, async () => app.store.users.useLink(token));
-  return user && begin(app, user, 'link', address);
+  const session = app.store.users.useLink(token, (user) => begin(app, user, 'link', address));
+  return session ?? limited(app, address, undefined, async () => undefined);
 }
 
 /** Signs an account in with its API key. @throws HttpRefusal 429, PagegateError ledger_unavailable */

@@ -228,18 +228,17 @@ async function checkLedger(config: Config): Promise<Outcome> {
 
 /** Keys that open lookups, and that nobody can be shown again. */
 async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Promise<Outcome | undefined> {
-  // The copy that a node of a fleet has holds none.
-  if (config.ledger.url !== null) return undefined;
-  const { findKeyVault } = await import('../ledger/check.ts');
   const { ledgerKeyFile } = statePaths(config);
+  const { findKeyVault } = await import('../ledger/check.ts');
   const vault = findKeyVault(ledgerKeyFile);
   const others = [...keysSealedBy].filter(([id]) => id !== vault?.id);
   if (others.length === 0) return undefined;
   const keys = others.reduce((sum, [, count]) => sum + count, 0);
   const here = vault === undefined ? `there is no ${ledgerKeyFile}` : `${ledgerKeyFile} is ${vault.id}`;
+  const mend = config.ledger.url === null ? 'put that file back' : 'copy the file of another node';
   return warning(
     `${counted(keys, 'key')} sealed by ${others.map(([id]) => id).join(', ')}; ${here}`,
-    'They open lookups, but nobody can be shown them again: put that file back, or rotate the keys. ' +
+    `They open lookups, but nobody can be shown them: ${mend}, or rotate the keys. ` +
       'All is well where only the server gets it, as a credential of systemd.',
   );
 }

@@ -2,6 +2,7 @@
  * Which addresses a guarded connection may lead to. A lookup judges a name; where the name leads is only known at the connection, so a
  * name that resolves into the own network (rebinding) is stopped here.
  */
+import { isIPv6 } from 'node:net';
 import {
   isInAny,
   isInNetwork,
@@ -55,10 +56,11 @@ export class AddressCheck {
   constructor(exceptions: AddressExceptions = {}) {
     for (const [host, given] of Object.entries(exceptions)) {
       const addresses = [given].flat().map(spellingOf);
-      if (!isHost(host) || addresses.length === 0 || addresses.includes(undefined)) {
+      const name = nameOf(host);
+      if (name === undefined || addresses.length === 0 || addresses.includes(undefined)) {
         throw new TypeError(`exceptions: ${host}: ${given}: give a host and the exact addresses it may lead to`);
       }
-      this.#exceptions.set(host, new Set(addresses as string[]));
+      this.#exceptions.set(name, new Set(addresses as string[]));
     }
   }
 
@@ -76,10 +78,12 @@ function spellingOf(text: string): string | undefined {
   return address === undefined ? undefined : `${isMapped(text)} ${address.join('.')}`;
 }
 
-function isHost(host: string): boolean {
+/** A host as connections name it, without brackets; undefined for one that is not written as URLs have it. */
+function nameOf(host: string): string | undefined {
+  const inUrl = isIPv6(host) ? `[${host}]` : host;
   try {
-    return new URL(`http://${host}/`).hostname === host;
+    return new URL(`http://${inUrl}/`).hostname === inUrl ? inUrl.replace(/^\[|\]$/g, '') : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }

@@ -4,7 +4,6 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { withoutBrackets } from '../network/address.ts';
 import type { Guard } from './guard.ts';
-import type { RefusedError } from './refusal.ts';
 
 export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
   /** Resolves names in the place of the system; what it finds is checked all the same. */
@@ -54,8 +53,13 @@ function connectChecked(guard: Guard, url: string, host: string, open: (done: Ca
   }
 }
 
-function refusalOf(guard: Guard, url: string, host: string, address: string): RefusedError {
-  return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
+/** Never throws, because nobody could catch it here: a refusal that cannot be reported is the failure of its report. */
+function refusalOf(guard: Guard, url: string, host: string, address: string): Error {
+  try {
+    return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
+  } catch (error) {
+    return error as Error;
+  }
 }
 
 /** undici's connector, within the guard's limits. */

@@ -29,8 +29,8 @@ export class GuardedAgent extends Agent {
   readonly #guard: Guard;
 
   /** @param options those of an undici Agent; `connect` may hold those of a TLS connection. */
-  constructor(guard: Guard, { connect = {}, ...options }: GuardedAgentOptions = {}) {
-    super({ ...options, connect: guardedConnector(guard, connect) });
+  constructor(guard: Guard, options: GuardedAgentOptions = {}) {
+    super({ ...options, connect: guardedConnector(guard, connectOptionsIn(options)) });
     this.#guard = guard;
   }
 
@@ -53,6 +53,13 @@ export class GuardedAgent extends Agent {
   }
 }
 
+/** The options of connections, also those that stand beside `connect`: undici puts them there where it makes the connections itself. */
+function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
+  const { allowH2, maxCachedSessions, connectTimeout, autoSelectFamily, autoSelectFamilyAttemptTimeout } = options;
+  const families = { autoSelectFamily, autoSelectFamilyAttemptTimeout };
+  return { allowH2, maxCachedSessions, timeout: connectTimeout, ...families, ...options.connect } as ConnectOptions;
+}
+
 /**
  * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself, also where
  * a URL has another scheme than http and https. Its responses are undici's.
@@ -61,7 +68,8 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
   const following = agent.compose(
     (dispatch) => (options, handler) => dispatch(options, refusingOtherSchemes(guard, options, handler)),
   );
-  const guardedFetch = async (input: unknown, init: RequestInit = {}): Promise<unknown> => {
+  const guardedFetch = async (input: unknown, given?: RequestInit | null): Promise<unknown> => {
+    const init = given ?? {};
     if ('dispatcher' in init) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
     const asked = asUndici(input);
     const { url, method, redirect } =
@@ -82,8 +90,10 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
 function asUndici(input: unknown): string | Request {
   if (input instanceof Request) return input;
   if (!(input instanceof globalThis.Request)) return `${input}`;
-  const { url, method, signal, redirect, body } = input;
-  const init = { method, signal, redirect, headers: [...input.headers], ...(body && { body, duplex: 'half' }) };
+  // All but `keepalive`, which means nothing outside of a browser, and which undici takes with no body that is a stream.
+  const { url, method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy, body } = input;
+  const fields = { method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy };
+  const init = { ...fields, headers: [...input.headers], ...(body && { body, duplex: 'half' }) };
   return new Request(url, init as ConstructorParameters<typeof Request>[1]);
 }
 

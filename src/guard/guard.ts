@@ -74,8 +74,6 @@ const PENDING_MAX = 1_024;
 /** Records that one verdict may cost; names with more domains above them are asked about themselves. */
 const LOCAL_ROUNDS_MAX = 8;
 
-const DEFAULTS = { timeoutMs: 2_000, cacheSeconds: 300, cacheEntries: 10_000 } as const;
-
 /** Asks pagegate before a request is made; only a complete answer with `allow` lets it through. One guard serves a program. */
 export class Guard {
   /** Where a host may lead, for points that make the connection themselves. */
@@ -92,9 +90,11 @@ export class Guard {
 
   /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
   constructor(options: GuardOptions) {
-    const { server, ca, plainHttp } = options;
-    const { timeoutMs, cacheSeconds, cacheEntries } = { ...DEFAULTS, ...options };
+    const { server, ca, plainHttp, timeoutMs = 2_000, cacheSeconds = 300, cacheEntries = 10_000 } = options;
     if (!(cacheSeconds >= 0) || !(cacheEntries >= 0)) throw new TypeError('cacheSeconds, cacheEntries: from 0');
+    for (const name of ['approve', 'onDecision', 'log'] as const) {
+      if (!['function', 'undefined'].includes(typeof options[name])) throw new TypeError(`${name}: not a function`);
+    }
     this.#options = options;
     this.addresses = new AddressCheck(options.exceptions);
     this.#endpoint = new Endpoint({ server, key: keyOf(options), ca, plainHttp, timeoutMs });
@@ -103,7 +103,7 @@ export class Guard {
 
   /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    const decision = await this.#decide(String(url), options.method ?? 'GET');
+    const decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
     this.#report(decision);
     return decision;
   }
@@ -114,9 +114,10 @@ export class Guard {
    * @throws RefusedError
    */
   async enforce(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    let decision = await this.#decide(String(url), options.method ?? 'GET');
+    let decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
     if (decision.verdict === 'flag' && this.#options.approve !== undefined) {
-      decision = { ...decision, approved: (await this.#options.approve(decision)) === true };
+      const approved = (await this.#options.approve(decision)) === true;
+      decision = { ...decision, approved: approved && !this.#isClosed };
     }
     this.#report(decision);
     if (!isAllowed(decision)) throw new RefusedError(decision);
@@ -150,6 +151,7 @@ export class Guard {
     const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
     const { judgment, isLocal } = await this.#judge(url, method);
+    if (this.#isClosed) return decision(failure('closed'), 'guard');
     return decision(judgment, isLocal ? 'local' : judgment.layer === 'guard' ? 'guard' : 'lookup');
   }
 
@@ -183,10 +185,11 @@ export class Guard {
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
     if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
+    const dataBefore = this.#data;
     const asked = this.#endpoint
       .ask(url, method)
       .then((answer) => {
-        if (answer.verdict !== 'error') this.#learn(key, url, answer);
+        if (answer.verdict !== 'error') this.#learn(key, url, answer, dataBefore);
         return answer;
       })
       .finally(() => this.#pending.delete(key));
@@ -194,9 +197,13 @@ export class Guard {
     return asked;
   }
 
-  /** Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void. */
-  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer): void {
+  /**
+   * Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void; but where the data has
+   * changed since it was asked for, it may be the older of the two, and is not kept.
+   */
+  #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, dataBefore: string): void {
     if (judgment.data !== this.#data) {
+      if (dataBefore !== this.#data) return;
       this.#data = judgment.data;
       this.#cache.clear();
       this.#options.local?.forget();
@@ -208,6 +215,15 @@ export class Guard {
   #report(decision: Decision): void {
     this.#options.onDecision?.(decision);
     this.#options.log?.(decisionLine(decision, this.#options.logFullUrl));
+  }
+}
+
+/** What a caller gave, as text; what cannot be one is empty, which nobody allows. */
+function textOf(given: unknown): string {
+  try {
+    return String(given);
+  } catch {
+    return '';
   }
 }
 

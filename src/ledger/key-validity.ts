@@ -1,2 +1,2 @@
 /** What may be told of a key without the key. */
-export { isKeyCurrent } from './store/records.ts';
+export { isKeyCurrent, isLasting } from './store/records.ts';

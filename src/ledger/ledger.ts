@@ -22,6 +22,7 @@ import {
   type ApiKeyRecord,
   type ApiKeyRow,
   isKeyCurrent,
+  isLasting,
   KEY_COLUMNS,
   toAccount,
   toApiKey,
@@ -32,6 +33,8 @@ export interface LedgerOptions {
   readonly keyFile: string;
   /** Who is named in the audit table. */
   readonly actor?: string;
+  /** The API key that changes are made with. One that is about to end, because it was rotated elsewhere, changes nothing. */
+  readonly actingKeyId?: number;
   /** Reads the catalog, where a plan is chosen; the shipped one unless told otherwise. */
   readonly plans?: () => readonly Plan[];
 }
@@ -91,6 +94,7 @@ export class Ledger {
   readonly store: LedgerStore;
   readonly #keyFile: string;
   readonly #actor: string;
+  readonly #actingKeyId: number | undefined;
   readonly #plans: () => readonly Plan[];
   #vault: KeyVault | undefined;
   /** Servers that did not follow the latest change in time; they refuse to answer soon. */
@@ -101,6 +105,7 @@ export class Ledger {
     this.store = store;
     this.#keyFile = options.keyFile;
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
+    this.#actingKeyId = options.actingKeyId;
     this.#plans = options.plans ?? loadPlans;
   }
 
@@ -213,9 +218,10 @@ export class Ledger {
    * Issues a new key; the current ones go on for `overlapSeconds` and are refused after it. Where the clock was put back so far that
    * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
    *
+   * @param isKeyFileNew in a fleet, the nodes' file that seals API keys is another one from now on
    * @throws PagegateError bad_overlap, account_not_found, account_state, bad_key_file, ledger_unavailable
    */
-  async rotateKey(name: string, overlapSeconds = 0): Promise<IssuedKey> {
+  async rotateKey(name: string, overlapSeconds = 0, isKeyFileNew = false): Promise<IssuedKey> {
     if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_MAX_SECONDS) {
       throw new PagegateError('bad_overlap', `Got ${overlapSeconds} seconds.`);
     }
@@ -229,7 +235,7 @@ export class Ledger {
         until,
         account.id,
       );
-      return this.#insertKey(sql, account.id, moment);
+      return this.#insertKey(sql, account.id, moment, isKeyFileNew);
     });
   }
 
@@ -261,10 +267,9 @@ export class Ledger {
         record.id,
       ))!;
       // A new encryption key would open nothing, and stand in the way of the one that is put back.
-      const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
+      const { keys, says } = this.#keysHere();
       if (keys?.id === row.vault_id) return { key: keys.open(row.sealed, account.id, record.id), record };
-      const here = keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}`;
-      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${here}. Put the file back that it was sealed with, or rotate the key.`;
+      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${says}. Put the file back that it was sealed with, or rotate the key.`;
       throw new PagegateError('key_not_readable', what, { path: this.#keyFile, expected: row.vault_id, got: keys?.id });
     });
   }
@@ -396,14 +401,39 @@ export class Ledger {
     });
   }
 
-  #keys(): KeyVault {
+  /** The encryption key, where there is one already, and in words which it is. */
+  #keysHere(): { readonly keys: KeyVault | undefined; readonly says: string } {
+    const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
+    return { keys, says: keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}` };
+  }
+
+  /**
+   * What seals. All nodes of a fleet seal with the same: that of the newest key.
+   *
+   * @throws PagegateError bad_key_file where a node has another, or none; it makes none of its own then
+   */
+  async #sealer(sql: Sql, isNew: boolean): Promise<KeyVault> {
+    if (this.store.isFleet && !isNew) {
+      const { keys, says } = this.#keysHere();
+      const newest = await sql.row<{ vault_id: string }>('SELECT vault_id FROM api_keys ORDER BY id DESC LIMIT 1');
+      if (newest !== undefined && newest.vault_id !== keys?.id) {
+        const what =
+          `The fleet’s API keys are sealed by ${newest.vault_id}; ${says}. Copy the file of another node here. ` +
+          'Where it is lost on all of them, run pagegate key rotate ACCOUNT --new-ledger-key once, and copy that file to all nodes.';
+        throw new PagegateError('bad_key_file', what, {
+          path: this.#keyFile,
+          expected: newest.vault_id,
+          got: keys?.id,
+        });
+      }
+    }
     this.#vault ??= openKeyVault(this.#keyFile, this.store.name);
     return this.#vault;
   }
 
-  async #insertKey(sql: Sql, accountId: number, { seconds }: Moment): Promise<IssuedKey> {
+  async #insertKey(sql: Sql, accountId: number, { seconds }: Moment, isKeyFileNew = false): Promise<IssuedKey> {
     const key = createApiKey();
-    const keys = this.#keys();
+    const keys = await this.#sealer(sql, isKeyFileNew);
     const insert = 'INSERT INTO api_keys (account_id, hash, vault_id, created_at) VALUES (?, ?, ?, ?) RETURNING id';
     const { id } = (await sql.row<{ id: number }>(insert, accountId, hashApiKey(key), keys.id, seconds))!;
     await sql.run('UPDATE api_keys SET sealed = ? WHERE id = ?', keys.seal(key, accountId, id), id);
@@ -432,6 +462,7 @@ export class Ledger {
     const moment = await this.store.moment();
     if (moment.problem !== undefined) throw new PagegateError('ledger_clock', moment.problem);
     const { done, revision } = await this.store.transaction(async (sql) => {
+      if (this.#actingKeyId !== undefined) await mayAct(sql, name, this.#actingKeyId);
       const before = await snapshot(sql, name);
       const result = await task(sql, moment);
       const { id } = await existing(sql, name);
@@ -488,6 +519,16 @@ async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyR
   const key = (await keysOf(sql, account.id)).find((candidate) => candidate.id === keyId);
   if (key === undefined) throw new PagegateError('key_not_found', `"${account.name}" has no key ${keyId}.`);
   return key;
+}
+
+/** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
+async function mayAct(sql: Sql, name: string, keyId: number): Promise<void> {
+  const key = await keyOf(sql, await existing(sql, name), keyId);
+  if (!isLasting(key))
+    throw new PagegateError(
+      'account_state',
+      `Key ${keyId} of "${name}" was rotated or revoked; sign in with the new key.`,
+    );
 }
 
 const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>

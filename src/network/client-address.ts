@@ -1,7 +1,7 @@
 /** Who a request comes from: the peer of the connection, or the client that trusted proxies name. */
 
 import { LIMITS } from '../limits.ts';
-import { type Address, isInAny, type Network, parseAddress } from './address.ts';
+import { type Address, isInAny, isIpv4Address, type Network, parseAddress } from './address.ts';
 
 /** X-Forwarded-For beyond this is not read: a chain of proxies is a handful of addresses. */
 const FORWARDED_MAX_LENGTH = LIMITS.forwardedCharacters.value;
@@ -19,6 +19,11 @@ export function clientAddress(peer: Address, forwarded: string, proxies: readonl
     if (!isInAny(address, proxies)) return address;
   }
   return peer;
+}
+
+/** What an address is counted by: IPv4 by itself, IPv6 by its /64, which is what one host has. */
+export function clientKey(address: Address): string {
+  return Buffer.from(address.buffer, address.byteOffset, isIpv4Address(address) ? 16 : 8).toString('latin1');
 }
 
 function withoutPort(text: string): string {

@@ -13,7 +13,7 @@ let console: TestConsole;
 
 beforeAll(async () => {
   console = await startTestConsole({
-    accounts: { pro: { plan: 'pro' } },
+    accounts: { pro: { plan: 'pro' }, spare: { plan: 'pro' } },
     config: { burst: { trusted_proxies: ['127.0.0.1'] } },
   });
 });
@@ -183,6 +183,35 @@ describe('signing in', () => {
     expect((await operator.get('audit')).text).toContain('console sign_in.refused from 203.0.113.9');
   });
 
+  /** Tries a link that nobody made, from an address. */
+  const guess = async (from: string): Promise<number> => {
+    const reply = await console
+      .visitor()
+      .submit('sign-in/link', { token: 'A'.repeat(43) }, { 'x-forwarded-for': from });
+    return reply.status;
+  };
+
+  it('has to wait after failures of its address, whoever signs in there between them; a link goes on', async () => {
+    const from = '203.0.113.77';
+    const headers = { 'x-forwarded-for': from };
+    for (let i = 1; i < LIMITS.consoleAddressFailures.value; i++) expect(await guess(from)).toBe(403);
+    const insider = console.visitor();
+    expect((await insider.submit('sign-in/key', { key: console.server.keys['spare']! }, headers)).status).toBe(303);
+    expect([await guess(from), await guess(from)]).toEqual([403, 429]);
+    const password = await console.visitor().submit('sign-in', { name: 'x', password: 'a wrong password' }, headers);
+    expect(password.status).toBe(429);
+    const { link } = console.users.add('waiting', 'operator');
+    const owner = console.visitor();
+    const page = await owner.get(`sign-in/link${new URL(link).search}`, headers);
+    expect((await owner.submit('sign-in/link', formFields(page.text), headers)).status).toBe(303);
+  });
+
+  it('is counted for all addresses of one IPv6 network', async () => {
+    const most = LIMITS.consoleAddressFailures.value;
+    for (let i = 0; i < most; i++) expect(await guess(`2001:db8:0:7::${i.toString(16)}`)).toBe(403);
+    expect([await guess('2001:db8:0:7:8::'), await guess('2001:db8:0:8::')]).toEqual([429, 403]);
+  });
+
   it('ends: the cookie of a session that was signed out opens nothing', async () => {
     const viewer = await console.signIn('viewer');
     const token = viewer.cookies.get('__Host-pagegate')!;
@@ -281,6 +310,31 @@ describe('a request that comes too slowly', () => {
     expect(statusOf(await raw(text, then, slow))).toBe(408);
     server.close();
   });
+
+  it.each([LIMITS.consoleRequests.value, LIMITS.consoleConnections.value + 1])(
+    'takes nobody’s place, also %d of them at once',
+    async (count) => {
+      const server = listener();
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port: at } = server.address() as AddressInfo;
+      const form = 'POST /sign-in HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\n';
+      let begun = 0;
+      const all = new Promise<void>((resolve) => {
+        server.on('request', () => {
+          begun += 1;
+          if (begun === count) resolve();
+        });
+      });
+      const slow = Array.from({ length: count }, () => {
+        const socket = connect(at, '127.0.0.1', () => socket.write(`${form}content-length: 9\r\n\r\nname=`));
+        return socket.on('error', () => {});
+      });
+      await all;
+      expect(statusOf(await raw(head('/sign-in'), undefined, at))).toBe(200);
+      for (const socket of slow) socket.destroy();
+      server.close();
+    },
+  );
 
   it('has as long as the limits say', () => {
     const { headersTimeout, requestTimeout, timeout, maxConnections } = listener();

@@ -92,6 +92,23 @@ describe('decision logs', () => {
     expect(await read(filter)).toEqual(lines.filter(isWanted).map(({ id }) => id));
   });
 
+  it('are whole where the clock was set back, filtered and page by page', async () => {
+    const before = Array.from({ length: 1_500 }, (_, n) => lineOf(n + 36_000));
+    const after = Array.from({ length: 1_500 }, (_, n) => lineOf(n + 35_000));
+    const stamp = before.at(-1)!.time.replaceAll(/[-:.]/g, '');
+    write(`decisions-0.${stamp}-aaaaaaaa.ndjson`, before);
+    write('decisions-0.ndjson', after);
+    const all = [...before, ...after].sort((a, b) => (a.time < b.time ? 1 : -1)).map(({ time }) => time);
+    const timesOf = (ids: readonly string[]): string[] => ids.map((id) => timeAt(Number(id.slice(-12))));
+    expect(timesOf(await read())).toEqual(all);
+    for (const from of [timeAt(36_000), timeAt(36_200), timeAt(37_000)])
+      expect(timesOf(await read({ from }))).toEqual(all.filter((time) => time >= from));
+    for (const to of [timeAt(35_100), timeAt(36_300)])
+      expect(timesOf(await read({ to }))).toEqual(all.filter((time) => time <= to));
+    const rest = timesOf(await read({}, { time: timeAt(36_600), id: '' }));
+    expect(rest).toEqual(all.filter((time) => time <= timeAt(36_600)));
+  });
+
   it('go on behind a place, page by page, without a gap or a line twice, also among lines of one moment', async () => {
     const same = Array.from({ length: 300 }, (_, n) => lineOf(n, { time: timeAt(n < 20 ? n : n > 280 ? n : 50) }));
     write(
@@ -153,7 +170,18 @@ describe('decision logs', () => {
 
   it('pass over what is no line of theirs', async () => {
     const good = [lineOf(1), lineOf(2), lineOf(3)].map((line) => JSON.stringify(line));
-    const bad = ['', 'no JSON', '[]', 'null', '{"time":"2026"}', '{"time":1,"id":2}', 'x'.repeat(600_000), '\0\0\0'];
+    const odd = [{ matched: { layer: 'rules', id: ['often'], note: '' } }, { matched: null }, { url: {} }, { host: 1 }];
+    const bad = [
+      ...odd.map((more) => JSON.stringify({ ...lineOf(5), ...more })),
+      '',
+      'no JSON',
+      '[]',
+      'null',
+      '{"time":"2026"}',
+      '{"time":1,"id":2}',
+      'x'.repeat(600_000),
+      '\0\0\0',
+    ];
     writeFileSync(
       join(dir, 'decisions-0.ndjson'),
       [good[0], ...bad, good[1], ...bad.toReversed(), good[2]].map((one) => `${one}\n`).join(''),

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readValues } from '../../src/console/pages/health.ts';
 import { quantile } from '../../src/console/pages/overview.ts';
 import { countsOf, Sampler } from '../../src/console/process/metrics-sampler.ts';
-import { IDLE_SECONDS, SESSION_SECONDS } from '../../src/console/store/sessions.ts';
+import { IDLE_SECONDS, SESSION_SECONDS, type Session } from '../../src/console/store/sessions.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { LINK_SECONDS } from '../../src/console/store/users.ts';
@@ -30,6 +30,14 @@ afterEach(() => {
 });
 
 describe('users', () => {
+  const enter = (name: string, password: string): Promise<string | undefined> =>
+    store.users.authenticate(name, password, (user) => user.name);
+  const follow = (link: string): string | undefined => store.users.useLink(link, (user) => user.name);
+  const signedIn = (): { readonly token: string; readonly session: Session } => {
+    const token = store.sessions.begin({ role: 'operator', name: 'dana', keyId: null, address: '' });
+    return { token, session: store.sessions.find(token, false)! };
+  };
+
   it('are refused where name or role is not one, or is taken', () => {
     for (const name of ['', 'A', 'a b', '-a', 'a'.repeat(65), '<b>', 'a\n']) {
       expect(() => store.users.add(name, 'viewer', 'me')).toThrow(/got "/i);
@@ -41,11 +49,12 @@ describe('users', () => {
 
   it('have passwords of which only a hash is kept', async () => {
     store.users.add('dana', 'operator', 'me');
-    await expect(store.users.setPassword('dana', 'too short', 'dana')).rejects.toMatchObject({ code: 'bad_password' });
-    await store.users.setPassword('dana', 'a password of dana', 'dana');
-    expect(await store.users.authenticate('dana', 'a password of dana')).toMatchObject({ name: 'dana' });
-    expect(await store.users.authenticate('dana', 'another password')).toBeUndefined();
-    expect(await store.users.authenticate('nobody', 'a password of dana')).toBeUndefined();
+    const { session } = signedIn();
+    await expect(store.users.setPassword(session, 'too short')).rejects.toMatchObject({ code: 'bad_password' });
+    await store.users.setPassword(session, 'a password of dana');
+    expect(await enter('dana', 'a password of dana')).toBe('dana');
+    expect(await enter('dana', 'another password')).toBeUndefined();
+    expect(await enter('nobody', 'a password of dana')).toBeUndefined();
     store.close();
     expect(readFileSync(join(dir, 'console', 'console.sqlite')).includes('a password of dana')).toBe(false);
     store = new ConsoleStore(join(dir, 'console', 'console.sqlite'), () => now);
@@ -53,7 +62,29 @@ describe('users', () => {
 
   it('without a password cannot sign in with an empty one', async () => {
     store.users.add('dana', 'operator', 'me');
-    expect(await store.users.authenticate('dana', '')).toBeUndefined();
+    expect(await enter('dana', '')).toBeUndefined();
+  });
+
+  it('have no password after a reset that came while one was being set', async () => {
+    store.users.add('dana', 'operator', 'me');
+    const setting = store.users.setPassword(signedIn().session, 'a password of another');
+    store.users.reset('dana', 'me');
+    expect([await setting, store.users.find('dana')?.hasPassword]).toEqual([false, false]);
+  });
+
+  it('are not let in by a password that was taken away while it was compared', async () => {
+    store.users.add('dana', 'operator', 'me');
+    await store.users.setPassword(signedIn().session, 'a password of dana');
+    const entering = enter('dana', 'a password of dana');
+    store.users.reset('dana', 'me');
+    expect(await entering).toBeUndefined();
+  });
+
+  it('end their other sessions with a new password', async () => {
+    store.users.add('dana', 'operator', 'me');
+    const [other, own] = [signedIn(), signedIn()];
+    await store.users.setPassword(own.session, 'a password of dana');
+    expect([other, own].map(({ token }) => store.sessions.find(token, false) !== undefined)).toEqual([false, true]);
   });
 
   it('lose sessions, links and password with a reset, and all of it with their removal', async () => {
@@ -61,10 +92,10 @@ describe('users', () => {
     const token = store.sessions.begin({ role: 'operator', name: 'dana', keyId: null, address: '' });
     const link = store.users.createLink('dana', 'me');
     store.users.reset('dana', 'me');
-    expect([store.sessions.find(token, true), store.users.useLink(link)]).toEqual([undefined, undefined]);
+    expect([store.sessions.find(token, true), follow(link)]).toEqual([undefined, undefined]);
     const later = store.users.createLink('dana', 'me');
     store.users.remove('dana', 'me');
-    expect([store.users.useLink(later), store.users.find('dana')]).toEqual([undefined, undefined]);
+    expect([follow(later), store.users.find('dana')]).toEqual([undefined, undefined]);
     expect(() => store.users.remove('dana', 'me')).toThrow(/No user/);
     expect(store.users.events(10).map(({ action }) => action)).toEqual([
       'user.remove',
@@ -78,10 +109,10 @@ describe('users', () => {
   it('sign in with a link once, within its time', () => {
     store.users.add('dana', 'operator', 'me');
     const [used, late] = [store.users.createLink('dana', 'me'), store.users.createLink('dana', 'me')];
-    expect(store.users.useLink(used)?.name).toBe('dana');
-    expect(store.users.useLink(used)).toBeUndefined();
+    expect(follow(used)).toBe('dana');
+    expect(follow(used)).toBeUndefined();
     now += LINK_SECONDS;
-    expect(store.users.useLink(late)).toBeUndefined();
+    expect(follow(late)).toBeUndefined();
   });
 
   it('are in a file that nobody else may read', () => {
@@ -239,6 +270,11 @@ it('a limiter counts tries within its window, and forgets the oldest names first
   limiter.note('a');
   limiter.forget('a');
   expect(limiter.wait('a')).toBe(0);
+  const takesBack = [limiter.note('b'), limiter.note('b')];
+  takesBack[0]!();
+  expect(limiter.wait('b')).toBe(0);
+  limiter.note('b');
+  expect(limiter.wait('b')).toBe(600);
   limiter.note('first');
   limiter.note('first');
   for (let i = 0; i < 10_000; i++) limiter.note(`other ${i}`);

@@ -1,7 +1,7 @@
 /** Nodes that share one ledger: the rules of the fleet. */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
 import { fleetStatus, retireNode } from '../../src/ledger/fleet.ts';
@@ -111,6 +111,30 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(limit);
       expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
+
+    it('issues no key on a host that has another ledger.key, or none, and makes none there', async () => {
+      const key = await subscribe('acme', 100);
+      const elsewhere = join(keys, 'elsewhere', 'ledger.key');
+      const other = async (): Promise<Ledger> => {
+        const store = await PostgresStore.open(await engine.connectAside(), { maxStalenessSeconds: 60 });
+        return new Ledger(store, { keyFile: elsewhere });
+      };
+      const refused = { code: 'bad_key_file', message: expect.stringContaining('Copy the file of another node') };
+      const without = await other();
+      await expect(without.rotateKey('acme')).rejects.toMatchObject(refused);
+      expect(existsSync(elsewhere)).toBe(false);
+      await without.close();
+      mkdirSync(dirname(elsewhere));
+      writeFileSync(elsewhere, 'ab'.repeat(32), { mode: 0o600 });
+      const wrong = await other();
+      await expect(wrong.rotateKey('acme')).rejects.toMatchObject(refused);
+      expect((await ledger.showKey('acme')).key).toBe(key);
+      // Where the file is lost everywhere, one node's becomes that of all.
+      const made = await wrong.rotateKey('acme', 0, true);
+      expect((await wrong.showKey('acme')).key).toBe(made.key);
+      await expect(ledger.rotateKey('acme')).rejects.toMatchObject(refused);
+      await wrong.close();
+    });
 
     it('gives back what an idle node holds as soon as another one needs it', async () => {
       const key = await subscribe('acme', 10_000);

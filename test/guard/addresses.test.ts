@@ -87,6 +87,12 @@ describe('an address', () => {
 describe('an exception', () => {
   const check = new AddressCheck({ 'intranet.example': ['10.1.2.3', 'FD00:0::7'], '10.9.9.9': '10.9.9.9' });
 
+  test.each(['::1', '[::1]'])('is for an address as the host: %s', (host) => {
+    const loopback = new AddressCheck({ [host]: '::1' });
+    expect([loopback.permits('::1', '::1'), loopback.permits('::1', '127.0.0.1')]).toEqual([true, false]);
+    for (const odd of ['0:0::1', '[0::1]', '[a.example]']) expect(() => new AddressCheck({ [odd]: '::1' })).toThrow();
+  });
+
   test('is for exactly this host and exactly this address, however that is spelled', () => {
     expect(check.permits('intranet.example', '10.1.2.3')).toBe(true);
     expect(check.permits('intranet.example', 'fd00::7')).toBe(true);

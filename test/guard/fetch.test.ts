@@ -1,6 +1,8 @@
 /** Guarded requests: every hop is judged, what is judged is what is sent, and whatever is composed lies outside. */
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import {
   Agent,
@@ -12,7 +14,8 @@ import {
 } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
-import { RefusedError } from '../../src/guard/refusal.ts';
+import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import {
   allowBut,
   closeLater,
@@ -45,6 +48,29 @@ async function createScene(judging: Judging = allowBut('/login')) {
 }
 
 const paths = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
+
+describe('GuardedAgent', () => {
+  test('takes the options of connections beside `connect`, as an Agent does', async () => {
+    const { certificate, key } = createCertificate('localhost');
+    const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, (request, response) => {
+      response.end(request.httpVersion);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const judge = await createJudge(() => 'allow');
+    const { guard } = createGuard(judge.url, { exceptions: { localhost: '127.0.0.1' } });
+    const connect = { ca: certificate, lookup: names({ localhost: ['127.0.0.1'] }) };
+    const agent = new GuardedAgent(guard, { allowH2: true, connect });
+    closeLater(async () => {
+      await agent.destroy();
+      server.close();
+    });
+    const origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+    const { body } = await agent.request({ origin, path: '/', method: 'GET' });
+    expect(await body.text()).toBe('2.0');
+    expect(() => new GuardedAgent(guard, { maxCachedSessions: -1 })).toThrow(/maxCachedSessions/);
+  });
+});
 
 describe('guardedFetch', () => {
   test('fetches what is allowed, and asks about exactly that', async () => {
@@ -93,11 +119,49 @@ describe('guardedFetch', () => {
     await expect(guardedFetch(new Request(at('a.example', '/login')))).rejects.toBeInstanceOf(RefusedError);
   });
 
+  test('checks the integrity that a Request asks for, whosever Request it is', async () => {
+    const { guardedFetch, at } = await createScene();
+    const hash = (text: string) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
+    for (const One of [Request, UndiciRequest as unknown as typeof Request]) {
+      const right = new One(at('a.example', '/x'), { integrity: hash('body of GET /x') });
+      expect(await (await guardedFetch(right)).text()).toBe('body of GET /x');
+      const wrong = guardedFetch(new One(at('a.example', '/x'), { integrity: hash('another') }));
+      await expect(wrong).rejects.toMatchObject({ cause: { message: 'integrity mismatch' } });
+    }
+  });
+
+  test('hands on what a platform’s Request says of how it is fetched', async () => {
+    const { guardedFetch, site, at } = await createScene();
+    const init = { method: 'POST', body: 'x', cache: 'no-store', keepalive: true, mode: 'same-origin' } as const;
+    await guardedFetch(new Request(at('a.example', '/x'), init));
+    expect(site.headers).toMatchObject([{ 'cache-control': 'no-cache', 'sec-fetch-mode': 'same-origin' }]);
+  });
+
+  test('takes null for no options, as fetch does', async () => {
+    const { guardedFetch, at } = await createScene();
+    const response = await guardedFetch(at('a.example', '/x'), null as unknown as RequestInit);
+    expect(await response.text()).toBe('body of GET /x');
+  });
+
   test('takes no other dispatcher', async () => {
     const { guardedFetch, site, at } = await createScene();
     const init = { dispatcher: new Agent() } as unknown as RequestInit;
     await expect(guardedFetch(at('a.example', '/'), init)).rejects.toThrow(TypeError);
     expect(site.reached).toEqual([]);
+  });
+
+  test('a refused address that cannot be reported fails the request, not the program', async () => {
+    const judge = await createJudge(() => 'allow');
+    const onDecision = ({ id }: Decision) => {
+      if (id === 'inside_address') throw new Error('no space');
+    };
+    const { guard } = createGuard(judge.url, { onDecision });
+    const agent = new GuardedAgent(guard, { connect: { lookup: names({ 'a.example': ['127.0.0.1'] }) } });
+    closeLater(() => agent.destroy());
+    for (const host of ['a.example', '127.0.0.1']) {
+      const fetched = createGuardedFetch(guard, agent)(`http://${host}/`);
+      await expect(fetched).rejects.toMatchObject({ cause: { message: 'no space' } });
+    }
   });
 
   test('passes other failures on as they are', async () => {
@@ -368,5 +432,17 @@ describe('what is judged is what is sent', () => {
     }
     expect(opened).toEqual(['/chat']);
     expect(judge.asked).toEqual([`POST http://a.example:${port}/chat`, `POST http://a.example:${port}/login`]);
+  });
+
+  test.each([
+    ['another method', 'DELETE', {}],
+    ['a method in a header', 'GET', { 'x-http-method-override': 'DELETE' }],
+  ])('an upgrade with %s is judged as both', async (_name, method, headers) => {
+    const { agent, judge, site, at } = await createScene((_url, judged) => (judged === 'DELETE' ? 'deny' : 'allow'));
+    const { origin } = new URL(at('a.example', '/'));
+    const options = { origin, path: '/chat', method, headers, protocol: 'websocket' };
+    await expect(agent.upgrade(options)).rejects.toMatchObject({ id: 'deny_id' });
+    expect(judge.asked).toEqual(['POST', 'DELETE'].map((judged) => `${judged} ${origin}/chat`));
+    expect(site.reached).toEqual([]);
   });
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Guard, readApiKeyFile } from '../../src/guard/guard.ts';
-import { RefusedError } from '../../src/guard/refusal.ts';
+import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
 import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
@@ -262,6 +262,42 @@ describe('without a verdict', () => {
     expect((await refusalOf(guard.enforce(URL_ASKED))).id).toBe('closed');
   });
 
+  test('a guard that is closed refuses who waits: for an answer, to ask again, for a person', async () => {
+    const judge = await createJudge((url, _method, response) => {
+      if (url.endsWith('/flag')) return 'flag';
+      return url.endsWith('/again') ? error(response, 503, 'later', { 'retry-after': '1' }) : undefined;
+    });
+    for (const [before, path] of ['/hangs', '/again'].entries()) {
+      const { guard } = createGuard(judge.url);
+      const waiting = guard.check(`https://a.example${path}`);
+      await expect.poll(() => judge.asked.length).toBe(before + 1);
+      guard.close();
+      expect((await waiting).id, path).toBe('closed');
+    }
+    const approve = async () => {
+      guard.close();
+      return true;
+    };
+    const { guard } = createGuard(judge.url, { approve });
+    expect(await refusalOf(guard.enforce('https://a.example/flag'))).toMatchObject({ verdict: 'flag' });
+    expect(judge.asked).toHaveLength(3);
+  });
+
+  test('whatever is given in the place of a URL or a method, there is a decision', async () => {
+    const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
+    const { guard } = createGuard(judge.url);
+    const check = guard.check.bind(guard) as (...given: unknown[]) => Promise<Decision>;
+    const noText = Object.create(null);
+    for (const given of [
+      [URL_ASKED, { method: 5 }],
+      [URL_ASKED, { method: Symbol('x') }],
+      [URL_ASKED, null],
+      [noText],
+    ]) {
+      expect((await check(...given)).verdict).toBe('error');
+    }
+  });
+
   test('beyond 1,024 questions that wait, further ones are refused at once', async () => {
     const judge = await createJudge(() => undefined);
     const { guard } = createGuard(judge.url, { timeoutMs: 2_000 });
@@ -339,6 +375,27 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(4);
   });
 
+  test('keeps nothing of a late answer that was asked for before the data changed', async () => {
+    const isAsked = Promise.withResolvers<ServerResponse>();
+    const judge = await createJudge(
+      (url, _method, response) => {
+        if (!url.endsWith('/slow') || judge.asked.length > 1) return 'deny';
+        isAsked.resolve(response);
+        return undefined;
+      },
+      () => '2.abc',
+    );
+    const { guard } = createGuard(judge.url);
+    const late = guard.check('https://a.example/slow');
+    const response = await isAsked.promise;
+    expect(await guard.check('https://a.example/new')).toMatchObject({ data: '2.abc' });
+    response.writeHead(200, { 'x-pagegate-data': '1.abc' });
+    response.end(JSON.stringify(answerOf('https://a.example/slow', 'allow')));
+    expect(await late).toMatchObject({ verdict: 'allow', data: '1.abc' });
+    expect(await guard.check('https://a.example/new')).toMatchObject({ source: 'cache', data: '2.abc' });
+    expect(await guard.check('https://a.example/slow')).toMatchObject({ source: 'lookup', verdict: 'deny' });
+  });
+
   test('ends after its time', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheSeconds: 0.05 });
@@ -405,6 +462,12 @@ describe('what a guard is made of', () => {
     ['plain text over a network', { key: KEY, server: 'http://pagegate.example.net' }],
     ['plain text to what only looks like loopback', { key: KEY, server: 'http://127.evil.example' }],
     ['no time', { key: KEY, timeoutMs: 0 }],
+    ['a time that timers do not wait', { key: KEY, timeoutMs: 3e9 }],
+    ['no end of time', { key: KEY, timeoutMs: Infinity }],
+    ['a time that is text', { key: KEY, timeoutMs: '2000' as unknown as number }],
+    ['a password alone in the URL', { key: KEY, server: 'http://:b@127.0.0.1/' }],
+    ['a log that is no function', { key: KEY, log: 'x' as unknown as () => void }],
+    ['an approval that is no function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
     ['a time that is no number', { key: KEY, timeoutMs: Number.NaN }],
     ['a negative lifetime', { key: KEY, cacheSeconds: -1 }],
     ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
@@ -413,6 +476,14 @@ describe('what a guard is made of', () => {
     ['an exception for a host in capitals', { key: KEY, exceptions: { 'A.example': '10.0.0.1' } }],
   ])('is refused with %s', (_name, options) => {
     expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow();
+  });
+
+  test('takes its defaults for what is undefined', async () => {
+    const judge = await createJudge(() => 'allow');
+    const nothing = { timeoutMs: undefined, cacheSeconds: undefined, cacheEntries: undefined } as object;
+    const guard = new Guard({ server: judge.url, key: KEY, ...nothing });
+    closeLater(() => guard.close());
+    for (const source of ['lookup', 'cache']) expect(await guard.check(URL_ASKED)).toMatchObject({ source });
   });
 
   test('plain text over a network is sent where it is asked for', async () => {

@@ -179,6 +179,20 @@ describe('a hook that cannot work blocks', () => {
     expect(answer.stderr).toContain('refused this tool call');
   });
 
+  test.each([
+    ['closed', '>&-'],
+    ['nothing', '>/dev/null'],
+    ['full', '>/dev/full'],
+  ])('an output that is %s, where there is something to say', async (_name, output) => {
+    const judge = await createJudge((url) => (url.endsWith('/ok') ? 'allow' : 'deny'));
+    for (const [path, code] of Object.entries({ '/ok': 0, '/login': 2 })) {
+      const words = ['-c', `exec "$@" ${output}`, 'sh', join(HOOK, 'pagegate-hook'), ...argsFor(judge.url)];
+      const child = spawn('/bin/sh', words);
+      child.stdin.end(webFetch(`https://a.example${path}`));
+      expect((await ended(child)).code, path).toBe(code);
+    }
+  });
+
   test('input that never ends', async () => {
     const judge = await createJudge(() => 'allow');
     const child = spawn(join(HOOK, 'pagegate-hook'), argsFor(judge.url));

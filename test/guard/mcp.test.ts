@@ -174,7 +174,7 @@ describe('fetch_page', () => {
 
   test('returns the text of an allowed page, in its own encoding', async () => {
     const { client, at, site } = await createScene((_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/html; charset=iso-8859-1' });
+      response.writeHead(200, { 'content-type': 'Text/HTML; Charset=ISO-8859-1' });
       response.end(Buffer.from('<p>caf\xe9</p>', 'latin1'));
     });
     expect(await call(client, 'fetch_page', { url: at('/news#x') })).toMatchObject({

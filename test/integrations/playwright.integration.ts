@@ -40,6 +40,12 @@ const CASES: Pages = {
   '/links': html(
     '<a id=popup target=_blank href="/denied">x</a><a id=download href="/denied-file">x</a><a id=file href="/file">x</a>',
   ),
+  // As many as make it likely that one of them would be faster than what is put into it.
+  '/frames': (request, response) => {
+    const url = `wss://${request.headers.host}/denied-chat`;
+    const frame = `<iframe sandbox=allow-scripts srcdoc="<script>new WebSocket('${url}')</script>"></iframe>`;
+    html(frame.repeat(5))(request, response);
+  },
   '/file': file,
   '/denied-file': file,
   '/worker.js': script('onmessage = (e) => fetch(e.data).then((r) => postMessage(r.status), () => postMessage(0))'),
@@ -93,8 +99,7 @@ function lookup(
 const launch = (proxy?: BrowserProxy, executablePath = '/usr/bin/chromium'): Promise<Browser> =>
   chromium.launch({
     executablePath,
-    args: proxy === undefined ? [...ARGS, '--host-resolver-rules=MAP *.example 127.0.0.1'] : ARGS,
-    ...(proxy && { proxy: { server: proxy.server } }),
+    args: [...ARGS, ...(proxy?.args ?? ['--host-resolver-rules=MAP *.example 127.0.0.1'])],
   });
 
 async function open(withProxy: boolean, program?: string): Promise<Scene> {
@@ -276,6 +281,27 @@ describe.each([
     expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual(['OPEN site.example /chat']);
   });
 
+  test('WebSocket: an allowed one speaks without TLS, too', async () => {
+    await scene.page.goto(plainAt('/page'));
+    const said = scene.page.evaluate(`new Promise((resolve) => {
+      const socket = new WebSocket('${plainAt('/chat').replace('http', 'ws')}');
+      socket.onmessage = (event) => resolve(event.data);
+      socket.onclose = (event) => resolve(event.code);
+    })`);
+    expect(await said).toBe('hello');
+    expect(judge.asked).toContain(`POST ${plainAt('/chat')}`);
+  });
+
+  test('WebSocket: pages, frames and popups have no WebSocketStream, which nothing shows to the guard', async () => {
+    await scene.page.goto(at('/page'));
+    const kinds = await scene.page.evaluate(`(() => {
+      const frame = document.createElement('iframe');
+      document.body.append(frame);
+      return [window, frame.contentWindow, window.open('about:blank')].map((one) => typeof one.WebSocketStream);
+    })()`);
+    expect(kinds).toEqual(['undefined', 'undefined', 'undefined']);
+  });
+
   test('popup: by a link, by a script, and with no opener', async () => {
     await scene.page.goto(at('/links'));
     const popups: Page[] = [];
@@ -418,8 +444,9 @@ describe('its proxy', () => {
     expect(reachedPaths()).toEqual(['/page']);
   });
 
-  test('WebSocket: a worker’s reaches no site that nothing was allowed to', async () => {
+  test('WebSocket: a worker’s reaches no place that none was allowed to, also where requests were', async () => {
     await scene.page.goto(plainAt('/page'));
+    await (await scene.context.newPage()).goto(at('/page'));
     const program =
       'onmessage = (e) => { const s = new WebSocket(e.data); s.onopen = () => postMessage("open"); s.onerror = () => postMessage("error") }';
     const talk = (url: string) =>
@@ -428,11 +455,27 @@ describe('its proxy', () => {
         worker.onmessage = (event) => resolve(event.data);
         worker.postMessage('${url}');
       })`);
-    for (const host of ['denied.example', 'other.example']) {
+    for (const host of ['site.example', 'denied.example', 'other.example']) {
       expect(await talk(at('/chat', host).replace('https', 'wss'))).toBe('error');
       expect(await talk(plainAt('/chat', host).replace('http', 'ws'))).toBe('error');
     }
     expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
+  });
+
+  test('WebSocket: the first script of a sandboxed frame without a URL opens none', async () => {
+    await scene.page.goto(at('/frames'));
+    await aWhile();
+    expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
+  });
+
+  test('download: Background Fetch and WebSocketStream are off, in workers, too', async () => {
+    await scene.page.goto(at('/page'));
+    const program = 'postMessage([typeof BackgroundFetchManager, typeof WebSocketStream])';
+    const kinds = await scene.page.evaluate(`new Promise((resolve) => {
+      const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(program)}])));
+      worker.onmessage = ({ data }) => resolve([...data, 'backgroundFetch' in ServiceWorkerRegistration.prototype]);
+    })`);
+    expect(kinds).toEqual(['undefined', 'undefined', false]);
   });
 
   test('subresource: speculation rules reach no site that nothing was allowed to', async () => {

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -12,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
@@ -338,6 +339,12 @@ describe('the ledger', () => {
     rmSync(ledgerKeyFile);
     const none = await check('ledger', configOf());
     expect(none).toMatchObject({ status: 'warning', found: expect.stringContaining('; there is no ') });
+    // A node has a copy of the fleet's ledger.
+    const fleet = configOf({ ledger: { url: 'postgres://pagegate@127.0.0.1/pagegate' } });
+    mkdirSync(dirname(statePaths(fleet).ledgerFile));
+    copyFileSync(statePaths(configOf()).ledgerFile, statePaths(fleet).ledgerFile);
+    const node = await check('ledger', fleet);
+    expect(node).toMatchObject({ status: 'warning', advice: expect.stringContaining('another node') });
     writeFileSync(ledgerKeyFile, own, { mode: 0o600 });
     expect(await check('ledger', configOf())).toMatchObject({ status: 'ok' });
   });

@@ -134,6 +134,16 @@ describe('a helper and a server', () => {
     chmodSync(keyFile, 0o600);
   });
 
+  test('a decision that cannot be written down is a refusal, and the helpers live on', async () => {
+    const values = { server: address, 'key-file': keyFile, 'timeout-ms': '60000', 'decision-log': '/dev/full' };
+    const asker = askerOf(values);
+    for (const path of ['/', '/a/../b', '/']) {
+      const refused = { allowed: false, verdict: 'error', reason: 'guard/internal' };
+      expect(await asker.ask(`http://allowed.example${path}`, 'GET')).toMatchObject(refused);
+    }
+    asker.close();
+  });
+
   test('the Squid helper as a process answers each line, asks no proxy, and ends with its input', async () => {
     const helper = new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url).pathname;
     const child = spawn(

@@ -70,6 +70,18 @@ describe('the set that was put away', () => {
   });
 });
 
+describe('the set that was remembered', () => {
+  it('is as it was, each URL with a category and a language', () => {
+    const bytes = readFileSync(new URL('../data/eval/remembered-urls.tsv', import.meta.url));
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(
+      'f9a4601230c2441539ce9346e836e72ae82ee53d1e52cd48d2db42238b809052',
+    );
+    const { rows, unparsable, duplicates } = readRows('remembered');
+    expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
+    expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
+  });
+});
+
 describe('the set of what packages declare', () => {
   it('has thousands of pages, half of them put away, and none of another set', () => {
     const { rows, unparsable, duplicates } = readRows('declared');

@@ -1050,6 +1050,43 @@ describe('pattern rules', () => {
     ['https://vote.example.org/results', '-'],
     ['https://termin.example.org/praxis', 'booking'],
     ['https://help.example.org/manage-account/', '-'],
+    // A host for news or courses is a part of a site where things are done; one for help has pages of its own with one word.
+    ['https://news.example.org/cart', 'cart'],
+    ['https://news.example.org/articles/the-new-cart-act', '-'],
+    ['https://learn.example.org/users/password/new', '-'],
+    ['https://learn.example.org/checkout/', 'checkout'],
+    ['https://help.example.org/login', 'login'],
+    ['https://help.example.org/articles/login', '-'],
+    ['https://developers.example.org/webhooks', '-'],
+    // What every site has for programs is read, also on a host for signing in.
+    ['https://login.example.org/robots.txt', '-'],
+    ['https://login.example.org/favicon.ico', '-'],
+    ['https://login.example.org/;robots.txt', 'login'],
+    ['https://login.example.org/robots.txt/x', 'login'],
+    ['https://login.example.org/logo.txt', 'login'],
+    // Titles of a wiki that people write have a colon, too; its own pages are not titles.
+    ['https://wiki.example.org/wiki/API:Login', '-'],
+    ['https://wiki.example.org/wiki/Hilfe:Anmelden', '-'],
+    ['https://wiki.example.org/wiki/Special:UserLogin', 'login'],
+    ['https://wiki.example.org/wiki/Help:Login?action=edit', 'wiki_edit'],
+    // A text that explains an act.
+    ['https://www.example.org/benutzerkonto/passwort-aendern-anleitung.html', '-'],
+    ['https://www.example.org/account/password-reset-guide', '-'],
+    ['https://www.example.org/account/password-reset', 'password_reset'],
+    ['https://www.example.org/a/.&ssh', '-'],
+    ['https://www.example.org/a/.ssh&x=1', 'secret_file'],
+    ['https://cart.example.org/', 'cart'],
+    ['https://warenkorb.example.org/de/schritt-1', 'cart'],
+    ['https://banking.example.org/ueberweisung', 'action_get'],
+    ['https://www.example.org/zahlungsverkehr/ueberweisung-erklaert', '-'],
+    ['https://www.example.org/wire/initiate', 'action_get'],
+    ['https://www.example.org/petitions/12/signer', 'action_get'],
+    ['https://www.example.org/comment/reply/node/12', 'comment'],
+    ['https://forum.example.org/index.php?action=reminder', 'password_reset'],
+    ['https://www.example.org/update.php', 'admin'],
+    ['https://docs.example.org/en/update.php', '-'],
+    ['https://www.example.org/confirmAppointment', 'action_get'],
+    ['https://www.example.org/deleteCustomer.do', 'action_get'],
   ])('%s: %s', (url, expected) => {
     expect(rule(url)).toBe(expected);
   });

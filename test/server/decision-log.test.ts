@@ -1,7 +1,16 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
@@ -143,6 +152,48 @@ describe('the files', () => {
     log.record(decision('https://example.com/'));
     await log.close();
     expect(statSync(join(dir, 'decisions-0.ndjson')).mode & 0o777).toBe(0o600);
+  });
+
+  describe('where the clock was set back', () => {
+    const START = Date.parse('2026-01-02T10:00:00Z');
+    beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+    afterEach(() => void vi.useRealTimers());
+
+    /** The times of the lines of every file, by the file's name. */
+    const times = (): Record<string, unknown[]> =>
+      Object.fromEntries(readdirSync(dir).map((name) => [name.slice(0, 30), lines(name).map((line) => line['time'])]));
+
+    it('begin anew, so that each is in the order of time; one that falls back a little stands still', async () => {
+      const log = new DecisionLog(options());
+      for (const second of [0, 1, 0.5, -7_200, -7_199]) {
+        vi.setSystemTime(START + second * 1_000);
+        log.record(decision('https://example.com/'));
+      }
+      await log.close();
+      expect(times()).toEqual({
+        'decisions-0.20260102T100001000': [
+          '2026-01-02T10:00:00.000Z',
+          '2026-01-02T10:00:01.000Z',
+          '2026-01-02T10:00:01.000Z',
+        ],
+        'decisions-0.ndjson': ['2026-01-02T08:00:00.000Z', '2026-01-02T08:00:01.000Z'],
+      });
+      expect(log.counts).toEqual({ written: 5, dropped: 0 });
+    });
+
+    it('begin anew after a start, too', async () => {
+      for (const hour of [0, 1, -2]) {
+        vi.setSystemTime(START + hour * 3_600_000);
+        const log = new DecisionLog(options());
+        log.record(decision('https://example.com/'));
+        await log.close();
+        utimesSync(join(dir, 'decisions-0.ndjson'), new Date(), new Date());
+      }
+      expect(times()).toEqual({
+        'decisions-0.20260102T110000000': ['2026-01-02T10:00:00.000Z', '2026-01-02T11:00:00.000Z'],
+        'decisions-0.ndjson': ['2026-01-02T08:00:00.000Z'],
+      });
+    });
   });
 
   it('rotates by size and keeps so many', async () => {

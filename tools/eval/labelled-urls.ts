@@ -15,6 +15,8 @@ export const SETS = {
   unseen: 'eval/unseen-urls.tsv',
   /** What makers of packages say of a URL by the field that they put it in. */
   declared: 'eval/declared-urls.tsv.gz',
+  /** Known sites and programs, written down from memory by somebody who had not seen the rules. */
+  remembered: 'eval/remembered-urls.tsv',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

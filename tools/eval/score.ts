@@ -42,6 +42,8 @@ export const GOALS: readonly Goal[] = [
   act('declared', 'oauth_authorize', 0.97),
   reading('declared', 'denied', 0.003),
   reading('declared', 'flagged', 0.0015),
+  act('remembered', '*', 0.85),
+  reading('remembered', 'denied', 0.03),
   act('hard', '*', 0.85),
   act('code', '*', 1),
   reading('code', 'denied', 0),

@@ -74,6 +74,18 @@ const AMBIGUOUS_PATH = /\\|(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\]*)?(?:\/|%2f|%
 export const isAmbiguous = (url: string): boolean =>
   url.includes('#') || AMBIGUOUS_PATH.test(url.replace(/^[^/]*\/\/|\?.*/gs, ''));
 
+/** The decision about one request; a guard that fails, as where a decision cannot be written down, has refused it. */
+async function decide(guard: Guard, url: string, method: string) {
+  try {
+    if (isAmbiguous(url)) return guard.refuse(url, method, 'ambiguous_path');
+    return await guard.check(url, { method });
+  } catch (error) {
+    process.stderr.write(`pagegate: the guard failed, so a request is refused: ${plain((error as Error).message)}\n`);
+    const note = 'The guard failed. Nothing is fetched without a verdict.';
+    return { verdict: 'error', layer: 'guard', id: 'internal', note } as const;
+  }
+}
+
 /**
  * Asks about every request anew: what stands in front of it keeps verdicts itself, or is to keep none. It sends the path as it came, so
  * one that sites read in different ways is refused.
@@ -82,9 +94,7 @@ export function askerOf(values: AskValues): Asker {
   const guard = guardOf(values, { cacheSeconds: 0 });
   return {
     async ask(url, method) {
-      const { verdict, layer, id, note } = isAmbiguous(url)
-        ? guard.refuse(url, method, 'ambiguous_path')
-        : await guard.check(url, { method });
+      const { verdict, layer, id, note } = await decide(guard, url, method);
       return {
         allowed: verdict === 'allow',
         verdict,

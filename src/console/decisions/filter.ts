@@ -63,6 +63,7 @@ export function parseDecision(text: string): Decision | undefined {
   }
   if (typeof value !== 'object' || value === null) return undefined;
   const line = value as { readonly [name in keyof Decision]?: unknown };
+  const matched = line.matched as { readonly [name in keyof Decision['matched']]?: unknown } | null | undefined;
   const texts = [
     line.time,
     line.id,
@@ -74,12 +75,14 @@ export function parseDecision(text: string): Decision | undefined {
     line.domain,
     line.verdict,
     line.data,
+    line.url ?? '',
+    matched?.layer,
+    matched?.id,
+    matched?.note,
   ];
   const isWhole =
     texts.every((one) => typeof one === 'string') &&
     typeof line.found === 'boolean' &&
-    typeof line.latency_ms === 'number' &&
-    typeof line.matched === 'object' &&
-    line.matched !== null;
+    typeof line.latency_ms === 'number';
   return isWhole ? (value as Decision) : undefined;
 }

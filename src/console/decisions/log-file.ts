@@ -1,4 +1,4 @@
-/** One worker's decision log, read from its end: the file that is written, then the rotated ones. */
+/** One file of a decision log, read from its end. Its lines are in the order of time. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { LINE_FEED } from '../../bytes/ascii.ts';
@@ -28,28 +28,29 @@ export const UNREAD = '\uffff';
 /** Earlier than every time: all is read. */
 export const ALL_READ = '';
 
-/** Reads the files of one worker from the end. */
+/** Reads a file from the end. */
 export class LogCursor {
   /** Wanted lines that were read and not taken yet, the latest first. */
   readonly found: Decision[] = [];
   /** Everything later was read. */
-  readTo = UNREAD;
-  readonly #paths: readonly string[];
+  readTo: string;
+  readonly #path: string;
   readonly #filter: DecisionFilter;
   readonly #needles: readonly Buffer[];
   readonly #buffer: Buffer;
-  #next = 0;
+  #isOver = false;
   #file: FileHandle | undefined;
   /** Where the part of the file ends that is not read yet. */
   #end = 0;
   #chunkBytes = FIRST_CHUNK_BYTES;
 
   /**
-   * @param paths the files of one worker, the latest first
+   * @param latest no line is later, as far as that is known without a look
    * @param buffer of {@link CHUNK_MAX_BYTES}; used during {@link advance} alone, so that several cursors may share it
    */
-  constructor(paths: readonly string[], filter: DecisionFilter, buffer: Buffer) {
-    this.#paths = paths;
+  constructor(path: string, latest: string, filter: DecisionFilter, buffer: Buffer) {
+    this.#path = path;
+    this.readTo = latest;
     this.#filter = filter;
     this.#needles = needles(filter);
     this.#buffer = buffer;
@@ -63,7 +64,7 @@ export class LogCursor {
   /** Reads one more chunk; returns how many bytes are done with. */
   async advance(): Promise<number> {
     if (this.#file === undefined && !(await this.#open())) {
-      this.readTo = ALL_READ;
+      await this.close();
       return 0;
     }
     const file = this.#file!;
@@ -86,39 +87,32 @@ export class LogCursor {
     this.#chunkBytes = this.found.length > 0 ? FIRST_CHUNK_BYTES : Math.min(2 * this.#chunkBytes, CHUNK_MAX_BYTES);
     this.#end = begin;
     const { from: earliest } = this.#filter;
-    if (earliest !== undefined && this.readTo < earliest) await this.close(true);
-    else if (this.#end === 0) await this.close();
+    if (this.#end === 0 || (earliest !== undefined && this.readTo < earliest)) await this.close();
     return end - begin;
   }
 
-  /** @param isOver gives up the older files, too */
-  async close(isOver = false): Promise<void> {
+  /** Reads no more; what was found stays. */
+  async close(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
-    if (isOver) {
-      this.#next = this.#paths.length;
-      if (this.found.length === 0) this.readTo = ALL_READ;
-    }
+    this.#isOver = true;
+    this.readTo = ALL_READ;
     await file?.close();
   }
 
   async #open(): Promise<boolean> {
-    while (this.#next < this.#paths.length) {
-      const path = this.#paths[this.#next]!;
-      this.#next += 1;
-      try {
-        this.#file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      } catch {
-        // It was pruned meanwhile, or it is none of ours.
-        continue;
-      }
-      const stats = await this.#file.stat();
-      const size = stats.isFile() ? stats.size : 0;
-      this.#end = this.#filter.to === undefined ? size : await this.#seek(this.#file, size, this.#filter.to);
-      if (this.#end > 0) return true;
-      await this.close();
+    const { from, to } = this.#filter;
+    if (this.#isOver || (from !== undefined && this.readTo < from)) return false;
+    try {
+      this.#file = await open(this.#path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch {
+      // It was pruned meanwhile, or it is none of ours.
+      return false;
     }
-    return false;
+    const stats = await this.#file.stat();
+    const size = stats.isFile() ? stats.size : 0;
+    this.#end = to === undefined ? size : await this.#seek(this.#file, size, to);
+    return this.#end > 0;
   }
 
   /** Where the lines begin that are later than a moment, by halves: a file's lines are in the order of time. */

@@ -1,4 +1,4 @@
-/** The decision logs of all workers as one, from the latest line back. */
+/** The decision logs of all workers as one, from the latest line back. Each file is in order, and files may overlap: a clock may be set back. */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
@@ -6,7 +6,8 @@ import { LIMITS } from '../../limits.ts';
 import type { Decision, DecisionFilter } from './filter.ts';
 import { ALL_READ, CHUNK_MAX_BYTES, LogCursor, UNREAD } from './log-file.ts';
 
-const NAME = /^decisions-(\d{1,4})\.(?:(.+)\.)?ndjson$/;
+/** A rotated file is named after the time of its last line. */
+const NAME = /^decisions-\d{1,4}\.(?:(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z-\w+\.)?ndjson$/;
 /** Readers at a time: each takes memory and a share of the disk. */
 const READERS_MAX = LIMITS.consoleSearches.value;
 
@@ -32,10 +33,11 @@ export class Searched {
   }
 }
 
-interface Logs {
-  /** The files of each worker, the latest first. */
-  readonly workers: readonly (readonly string[])[];
+interface LogFile {
+  readonly path: string;
   readonly sizeBytes: number;
+  /** No line is later. */
+  readonly latest: string;
 }
 
 /** Reads all decision logs of a folder. */
@@ -62,9 +64,10 @@ export class DecisionLogs {
     this.assertFree();
     this.#readers += 1;
     const to = behind === undefined || (filter.to !== undefined && filter.to < behind.time) ? filter.to : behind.time;
-    const { workers, sizeBytes } = await this.#files();
+    const files = await this.#files();
+    const allBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const buffer = Buffer.allocUnsafe(CHUNK_MAX_BYTES);
-    const cursors = workers.map((paths) => new LogCursor(paths, { ...filter, to }, buffer));
+    const cursors = files.map(({ path, latest }) => new LogCursor(path, latest, { ...filter, to }, buffer));
     try {
       let isSkipping = behind !== undefined && behind.id !== '';
       let doneBytes = 0;
@@ -78,7 +81,7 @@ export class DecisionLogs {
         if (line === undefined) {
           const backTo = latest.position;
           doneBytes += await latest.advance();
-          if (backTo !== UNREAD) yield new Searched(backTo, doneBytes, sizeBytes);
+          if (backTo !== UNREAD) yield new Searched(backTo, doneBytes, allBytes);
           continue;
         }
         if (isSkipping && line.time === behind?.time) {
@@ -89,38 +92,27 @@ export class DecisionLogs {
       }
     } finally {
       this.#readers -= 1;
-      for (const cursor of cursors) await cursor.close(true);
+      for (const cursor of cursors) await cursor.close();
     }
   }
 
-  async #files(): Promise<Logs> {
-    let names: string[];
-    try {
-      names = await readdir(this.dir);
-    } catch {
-      return { workers: [], sizeBytes: 0 };
+  async #files(): Promise<LogFile[]> {
+    const names = await readdir(this.dir).catch(() => []);
+    const files: LogFile[] = [];
+    // The latest of a worker first: lines of the same moment keep their order when a file is rotated.
+    for (const name of names.toSorted().reverse()) {
+      const [isOurs, ...stamp] = NAME.exec(name) ?? [];
+      if (isOurs === undefined) continue;
+      const path = join(this.dir, name);
+      // What was pruned meanwhile, and what is no file, has nothing to read.
+      const stats = await lstat(path).catch(() => undefined);
+      if (stats?.isFile() !== true) continue;
+      const [year, month, day, hour, minute, second, ms] = stamp;
+      const rotatedAt = `${year}-${month}-${day}T${hour}:${minute}:${second}.${ms}Z`;
+      const writtenAt = stats.mtime.toISOString();
+      const latest = year === undefined ? UNREAD : rotatedAt > writtenAt ? rotatedAt : writtenAt;
+      files.push({ path, sizeBytes: stats.size, latest });
     }
-    const workers = new Map<string, { readonly name: string; readonly stamp: string }[]>();
-    let sizeBytes = 0;
-    for (const name of names) {
-      const [, worker, stamp = '\uffff'] = NAME.exec(name) ?? [];
-      if (worker === undefined) continue;
-      const files = workers.get(worker) ?? [];
-      files.push({ name, stamp });
-      workers.set(worker, files);
-      sizeBytes += await sizeOf(join(this.dir, name));
-    }
-    return {
-      workers: [...workers]
-        .sort(([a], [b]) => Number(a) - Number(b))
-        .map(([, files]) => files.sort((a, b) => (a.stamp < b.stamp ? 1 : -1)).map(({ name }) => join(this.dir, name))),
-      sizeBytes,
-    };
+    return files;
   }
-}
-
-/** 0 for what was pruned meanwhile, and for what is no file. */
-async function sizeOf(path: string): Promise<number> {
-  const stats = await lstat(path).catch(() => undefined);
-  return stats?.isFile() === true ? stats.size : 0;
 }

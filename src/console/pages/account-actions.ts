@@ -2,7 +2,7 @@
 import { counted } from '../../counted.ts';
 import { correctMeter } from '../../ledger/corrections.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
-import type { AccountView, Ledger } from '../../ledger/ledger.ts';
+import type { AccountView, IssuedKey, Ledger } from '../../ledger/ledger.ts';
 import type { Plan } from '../../ledger/plans.ts';
 import { LIMITS } from '../../limits.ts';
 import { type Html, html } from '../web/html.ts';
@@ -55,10 +55,11 @@ const keyIdOf = (form: Fields): number => {
 export const overlapField = (): Html => html`<label>The key in use now
 <select name="overlap">${OVERLAPS.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>`;
 
-export async function rotate({ ledger, name, form }: ActionInput): Promise<Notice> {
-  const { key, record } = await ledger.rotateKey(name, form.whole('overlap') ?? 0);
-  return good(`Key ${record.id} of ${name} is issued.`, key);
-}
+export const rotate = ({ ledger, name, form }: ActionInput): Promise<IssuedKey> =>
+  ledger.rotateKey(name, form.whole('overlap') ?? 0);
+
+export const issued = (name: string, { key, record }: IssuedKey): Notice =>
+  good(`Key ${record.id} of ${name} is issued.`, key);
 
 export async function showKey({ ledger, name, form }: ActionInput): Promise<Notice> {
   const { key, record } = await ledger.showKey(name, form.whole('key'));
@@ -89,10 +90,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     title: 'Issue the first key',
     applies: (view) => isOpen(view) && !hasKey(view),
     says: ({ account }) => `${account.name} gets a key. Lookups with it are refused (403) until a plan is subscribed.`,
-    run: async ({ ledger, name }) => {
-      const { key, record } = await ledger.issueKey(name);
-      return good(`Key ${record.id} of ${name} is issued.`, key);
-    },
+    run: async ({ ledger, name }) => issued(name, await ledger.issueKey(name)),
   },
   {
     id: 'show-key',
@@ -109,7 +107,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     says: ({ account }) =>
       `${account.name} gets a new key. The key in use now goes on for as long as you say, and is refused (401) after it.`,
     fields: overlapField,
-    run: rotate,
+    run: async (input) => issued(input.name, await rotate(input)),
   },
   {
     id: 'revoke-key',
@@ -134,14 +132,14 @@ const STATE_ACTIONS: readonly AccountAction[] = [
         : `A larger plan of ${account.name} counts at once; what is used stays used. A smaller one counts from the next cycle on.`,
     fields: planField,
     run: async ({ ledger, name, form }) => {
-      const { account, issued } = await ledger.subscribe(
+      const { account, issued: first } = await ledger.subscribe(
         name,
         form.get('plan'),
         form.get('reference'),
         form.whole('limit'),
       );
       const then = account.next === null ? '' : ` From the next cycle on: ${account.next.plan}.`;
-      return good(`${name} is on the plan ${account.plan ?? ''}.${then}`, issued?.key);
+      return good(`${name} is on the plan ${account.plan ?? ''}.${then}`, first?.key);
     },
   },
   {

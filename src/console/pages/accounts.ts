@@ -118,7 +118,7 @@ function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> 
       await ledger.createAccount(name);
       return withUnreached({ tone: 'good', text: `${name} is created. Subscribe a plan to activate it.` }, ledger);
     },
-    true,
+    { create: true },
   );
   return told(`/accounts/${segment(name)}`, made, '/accounts');
 }

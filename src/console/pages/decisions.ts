@@ -31,7 +31,8 @@ function timeOf(query: Fields, name: string, end: boolean): string | undefined {
   const rest = end ? 'T23:59:59.999' : 'T00:00:00.000';
   const plain = text.replace(/Z$/, '');
   const date = new Date(`${TIME.test(text) ? plain + rest.slice(plain.length - 10) : ''}Z`);
-  if (Number.isNaN(date.getTime()))
+  // A day that its month does not have would be one of the next month.
+  if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(plain.slice(0, 10)))
     throw new HttpRefusal(400, `${name}: expected a time like 2026-01-31 or 2026-01-31T08:30, UTC.`);
   return date.toISOString();
 }

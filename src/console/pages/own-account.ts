@@ -1,11 +1,10 @@
 /** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
 
-import { isKeyCurrent } from '../../ledger/key-validity.ts';
-import type { AccountView } from '../../ledger/ledger.ts';
+import { isLasting } from '../../ledger/key-validity.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
-import { type ActionInput, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
+import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { daysOf, told, withUnreached } from './accounts.ts';
 import { actorOf } from './sign-in.ts';
@@ -20,13 +19,21 @@ async function show(visit: SignedVisit): Promise<Page> {
       range: (days) => `${here}?days=${days}`,
       csv: `${here}/usage.csv`,
     });
+    // Whoever has an old key must not come to the new one by it.
+    const mayChange = view.keys.some((key) => key.id === session.keyId && isLasting(key));
     const isSuspended = view.account.state !== 'active';
     return html`${planFacts(view)}${isSuspended && html`<p>Lookups are refused (403) until the account is activated: ask whoever runs this pagegate.</p>`}
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${keyTable(view, (id) =>
-      id === session.keyId ? 'you are signed in with it' : html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
+      id === session.keyId
+        ? 'you are signed in with it'
+        : mayChange && html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
     )}
-<div class="actions">${form(`${here}/show-key`, csrf, html`<button class="plain">Show the current key</button>`)}<a class="button plain" href="${here}/rotate-key">Rotate the key</a></div></section>`;
+${
+  mayChange
+    ? html`<div class="actions">${form(`${here}/show-key`, csrf, html`<button class="plain">Show the current key</button>`)}<a class="button plain" href="${here}/rotate-key">Rotate the key</a></div>`
+    : html`<p class="hint">The key that you are signed in with is about to end: it was rotated elsewhere. Sign in with the new one to show, rotate or revoke keys.</p>`
+}</section>`;
   });
   return { kind: 'page', title: `Account ${session.name}`, body };
 }
@@ -49,25 +56,27 @@ function confirm(
 }
 
 /** Makes a change to the account that is signed in, whatever the form says. */
-function act(run: (input: ActionInput) => Promise<Notice>): (visit: SignedVisit) => Promise<Redirect> {
+function act(
+  run: (input: ActionInput, visit: SignedVisit) => Promise<Notice>,
+): (visit: SignedVisit) => Promise<Redirect> {
   return (visit) => {
     const { app, session, form: fields } = visit;
     const { ledgerFile } = app.paths;
-    const done = app.accounts.change(actorOf(session), async (ledger) => {
-      const notice = withUnreached(await run({ ledger, ledgerFile, name: session.name, form: fields }), ledger);
-      follow(visit, await ledger.view(session.name));
-      return notice;
-    });
+    const done = app.accounts.change(
+      actorOf(session),
+      async (ledger) =>
+        withUnreached(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
+      { actingKeyId: session.keyId ?? 0 },
+    );
     return told('/account', done);
   };
 }
 
-/** A session goes on with the newest key where its own was rotated away. */
-function follow({ app, session }: SignedVisit, { keys, latestSeconds }: AccountView): void {
-  const own = keys.find(({ id }) => id === session.keyId);
-  const newest = keys.filter((key) => isKeyCurrent(key, latestSeconds)).at(-1);
-  if (own !== undefined && own.revokedAt === null && newest !== undefined)
-    app.store.sessions.rebind(session.hash, newest.id);
+/** The session that rotates its own key goes on with the new one. */
+async function rotateOwn(input: ActionInput, { app, session }: SignedVisit): Promise<Notice> {
+  const next = await rotate(input);
+  app.store.sessions.rebind(session.hash, next.record.id);
+  return issued(input.name, next);
 }
 
 const ROTATION = 'You get a new key. The key in use now goes on for as long as you say, and is refused (401) after it.';
@@ -87,7 +96,7 @@ export const OWN_ACCOUNT_ROUTES: readonly Route[] = [
     roles: ACCOUNT,
     handle: confirm('Rotate the key', ROTATION, 'rotate-key', overlapField),
   },
-  { method: 'POST', path: '/account/rotate-key', roles: ACCOUNT, handle: act(rotate) },
+  { method: 'POST', path: '/account/rotate-key', roles: ACCOUNT, handle: act(rotateOwn) },
   { method: 'POST', path: '/account/show-key', roles: ACCOUNT, handle: act(showKey) },
   {
     method: 'GET',

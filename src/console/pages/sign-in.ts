@@ -4,13 +4,15 @@ import { PagegateError } from '../../errors.ts';
 import { signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../sign-in.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
+import { HttpRefusal } from '../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, STAFF, type Visit } from '../web/route.ts';
 import { moment, table } from '../web/widgets.ts';
 
 const home = (visit: Visit): string => {
   const next = visit.form.get('next');
-  // A path of ours, or none: whatever else somebody put there leads out of the console.
-  return /^\/(?![/\\])[\w%.~/-]*$/.test(next) ? next : '/';
+  const path = visit.app.config.console.base_path + next.slice(1);
+  // A path below ours that browsers and proxies take as it is: whatever they would read as another one may lead out of the console.
+  return /^\/(?!\/|.*%(?:2f|5c))/i.test(next) && new URL(`http://console${path}`).pathname === path ? next : '/';
 };
 
 function signInPage(visit: Visit, problem?: string): Page {
@@ -91,24 +93,23 @@ ${form(`${base}you/sign-out-others`, csrf, html`<button>Sign out everywhere else
 async function setPassword({ app, session, form: fields, address }: SignedVisit): Promise<Reply> {
   const bad = (text: string): Reply => ({ kind: 'redirect', to: '/you', notice: { tone: 'bad', text } });
   if (fields.get('password') !== fields.get('again')) return bad('The two new passwords differ. Nothing was changed.');
-  const { users, sessions } = app.store;
+  const { users } = app.store;
   if (users.find(session.name)?.hasPassword) {
     const wait = app.limits.name.wait(session.name);
     if (wait > 0) return bad(`Too many failures. Try again in ${Math.ceil(wait / 60)} minutes.`);
     app.limits.name.note(session.name);
-    if ((await users.authenticate(session.name, fields.get('present'))) === undefined) {
+    if ((await users.authenticate(session.name, fields.get('present'), () => true)) === undefined) {
       users.note(session.name, 'user.password_refused', `from ${address}`);
       return bad('The present password is another one. Nothing was changed.');
     }
     app.limits.name.forget(session.name);
   }
   try {
-    await users.setPassword(session.name, fields.get('password'), session.name);
+    if (!(await users.setPassword(session, fields.get('password')))) throw new HttpRefusal(401, 'Nobody is signed in.');
   } catch (error) {
     if (error instanceof PagegateError) return bad(error.message);
     throw error;
   }
-  sessions.endOthers(session);
   return {
     kind: 'redirect',
     to: '/you',

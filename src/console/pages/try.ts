@@ -72,14 +72,16 @@ ${proposal(visit, judgment)}`;
   }
 }
 
-function tryUrl(visit: SignedVisit): Page {
+async function tryUrl(visit: SignedVisit): Promise<Page> {
   const { app, query } = visit;
   const base = app.config.console.base_path;
   const input = query.get('url').trim();
+  const judge = (): Html => html`${input !== '' && judged(visit, input)}`;
+  const found = query.get('propose') === '1' ? await app.proposals.take(judge) : judge();
   const body = html`<p>Nothing is charged, nothing is opened, nothing is logged.</p>
 <form class="row" action="${base}try"><label class="grow">URL or domain <input name="url" value="${query.get('url')}" maxlength="8192" required spellcheck="false" autocapitalize="none"></label>
 <label>Method <input name="method" value="${query.get('method') || 'GET'}" maxlength="64" size="8" autocapitalize="characters"></label><button>Try</button></form>
-${input !== '' && judged(visit, input)}`;
+${found}`;
   return { kind: 'page', title: 'Try a URL', body };
 }
 

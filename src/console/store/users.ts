@@ -107,18 +107,46 @@ export class Users {
       .immediate();
   }
 
-  /** @throws PagegateError bad_password, console_busy, console_user_not_found */
-  async setPassword(name: string, password: string, actor: string): Promise<void> {
+  /**
+   * Sets the password of a session's user, and ends the other sessions.
+   *
+   * @returns false where the session has ended meanwhile, by a reset for example: nothing is changed then
+   * @throws PagegateError bad_password, console_busy
+   */
+  async setPassword(
+    { hash, name }: { readonly hash: string; readonly name: string },
+    password: string,
+  ): Promise<boolean> {
     const kept = await hashPassword(password);
-    this.#existing(name);
-    this.#database.prepare('UPDATE users SET password = ? WHERE name = ?').run(kept, name);
-    this.note(actor, 'user.password', name);
+    const set = 'UPDATE users SET password = ? WHERE name = ? AND EXISTS (SELECT 1 FROM sessions WHERE hash = ?)';
+    return this.#database
+      .transaction(() => {
+        if (this.#database.prepare(set).run(kept, name, hash).changes === 0) return false;
+        this.#database
+          .prepare("DELETE FROM sessions WHERE name = ? AND role <> 'account' AND hash <> ?")
+          .run(name, hash);
+        this.note(name, 'user.password', name);
+        return true;
+      })
+      .immediate();
   }
 
-  /** The user with this password; undefined where there is none. @throws PagegateError console_busy */
-  async authenticate(name: string, password: string): Promise<User | undefined> {
-    const row = this.#row(name);
-    return (await isPassword(password, row?.password ?? null)) ? this.find(name) : undefined;
+  /**
+   * Lets in who knows the password of a user.
+   *
+   * @param enter is run in the transaction that finds the password unchanged: what it begins, a reset ends
+   * @returns undefined where there is no such user, or the password is another one
+   * @throws PagegateError console_busy
+   */
+  async authenticate<T>(name: string, password: string, enter: (user: User) => T): Promise<T | undefined> {
+    const kept = this.#row(name)?.password ?? null;
+    if (!(await isPassword(password, kept))) return undefined;
+    return this.#database
+      .transaction(() => {
+        const row = this.#row(name);
+        return row?.password === kept ? enter(toUser(row)) : undefined;
+      })
+      .immediate();
   }
 
   /** Makes a link's token: it signs the user in once, within {@link LINK_SECONDS}. @throws PagegateError console_user_not_found */
@@ -135,13 +163,23 @@ export class Users {
     return token;
   }
 
-  /** Uses a link up; undefined where it is unknown, used or expired. */
-  useLink(token: string): User | undefined {
+  /**
+   * Uses a link up, and lets its user in.
+   *
+   * @param enter is run in the same transaction
+   * @returns undefined where the link is unknown, used or expired
+   */
+  useLink<T>(token: string, enter: (user: User) => T): T | undefined {
     const remove = this.#database.prepare<[string], { name: string; expires_at: number }>(
       'DELETE FROM links WHERE hash = ? RETURNING name, expires_at',
     );
-    const link = remove.get(hashToken(token));
-    return link === undefined || link.expires_at <= this.#now() ? undefined : this.find(link.name);
+    return this.#database
+      .transaction(() => {
+        const link = remove.get(hashToken(token));
+        const user = link === undefined || link.expires_at <= this.#now() ? undefined : this.find(link.name);
+        return user && enter(user);
+      })
+      .immediate();
   }
 
   /** Writes down what was done, or tried. The oldest lines go when there are too many. */

@@ -1,6 +1,7 @@
 /** The console's listener: every request goes through the same checks before a page sees it. */
 import { hash } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../errors.ts';
@@ -26,6 +27,7 @@ import {
   type Visit,
 } from './route.ts';
 import { checkHost, checkOrigin, SECURITY_HEADERS } from './security.ts';
+import { WaitingConnections } from './waiting-connections.ts';
 
 /** `__Host-`: only over TLS or on this very host, for this host alone, whatever another one sets. */
 const SESSION_COOKIE = '__Host-pagegate';
@@ -37,6 +39,7 @@ const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 const NOTICE_MS = 60_000;
 /** Pages that are being made at a time; more are asked to come again. */
 const BUSY_MAX = LIMITS.consoleRequests.value;
+const CONNECTIONS_MAX = LIMITS.consoleConnections.value;
 
 export interface Certified {
   readonly chain: string;
@@ -106,7 +109,8 @@ export function createWebServer(options: WebOptions): Server {
           { ...limits, cert: certificate.chain, key: certificate.key, minVersion: 'TLSv1.2' },
           listener,
         );
-  server.maxConnections = LIMITS.consoleConnections.value;
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('connection', (socket) => web.connections.opened(socket));
   server.setTimeout(timeouts.idleMs);
   return server;
 }
@@ -116,6 +120,8 @@ class Web {
   readonly #base: string;
   readonly #proxies: readonly Network[];
   readonly #notices = new Notices();
+  /** Those that a request is worked on for always find their place beside them. */
+  readonly connections = new WaitingConnections(CONNECTIONS_MAX - BUSY_MAX);
   #busy = 0;
 
   constructor(options: WebOptions) {
@@ -125,22 +131,21 @@ class Web {
   }
 
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    // A request whose connection has ended has none any more.
+    const { socket } = req;
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) res.setHeader(name, value);
     res.setHeader('cache-control', 'no-store');
-    this.#busy += 1;
     try {
-      if (this.#busy > BUSY_MAX)
-        throw new HttpRefusal(503, 'The console has too much to do at once; try again in a moment.');
       checkHost(req, this.#options.allowedNames());
-      await this.#answer(req, res);
+      await this.#answer(req, res, socket);
     } catch (error) {
       await this.#fail(req, res, error);
     } finally {
-      this.#busy -= 1;
+      this.connections.answered(socket);
     }
   }
 
-  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async #answer(req: IncomingMessage, res: ServerResponse, socket: Socket): Promise<void> {
     const url = req.url ?? '';
     if (url.length > URL_MAX_LENGTH)
       throw new HttpRefusal(414, `Expected an address of at most ${URL_MAX_LENGTH} characters.`);
@@ -158,10 +163,7 @@ class Web {
       res.setHeader('allow', methods.join(', '));
       throw new HttpRefusal(405, `Expected ${methods.join(' or ')}.`);
     }
-    const session = await this.#session(req);
     const token = this.#formToken(req, res);
-    const abort = new AbortController();
-    res.once('close', () => abort.abort());
     let form = new Fields('');
     if (method === 'POST') {
       checkOrigin(req);
@@ -169,20 +171,35 @@ class Web {
       if (form.get('csrf') !== token)
         throw new HttpRefusal(403, 'The form is out of date: go back, load the page anew, and try again.');
     }
-    const address = visitorAddress(req, this.#proxies);
-    const { app } = this.#options;
-    const visit = {
-      app,
+    const abort = new AbortController();
+    res.once('close', () => abort.abort());
+    const asked = {
+      app: this.#options.app,
       path,
       params,
       query: new Fields(query),
       form,
-      session,
       csrf: token,
-      address,
+      address: visitorAddress(req, this.#proxies),
       signal: abort.signal,
     };
-    await this.#send(req, res, await this.#reply(route, visit), visit);
+    await this.#work(socket, async () => {
+      const visit = { ...asked, session: await this.#session(req) };
+      await this.#send(req, res, await this.#reply(route, visit), visit);
+    });
+  }
+
+  /** Only a request that is there as a whole takes a place: whoever sends one slowly takes nobody's. @throws HttpRefusal 503 */
+  async #work(socket: Socket, task: () => Promise<void>): Promise<void> {
+    if (this.#busy >= BUSY_MAX)
+      throw new HttpRefusal(503, 'The console has too much to do at once; try again in a moment.');
+    this.#busy += 1;
+    this.connections.busy(socket);
+    try {
+      await task();
+    } finally {
+      this.#busy -= 1;
+    }
   }
 
   async #reply(route: Route, visit: Visit): Promise<Reply> {
@@ -221,8 +238,9 @@ class Web {
     if (reply.kind === 'redirect') return this.#redirect(res, reply, visit.session);
     if (reply.kind === 'download') return sendDownload(req, res, reply, visit.signal);
     const { session, path, csrf } = visit;
-    // What a page fetches by itself must not use up what its reader has to see.
-    const notices = session === undefined || isRenewal(req) ? [] : this.#notices.take(session.hash);
+    // What a page fetches by itself, and what has no body, must not use up what its reader has to see.
+    const isSeen = session !== undefined && req.method !== 'HEAD' && !isRenewal(req);
+    const notices = isSeen ? this.#notices.take(session.hash) : [];
     return sendPage(req, res, reply, { base: this.#base, path, session, csrf, notices }, visit.signal);
   }
 

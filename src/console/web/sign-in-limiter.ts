@@ -29,21 +29,27 @@ export class SignInLimiter {
     return Math.max(1, Math.ceil((entry.sinceMs + WINDOW_MS - this.#now()) / 1_000));
   }
 
-  /** Notes a try before its outcome is known, so that tries at the same time count, too. */
-  note(name: string): void {
-    const entry = this.#entry(name);
-    if (entry !== undefined) {
-      entry.count += 1;
-      return;
-    }
-    const oldest = this.#entries.keys().next().value;
-    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
-    this.#entries.set(name, { count: 1, sinceMs: this.#now() });
+  /** Notes a try before its outcome is known, so that tries at the same time count, too. Returns what takes this one back. */
+  note(name: string): () => void {
+    const entry = this.#entry(name) ?? this.#begin(name);
+    entry.count += 1;
+    return () => {
+      entry.count -= 1;
+      if (entry.count === 0 && this.#entries.get(name) === entry) this.#entries.delete(name);
+    };
   }
 
-  /** Forgets what was counted: the sign-in went well. */
+  /** Forgets all that was counted. */
   forget(name: string): void {
     this.#entries.delete(name);
+  }
+
+  #begin(name: string): Entry {
+    const oldest = this.#entries.keys().next().value;
+    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    const entry = { count: 0, sinceMs: this.#now() };
+    this.#entries.set(name, entry);
+    return entry;
   }
 
   #entry(name: string): Entry | undefined {

@@ -2,6 +2,7 @@
  * The one endpoint of pagegate, asked over a connection of its own: through no proxy, whatever the environment says, and without
  * following a redirect, so that the key reaches the named server and nobody else.
  */
+import { setMaxListeners } from 'node:events';
 import type { Agent, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLoopback } from '../../network/address.ts';
@@ -18,6 +19,8 @@ const SOCKETS_MAX = 64;
 const IDLE_MS = 4_000;
 /** The first pause before another try; it doubles with each. */
 const BACKOFF_MS = 50;
+/** Timers of Node.js wait no longer; what is beyond ends at once. */
+const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 const KEY = /^[\x21-\x7e]{1,256}$/;
 
 export interface EndpointOptions {
@@ -38,12 +41,17 @@ export class Endpoint {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #agent: Agent;
   readonly #timeoutMs: number;
+  readonly #closing = new AbortController();
 
   /** @throws TypeError where an option cannot be used. */
   constructor({ server, key, ca, plainHttp, timeoutMs }: EndpointOptions) {
     this.#url = endpointUrl(server, plainHttp === true);
     if (!KEY.test(key)) throw new TypeError('key: not an API key');
-    if (!(timeoutMs >= 1)) throw new TypeError('timeoutMs: must be a number from 1');
+    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 1 && timeoutMs <= TIMEOUT_MAX_MS)) {
+      throw new TypeError(`timeoutMs: must be a number from 1 to ${TIMEOUT_MAX_MS}`);
+    }
+    // Every question waits for it.
+    setMaxListeners(0, this.#closing.signal);
     this.#headers = { 'x-api-key': key, accept: 'application/json' };
     this.#timeoutMs = timeoutMs;
     // An agent of its own: the global one may take a proxy from the environment, and no certificate goes unchecked because of it.
@@ -66,17 +74,20 @@ export class Endpoint {
       if (answer.retryMs === undefined) return answer;
       const waitMs = Math.max(answer.retryMs, pauseMs * (0.5 + Math.random() / 2));
       if (performance.now() + waitMs >= deadlineMs) return answer;
-      await sleep(waitMs);
+      // A closed endpoint asks no more: its next request fails before it is made.
+      await sleep(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {});
     }
   }
 
+  /** Ends all connections and all questions. */
   close(): void {
+    this.#closing.abort();
     this.#agent.destroy();
   }
 
   #once(target: URL, url: string, timeoutMs: number): Promise<Answer> {
     return new Promise((resolve) => {
-      const options = { agent: this.#agent, headers: this.#headers };
+      const options = { agent: this.#agent, headers: this.#headers, signal: this.#closing.signal };
       const request = (this.#url.protocol === 'https:' ? https : http).get(target, options, (response) => {
         const chunks: Buffer[] = [];
         let sizeBytes = 0;
@@ -117,7 +128,12 @@ function endpointUrl(server: string, plainHttp: boolean): URL {
   const url = new URL(server);
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new TypeError(`server: ${server}: not http or https`);
-  if (!['/', '/api', '/api/'].includes(url.pathname) || url.search !== '' || url.hash !== '' || url.username !== '') {
+  if (
+    !['/', '/api', '/api/'].includes(url.pathname) ||
+    url.search !== '' ||
+    url.hash !== '' ||
+    `${url.username}${url.password}` !== ''
+  ) {
     throw new TypeError(`server: give the origin alone, such as ${url.origin}`);
   }
   if (url.protocol === 'http:' && !plainHttp && !isLoopback(url.hostname)) {

@@ -23,8 +23,13 @@ export function readTarget(options: Dispatcher.DispatchOptions): Target | 'reque
     return 'host_header';
   }
   if (namesAnotherUrl(headers)) return 'host_header';
-  const method = options.upgrade ? WEBSOCKET_METHOD : options.method;
-  return { url, headers, methods: methodsOf(method, headers) };
+  const methods = methodsOf(options.method, headers);
+  return { url, headers, methods: options.upgrade ? withUpgrade(methods) : methods };
+}
+
+/** What opening a WebSocket is judged as, in the place of the GET that it is; another method is sent as it is, so it is judged as well. */
+function withUpgrade([method, ...overriding]: readonly string[]): readonly string[] {
+  return [...new Set([WEBSOCKET_METHOD, ...(method === 'GET' ? [] : [method!]), ...overriding])];
 }
 
 function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {

@@ -152,3 +152,8 @@ export type Reader = ReturnType<typeof createReader>;
 export function isKeyCurrent(key: ApiKeyRecord, latestSeconds: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || latestSeconds < key.expiresAt);
 }
+
+/** Whether a key is the one that a rotation would replace: it has no end. */
+export function isLasting({ revokedAt, expiresAt }: ApiKeyRecord): boolean {
+  return revokedAt === null && expiresAt === null;
+}

@@ -107,6 +107,8 @@ export class TokenIndex {
 
   /** A token with a leading dot or underscore: as it stands, up to its next dot, or without the lead. */
   #findLed(text: string): readonly number[] {
+    // What stands behind the sign is a parameter once another sign follows, and no part of a name.
+    if (text.includes('&')) return NO_LISTS;
     const dot = text.indexOf('.', 1);
     return (
       this.#byToken.get(squeeze(text)) ??

@@ -20,6 +20,8 @@ const PLACE_LISTS = {
   reading: 'reading',
   /** Those of them that are also a part of a site where things are done; the others are documentation. */
   workingPlace: 'working_place',
+  /** The same of a host's label alone. */
+  workingHost: 'working_host',
   /** Segments below which a word names a topic, the words for a login too. */
   topicPlace: 'topic_place',
   /** Segments before a title. */
@@ -32,12 +34,18 @@ const PLACE_LISTS = {
   textPage: 'text_page',
   /** Segments that documentation stands below: what is before one is what that is about. */
   documentationPlace: 'documentation_place',
+  /** First labels of hosts for people who build on an interface. */
+  developerHost: 'developer_host',
   /** Words that open the title of an explanation. */
   question: 'question_word',
   /** Words that make a place for reading matter of the name of a folder that they begin or end. */
   placeWord: 'place_word',
+  /** Words that end the name of a text which explains an act. */
+  guideWord: 'guide_word',
   /** Parts of a host's label that say where or for whom it serves. */
   serverPart: 'server_part',
+  /** Words before the colon in the title of a wiki's page. */
+  wikiNamespace: 'wiki_namespace',
   /** Segments that say what the key behind them is, or what an act is done to: they may stand between the two. */
   keyName: 'key_name',
 } as const;
@@ -109,6 +117,8 @@ export class Words {
   hostLists: readonly number[] = NO_LISTS;
   /** What was seen so far: none, reading matter, documentation. */
   #level: number = CONTEXT.none;
+  /** Whether the host announces help or news, which are no manual. */
+  #isHelpHost = false;
   /** Where the last segment of the path begins and ends, and its context. */
   lastStart = 0;
   lastEnd = 0;
@@ -192,6 +202,7 @@ export class Words {
     this.#isTopic = false;
     this.#textFrom = 0;
     this.#host = '';
+    this.#isHelpHost = false;
   }
 
   /** Forgets what was met, but not whether it was reading matter. */
@@ -217,7 +228,10 @@ export class Words {
     const lists = this.#listsOfLabel(host, dot);
     if (lists.length === 0 || this.#isSuffix(host.slice(dot + 1))) return;
     this.hostLists = lists;
-    this.#noteLevel(this.#saidBy(lists));
+    const says = this.#saidBy(lists);
+    this.#noteLevel((says & SAYS.workingHost) === 0 ? says : says | SAYS.workingPlace);
+    const isManual = (says & (SAYS.documentationPlace | SAYS.developerHost)) !== 0;
+    this.#isHelpHost = this.#level === CONTEXT.documentation && !isManual;
   }
 
   #isSuffix(host: string): boolean {
@@ -264,6 +278,8 @@ export class Words {
     this.#placeTo = -1;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#dated = 0;
+    // A single word is a page of the site itself there, and no article.
+    if (this.#isHelpHost && segments.count === 1) this.#level = CONTEXT.reading;
     const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
     const everywhere = places?.everywhere ?? CONTEXT.none;
     let position = 0;
@@ -296,17 +312,23 @@ export class Words {
 
   /** Where a segment begins before which all words are topics: a sentence, or the last one where it says that a text is there; else 0. */
   #textStart(segments: PathSegments): number {
-    const { path, count } = segments;
+    const { path, count, starts, stops, lists } = segments;
     if (count === 0) return 0;
-    const lists = segments.lists[count - 1]!;
-    const text = this.#isSaid(lists, SAYS.textPage)
-      ? segments.starts[count - 1]!
-      : lists.length > 0
-        ? 0
-        : this.#isPlaceName(path, segments.starts[count - 1]!, segments.stops[count - 1]!)
-          ? segments.starts[count - 1]!
-          : this.#lastSentence(segments);
+    const last = count - 1;
+    const isText =
+      lists[last]!.length > 0
+        ? this.#isSaid(lists[last]!, SAYS.textPage)
+        : this.#isPlaceName(path, starts[last]!, stops[last]!) || this.#isTextFile(segments);
+    if (lists[last]!.length > 0 && !isText) return 0;
+    const text = isText ? starts[last]! : this.#lastSentence(segments);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
+  }
+
+  /** Whether the last segment is a file that sites have for programs (`robots.txt`), without a sign that some servers cut it at. */
+  #isTextFile(segments: PathSegments): boolean {
+    const last = segments.count - 1;
+    const isFile = segments.dots[last]! > segments.starts[last]! && (segments.bits[last]! & SIGN.odd) === 0;
+    return isFile && this.#isSaid(segments.listsOfLastFile(), SAYS.textPage);
   }
 
   /** Where the last segment begins that documentation stands below: what is before says what that is about. 0 where there is none. */
@@ -334,20 +356,26 @@ export class Words {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Whether the first or the last of several words is one for such a place, and none is one for an act. */
+  /**
+   * Whether the first or the last of several words is one for such a place, and none is one for an act; or the last of three is one for a text
+   * that explains them.
+   */
   #isPlaceName(path: string, start: number, end: number): boolean {
     let words = 0;
     let isPlace = false;
+    let hasAct = false;
+    let lists = NO_LISTS;
     for (let from = start; from < end; ) {
       const to = wordEnd(path, from, end);
-      const lists = to < 0 ? NO_LISTS : this.#tokens.find(path, from, to);
+      if (to < 0) return false;
+      lists = this.#tokens.find(path, from, to);
       const isPlaceWord = this.#isSaid(lists, SAYS.placeWord);
-      if (to < 0 || (!isPlaceWord && this.#isAnyAct(lists))) return false;
+      hasAct ||= !isPlaceWord && this.#isAnyAct(lists);
       if (words === 0 || to === end) isPlace ||= isPlaceWord;
       words++;
       from = to + 1;
     }
-    return isPlace && words > 1;
+    return (isPlace && !hasAct && words > 1) || (words > 2 && this.#isSaid(lists, SAYS.guideWord));
   }
 
   /** Where the last segment begins that is a sentence; 0 where none is. */
@@ -433,7 +461,7 @@ export class Words {
     const wasTitleNext = this.#isTitleNext;
     const isNamed = this.#noteDate(path, start, end) || wasTitleNext;
     const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
-    let isTitle = isNamed && isWhole && canBeTitle(path, start, end, stop);
+    let isTitle = isNamed && isWhole && this.#canBeTitle(path, start, end, stop);
     this.#isTitleNext = false;
     this.#listsBefore = this.#lastLists;
     this.#contextBefore = this.lastContext;
@@ -455,6 +483,16 @@ export class Words {
     this.#notePlace(whole, position);
   }
 
+  /**
+   * Whether a segment can be a title: not one of a wiki's own pages (`Special:UserLogin`), nor a page with parameters, which has a `=` behind
+   * `stop`.
+   */
+  #canBeTitle(path: string, start: number, end: number, stop: number): boolean {
+    const colon = path.slice(start, end).indexOf(':');
+    if (colon >= 0 && !this.#isSaid(this.#tokens.find(path, start, start + colon), SAYS.wikiNamespace)) return false;
+    return !path.slice(stop, end).includes('=');
+  }
+
   #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
@@ -474,13 +512,9 @@ export class Words {
     const isYear = isNumber && isYearAt(path, start, end);
     const dated = this.#dated;
     const isDated = !isNumber && (dated >= 2 || (dated === SECTION && ENDS_WRITTEN.test(path.slice(start, end))));
-    this.#dated = isYear
-      ? 1
-      : isNumber && dated > 0 && end - start <= 2
-        ? dated + 1
-        : isDated && dated === 3
-          ? SECTION
-          : 0;
+    if (isYear) this.#dated = 1;
+    else if (isNumber && dated > 0 && end - start <= 2) this.#dated = dated + 1;
+    else this.#dated = isDated && dated === 3 ? SECTION : 0;
     return isDated;
   }
 
@@ -570,11 +604,6 @@ function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
 function hyphenIn(host: string, dot: number): number {
   for (let at = 0; at < dot; at++) if (host.charCodeAt(at) === 0x2d) return at;
   return -1;
-}
-
-/** Not one of a wiki's own pages (`Special:UserLogin`), which has a colon, nor a page with parameters, which has a `=` behind `stop`. */
-function canBeTitle(path: string, start: number, end: number, stop: number): boolean {
-  return !path.slice(start, end).includes(':') && !path.slice(stop, end).includes('=');
 }
 
 /** Shorter names stand in other words. */

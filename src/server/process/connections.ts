@@ -1,5 +1,6 @@
 /** Open connections of a worker: how many there are, and how many there may be, in all and of one client. */
-import { type Address, addressFromBytes, isInAny, isIpv4Address, type Network } from '../../network/address.ts';
+import { type Address, addressFromBytes, isInAny, type Network } from '../../network/address.ts';
+import { clientKey } from '../../network/client-address.ts';
 import type { HttpResponse } from '../uws.ts';
 
 /** Why a connection is closed at once. */
@@ -54,7 +55,7 @@ export class ConnectionCount {
     if (this.open > most) return 'all';
     const peer = addressFromBytes(connection.getRemoteAddress(), this.#peer);
     if (isInAny(peer, exempt)) return undefined;
-    const client = clientOf(peer);
+    const client = clientKey(peer);
     const count = this.#unanswered.get(client) ?? 0;
     if (count >= mostUnanswered) return 'address';
     this.#unanswered.set(client, count + 1);
@@ -83,9 +84,4 @@ export class ConnectionCount {
       connection.resume();
     });
   }
-}
-
-/** An address as the burst limit counts it. */
-function clientOf(peer: Address): string {
-  return Buffer.from(peer.buffer, peer.byteOffset, isIpv4Address(peer) ? 16 : 8).toString('latin1');
 }

@@ -19,6 +19,8 @@ import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './ma
 const RETRY_MS = 5_000;
 /** One write takes at most this many lines. */
 const BATCH_LINES = 512;
+/** A clock that falls back by less is being corrected: the lines' time stands still until it has caught up. */
+const SET_BACK_MS = 1_000;
 
 export interface DecisionLogOptions {
   readonly dir: string;
@@ -53,6 +55,10 @@ export class DecisionLog {
   #queue: string[] = [];
   #file: FileHandle | undefined;
   #sizeBytes = 0;
+  /** The time of the latest line in the file; empty where it has none. */
+  #latest = '';
+  /** The time of the latest line that was queued, in milliseconds since 1970. */
+  #queuedMs = 0;
   #writing: Promise<void> | undefined;
   #failedAt = Number.NEGATIVE_INFINITY;
   /** Lines written, and lines dropped because the queue was full or the disk failed. */
@@ -70,7 +76,10 @@ export class DecisionLog {
       this.counts.dropped += 1;
       return;
     }
-    this.#queue.push(decisionLine(decision, this.#options.fullUrl));
+    const now = Date.now();
+    const isCorrected = now < this.#queuedMs && this.#queuedMs - now < SET_BACK_MS;
+    if (!isCorrected) this.#queuedMs = now;
+    this.#queue.push(decisionLine(decision, this.#options.fullUrl, new Date(this.#queuedMs)));
     this.#writing ??= this.#drain();
   }
 
@@ -97,7 +106,7 @@ export class DecisionLog {
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, BATCH_LINES);
       if (performance.now() - this.#failedAt < RETRY_MS) this.counts.dropped += batch.length;
-      else await this.#attempt(batch);
+      else for (const row of inOrder(batch)) await this.#attempt(row);
     }
     this.#writing = undefined;
   }
@@ -120,12 +129,19 @@ export class DecisionLog {
     }
   }
 
+  /** The lines of a file are in the order of time, which its readers go by: where the clock was set back, another file begins. */
   async #write(batch: readonly string[]): Promise<void> {
     const bytes = Buffer.from(batch.join(''));
-    if (this.#file !== undefined && this.#sizeBytes + bytes.length > this.#options.maxSizeBytes) await this.#rotate();
+    const isFull = this.#file !== undefined && this.#sizeBytes + bytes.length > this.#options.maxSizeBytes;
     this.#file ??= await this.#open();
+    const [first] = batch;
+    if (isFull || (first !== undefined && timeOf(first) < this.#latest)) {
+      await this.#rotate();
+      this.#file = await this.#open();
+    }
     await this.#file.writeFile(bytes);
     this.#sizeBytes += bytes.length;
+    this.#latest = timeOf(batch.at(-1) ?? '') || this.#latest;
     this.counts.written += batch.length;
   }
 
@@ -138,14 +154,16 @@ export class DecisionLog {
     const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = constants;
     const file = await open(this.#path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600);
     await file.chmod(0o600);
-    this.#sizeBytes = (await file.stat()).size;
+    const { size, mtime } = await file.stat();
+    this.#sizeBytes = size;
+    this.#latest = size === 0 ? '' : mtime.toISOString();
     return file;
   }
 
   async #rotate(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
-    const stamp = new Date().toISOString().replaceAll(/[-:.]/g, '');
+    const stamp = (this.#latest || new Date().toISOString()).replaceAll(/[-:.]/g, '');
     const prefix = `decisions-${this.#options.worker}.`;
     await rename(this.#path, join(this.#options.dir, `${prefix}${stamp}-${randomUUID().slice(0, 8)}.ndjson`));
     const rotated = (await readdir(this.#options.dir)).filter(
@@ -156,11 +174,27 @@ export class DecisionLog {
   }
 }
 
+/** The time of a line as {@link decisionLine} writes it, the first of its fields. */
+const timeOf = (line: string): string => line.slice('{"time":"'.length, '{"time":"2026-01-02T03:04:05.678Z'.length);
+
+/** The lines in rows, each in the order of time: where the clock was set back, the next row begins. */
+function inOrder(lines: readonly string[]): string[][] {
+  const rows: string[][] = [];
+  let latest: string | undefined;
+  for (const line of lines) {
+    const time = timeOf(line);
+    if (latest === undefined || time < latest) rows.push([]);
+    rows.at(-1)!.push(line);
+    latest = time;
+  }
+  return rows;
+}
+
 /** One line of the log, with its line end. */
-export function decisionLine(decision: Decision, fullUrl: boolean): string {
+export function decisionLine(decision: Decision, fullUrl: boolean, at = new Date()): string {
   const { url, verdict, policy, domain, found } = decision;
   return `${JSON.stringify({
-    time: new Date().toISOString(),
+    time: at.toISOString(),
     id: randomUUID(),
     account: decision.account,
     method: methodToLog(decision.method, policy),

@@ -66,6 +66,41 @@ class Addon(unittest.TestCase):
         flow.response = tflow.tresp()
         self.assertIsNone(self.headers(flow))
 
+    def test_an_upgrade_is_a_websocket_by_get_alone(self):
+        opening = {"connection": "keep-alive, Upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
+        for path, method, left_out, asked in (
+            ("/ok-1", "GET", None, ["POST"]),
+            ("/ok-2", "DELETE", None, ["DELETE"]),
+            ("/ok-3", "GET", "connection", ["GET"]),
+            ("/ok-4", "GET", "sec-websocket-key", ["GET"]),
+        ):
+            flow = self.flow(method=method, path=path)
+            for name in opening:
+                if name != left_out:
+                    flow.request.headers[name] = opening[name]
+            self.judge.asked.clear()
+            self.headers(flow)
+            self.assertEqual([line.split(" ")[0] for line in self.judge.asked], asked)
+            self.assertEqual("upgrade" in flow.request.headers, asked == ["POST"])
+            self.assertEqual("sec-websocket-version" in flow.request.headers, asked == ["POST"])
+
+    def test_an_upgrade_hides_no_other_method(self):
+        flow = self.flow(method="PUT")
+        flow.request.headers["upgrade"] = "websocket"
+        flow.request.headers["x-http-method-override"] = "DELETE"
+        self.headers(flow)
+        self.assertLessEqual({line.split(" ")[0] for line in self.judge.asked}, {"PUT", "DELETE"})
+        self.assertNotEqual(self.judge.asked, [])
+
+    def test_headers_are_handed_on_in_a_form_that_sites_read_alike(self):
+        for length, sent in (("+5", "5"), ("0_5", "5"), ("005", "5")):
+            flow = self.flow()
+            flow.request.headers["content-length"] = length
+            flow.request.headers["x-a"] = "b\rX-Original-URL: /denied"
+            self.assertIsNone(self.headers(flow))
+            self.assertEqual(flow.request.headers.get_all("content-length"), [sent])
+            self.assertEqual(flow.request.headers["x-a"], "b X-Original-URL: /denied")
+
     def test_a_connection_without_the_check_of_addresses_is_not_made(self):
         async def connect():
             data = unittest.mock.Mock()

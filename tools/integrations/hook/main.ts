@@ -2,6 +2,7 @@
  * The hook as a program. With `--listen` it is a server for hooks of the type http; otherwise it reads one tool call from standard
  * input. A coding agent lets a call pass whose hook fails in any way but exit code 2, so that is what every failure ends with.
  */
+import { fstatSync, statSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import type { Guard } from '../../../src/guard/guard.ts';
@@ -47,6 +48,8 @@ async function answerOnce(guard: Guard): Promise<void> {
   guard.close();
   process.stdin.destroy();
   if (answer.hookSpecificOutput === undefined) return;
+  // Nobody reads what goes to /dev/null, which Node.js also puts in the place of an output that is closed.
+  if (fstatSync(1).rdev === statSync('/dev/null').rdev) block(answer.hookSpecificOutput.permissionDecisionReason);
   process.stdout.on('error', (error) => block(error.message));
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }

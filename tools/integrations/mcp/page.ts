@@ -4,7 +4,7 @@
 export const TEXT_MAX_LENGTH = 200_000;
 const BYTES_MAX = 4 * 1024 * 1024;
 /** What a model can read as it comes. */
-const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|xhtml\+xml|javascript|yaml|toml)\b)/;
+const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|xhtml\+xml|javascript|yaml|toml)\b)/i;
 
 export interface FetchedPage {
   readonly url: string;

@@ -40,6 +40,8 @@ ASK_THREADS = 64
 GATHERED_BODY_MAX_BYTES = 1024 * 1024
 # A place that a Host header or an :authority names.
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
+# What ends a header or a line for some readers; RFC 9112, 2.2, has a proxy put a space in its place.
+CONTROLS = re.compile(rb"[\r\n\0]")
 # What opening a WebSocket is judged as: what is sent through it later cannot be judged, so it is a write.
 WEBSOCKET_METHOD = "POST"
 
@@ -123,6 +125,7 @@ class Pagegate:
 
     async def _enforce(self, request: http.Request, client: Any) -> None:
         """Raises RefusedError unless the request may be made, and takes out of it what would make it another one."""
+        _normalize(request)
         url = _url(request.scheme, request.host, request.port, request.path)
         if not request.path.startswith("/") or not is_plain_url(url.partition("#")[0]):
             raise self._guard.refuse(url, request.method, "request_target")
@@ -135,13 +138,12 @@ class Pagegate:
             raise self._guard.refuse(url, request.method, "host_header")
         methods = [request.method]
         methods += [value.strip() for name, value in request.headers.items(multi=True) if name.lower() in OVERRIDES]
-        if "upgrade" in request.headers:
-            if request.headers["upgrade"].strip().lower() == "websocket":
-                methods = [WEBSOCKET_METHOD]
-            else:
-                # Another protocol could not be judged inside.
-                request.headers.pop("upgrade")
-                request.headers.pop("http2-settings", None)
+        if _opens_websocket(request):
+            methods[0] = WEBSOCKET_METHOD
+        else:
+            # Another protocol could not be judged inside.
+            for name in ("upgrade", "http2-settings", "sec-websocket-version"):
+                request.headers.pop(name, None)
         for name in ("proxy-authorization", "proxy-connection", *REWRITES):
             request.headers.pop(name, None)
         for method in methods:
@@ -197,6 +199,20 @@ def _is_place(text: str, request: http.Request) -> bool:
 def _is_name(client: Any, request: http.Request) -> bool:
     """Whether the name that the client gave for TLS, which mitmproxy hands on, is the one of the request."""
     return request.scheme != "https" or not client.sni or client.sni.lower() == request.host.lower().rstrip(".")
+
+
+def _normalize(request: http.Request) -> None:
+    """Gives headers the one form that every site reads alike: a bare CR could begin a header, and a length such as "+5" be none."""
+    request.headers.fields = tuple(tuple(CONTROLS.sub(b" ", part) for part in field) for field in request.headers.fields)
+    if "content-length" in request.headers:
+        request.headers["content-length"] = str(int(request.headers.get_all("content-length")[0]))
+
+
+def _opens_websocket(request: http.Request) -> bool:
+    """Whether a request is what opens a WebSocket; with another method it would be more than that."""
+    asked = [word.strip().lower() for word in request.headers.get("connection", "").split(",")]
+    is_websocket = request.headers.get("upgrade", "").strip().lower() == "websocket" and "sec-websocket-key" in request.headers
+    return request.method == "GET" and is_websocket and "upgrade" in asked
 
 
 def _is_large(request: http.Request) -> bool:

@@ -1,7 +1,8 @@
 /**
  * A proxy on loopback for one guarded browser: the second wall, behind the judging of its requests. It connects only to addresses that
  * the guard permits, so a name that leads inside is stopped; it opens tunnels only to origins that an allowed request was made to lately,
- * so what the browser does not show to the guard (WebSockets of workers, prefetching) reaches no other site; and it judges plain HTTP itself.
+ * so what the browser does not show to the guard (prefetching) reaches no other site; and it judges plain HTTP itself. WebSockets have a
+ * port of their own, with tunnels only to where a WebSocket was allowed: inside TLS nobody could tell one that was not judged from a request.
  */
 import {
   createServer,
@@ -20,10 +21,20 @@ import { RefusedError, refusalPage } from '../../../src/guard/refusal.ts';
 /** For how long an origin may be connected to after a request to it was allowed: connections open right after. */
 const ADMITTED_MS = 60_000;
 const ADMITTED_MAX = 10_000;
-/** Origins, and methods with URLs, and until when each is admitted. */
+/** Origins, places of WebSockets, and methods with URLs, and until when each is admitted. */
 type Admitted = ReadonlyMap<string, number>;
-/** Headers between a client and its proxy, which are not for the site. */
-const HOP_HEADERS = new Set(['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'upgrade']);
+/** Headers of one connection, which are not for the other side of the proxy. */
+const HOP_HEADERS = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+]);
+/** What a page could make requests with that are shown to nobody. */
+const UNSEEN_FEATURES = ['BackgroundFetch', 'WebSocketStream'];
 
 export interface BrowserProxyOptions {
   /** Resolves names in the place of the system; what it finds is checked all the same. */
@@ -31,70 +42,103 @@ export interface BrowserProxyOptions {
 }
 
 export class BrowserProxy {
-  /** For the option `proxy` of a launch: `http://127.0.0.1:PORT`. */
+  /**
+   * For the option `args` of a launch, behind any others: WebSockets go to a port of their own, everything else, loopback included, to the
+   * other, and what pages could make unseen requests with is turned off.
+   */
+  readonly args: string[];
+  /** Where everything but WebSockets goes: `http://127.0.0.1:PORT`. */
   readonly server: string;
-  readonly #http: Server;
+  readonly #servers: readonly Server[];
   readonly #admitted: Map<string, number>;
   readonly #sockets = new Set<Socket>();
 
-  constructor(http: Server, admitted: Map<string, number>) {
-    this.server = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
-    this.#http = http;
+  constructor(http: Server, webSockets: Server, admitted: Map<string, number>) {
+    const [server, socketServer] = [http, webSockets].map(
+      (one) => `http://127.0.0.1:${(one.address() as AddressInfo).port}`,
+    );
+    this.server = server!;
+    // Chromium takes the fallback, which `socks=` names, for WebSockets (RFC 6455, 4.1), and for what is neither of the two.
+    this.args = [
+      `--proxy-server=http=${server};https=${server};socks=${socketServer}`,
+      '--proxy-bypass-list=<-loopback>',
+      `--disable-blink-features=${UNSEEN_FEATURES.join()}`,
+    ];
+    this.#servers = [http, webSockets];
     this.#admitted = admitted;
-    http.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
+    for (const one of this.#servers) {
+      one.on('connection', (socket: Socket) => {
+        this.#sockets.add(socket);
+        socket.once('close', () => this.#sockets.delete(socket));
+      });
+    }
   }
 
   /** Opens the way for a request that was allowed, and to its origin, for a minute. */
   admit(url: string, method: string): void {
     const { href, origin } = new URL(url);
-    for (const key of [origin, `${method} ${href}`]) {
-      this.#admitted.delete(key);
-      if (this.#admitted.size >= ADMITTED_MAX) this.#admitted.delete(this.#admitted.keys().next().value!);
-      this.#admitted.set(key, performance.now() + ADMITTED_MS);
-    }
+    this.#admit(origin);
+    this.#admit(`${method} ${href}`);
+  }
+
+  /** Opens the way for a WebSocket that was allowed, `ws:` or `wss:`, for a minute. */
+  admitWebSocket(url: string): void {
+    const { protocol, hostname, port } = new URL(url);
+    this.#admit(webSocketTo(`${hostname}:${port || (protocol === 'wss:' ? 443 : 80)}`));
+  }
+
+  #admit(key: string): void {
+    this.#admitted.delete(key);
+    if (this.#admitted.size >= ADMITTED_MAX) this.#admitted.delete(this.#admitted.keys().next().value!);
+    this.#admitted.set(key, performance.now() + ADMITTED_MS);
   }
 
   /** Ends the proxy and every connection through it. */
   close(): void {
-    this.#http.close();
+    for (const server of this.#servers) server.close();
     for (const socket of this.#sockets) socket.destroy();
   }
 }
 
-/** Starts the proxy. Give its `server` to the launch of the browser, and itself to `guardContext`. */
+/** Starts the proxy. Give its `args` to the launch of the browser, and itself to `guardContext`. */
 export async function startBrowserProxy(guard: Guard, { lookup }: BrowserProxyOptions = {}): Promise<BrowserProxy> {
   const admitted = new Map<string, number>();
   const http = createServer((request, response) => {
     forward(guard, request, response, admitted, lookup).catch((error) => refuse(response, error));
   });
-  http.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
-    client.on('error', () => {});
-    client.unshift(head);
-    tunnel(guard, request.url ?? '', client, admitted, lookup).catch(() => {
-      client.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+  const webSockets = createServer((_request, response) => refuse(response, undefined));
+  const opens = (server: Server, keyOf: (place: string) => string): void => {
+    server.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
+      client.on('error', () => {});
+      client.unshift(head);
+      tunnel(guard, request.url ?? '', client, (place) => isAdmitted(admitted, keyOf(place)), lookup).catch(() => {
+        client.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+      });
     });
-  });
-  await new Promise<void>((resolve, reject) => {
-    http.once('error', reject).listen(0, '127.0.0.1', resolve);
-  });
-  return new BrowserProxy(http, admitted);
+  };
+  opens(http, (place) => new URL(`https://${place}`).origin);
+  opens(webSockets, webSocketTo);
+  for (const server of [http, webSockets]) {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(0, '127.0.0.1', resolve);
+    });
+  }
+  return new BrowserProxy(http, webSockets, admitted);
 }
 
+/** The key of a WebSocket to a host and port. */
+const webSocketTo = (place: string): string => `WebSocket ${place}`;
 const isAdmitted = (admitted: Admitted, key: string): boolean => (admitted.get(key) ?? 0) > performance.now();
 
 async function tunnel(
   guard: Guard,
   place: string,
   client: Socket,
-  admitted: Admitted,
+  isOpen: (place: string) => boolean,
   lookup: LookupFunction | undefined,
 ): Promise<void> {
-  const url = new URL(`https://${place}`);
-  if (!isAdmitted(admitted, url.origin)) throw new Error('nothing was allowed there');
-  const site = await guardedConnect(guard, url, lookup);
+  if (!isOpen(place)) throw new Error('nothing was allowed there');
+  const site = await guardedConnect(guard, new URL(`https://${place}`), lookup);
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   pipeline(client, site, client, () => {});
 }
@@ -121,16 +165,19 @@ async function forward(
   const socket = await guardedConnect(guard, url, lookup);
   const sent = { ...Object.fromEntries(headers), host: url.host };
   const path = url.pathname + url.search;
-  const asked = httpRequest({ method, path, headers: sent, createConnection: () => socket }, (answered) => {
-    const kept = answered.rawHeaders.flatMap((text, at, all) =>
-      HOP_HEADERS.has(all[at - (at % 2)]!.toLowerCase()) ? [] : [text],
-    );
-    response.writeHead(answered.statusCode ?? 502, kept);
-    pipeline(answered, response, () => {});
-  });
-  asked.on('error', (error) => refuse(response, error));
   response.on('close', () => socket.destroy());
-  request.pipe(asked);
+  // Awaited, so that whatever the site or the client sends, and Node.js takes for wrong, is a failure of this request alone.
+  const answered = await new Promise<IncomingMessage>((resolve, reject) => {
+    const asked = httpRequest({ method, path, headers: sent, createConnection: () => socket }, resolve);
+    asked.on('error', reject).on('close', () => reject(new Error('no answer')));
+    asked.flushHeaders();
+    request.pipe(asked);
+  });
+  const kept = answered.rawHeaders.flatMap((text, at, all) =>
+    HOP_HEADERS.has(all[at - (at % 2)]!.toLowerCase()) ? [] : [text],
+  );
+  response.writeHead(answered.statusCode ?? 0, kept);
+  pipeline(answered, response, () => {});
 }
 
 function refuse(response: ServerResponse, error: unknown): void {

@@ -51,6 +51,8 @@ export async function guardContext(
   guarded.set(browser, state);
   await state.ready;
   await context.routeWebSocket(/.*/, (socket) => judgeWebSocket(socket, guard, proxy));
+  // Nothing shows what it opens; pages that miss it take a WebSocket.
+  await context.addInitScript('delete globalThis.WebSocketStream');
   // A page has what was set up before it was loaded; those of other contexts are emptied with the first.
   const contexts = before === undefined ? browser.contexts() : [context];
   await Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
@@ -109,7 +111,7 @@ async function judgeWebSocket(socket: WebSocketRoute, guard: Guard, proxy: Brows
   const url = socket.url().replace(/^ws/, 'http');
   try {
     await guard.enforce(url, { method: WEBSOCKET_METHOD });
-    proxy?.admit(url, WEBSOCKET_METHOD);
+    proxy?.admitWebSocket(socket.url());
     socket.connectToServer();
   } catch {
     await socket.close({ code: 1008, reason: 'refused by pagegate' });

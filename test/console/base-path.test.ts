@@ -1,0 +1,65 @@
+/** A console that a proxy serves below a path: where it leads, and what its pages are good for. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../src/limits.ts';
+import { formFields, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
+
+let console: TestConsole;
+let operator: Visitor;
+
+beforeAll(async () => {
+  console = await startTestConsole({ accounts: {}, config: { console: { base_path: '/gate/' } } });
+  operator = await console.signIn('operator');
+});
+
+afterAll(() => console?.stop());
+
+describe('a sign-in', () => {
+  it.each([
+    ['/accounts/pro', 'accounts/pro'],
+    ['/%0d%0aset-cookie:x', '%0d%0aset-cookie:x'],
+    ['/../other/logout', ''],
+    ['/x/%2e%2E/../other', ''],
+    ['/..%2Fother', ''],
+    ['/.//evil.example', ''],
+    ['//evil.example', ''],
+    ['/\\evil.example', ''],
+    ['/\t/evil.example', ''],
+    ['https://evil.example', ''],
+    ['/decisions?verdict=deny', ''],
+  ])('that wants to go on to %j leads into the console', async (next, to) => {
+    const { link } = console.users.add(`u${Math.random()}`, 'viewer');
+    const visitor = console.visitor();
+    const page = await visitor.get(`sign-in/link${new URL(link).search}`);
+    const reply = await visitor.submit('sign-in/link', { ...formFields(page.text), next });
+    expect(new URL(reply.headers.get('location')!, console.url).href).toBe(`${console.url}${to}`);
+  });
+});
+
+it('what is shown once is shown to a reader, not to a program that asks for the headers alone', async () => {
+  await operator.submit('accounts', { name: 'made' });
+  await operator.submit('accounts/made/issue-key');
+  await fetch(new URL('accounts/made', console.url), {
+    method: 'HEAD',
+    headers: { cookie: `__Host-pagegate=${operator.cookies.get('__Host-pagegate')}` },
+  });
+  expect((await operator.get('accounts/made')).text).toMatch(/class="secret">pg_\w+/);
+});
+
+it.each(['2026-02-31', '2026-02-29T08:30', '2026-01-31T24:00', '2026-13-01'])('%s is no time', async (time) => {
+  expect((await operator.get(`decisions?from=${time}`)).status).toBe(400);
+  expect((await operator.get(`decisions.csv?to=${time}`)).status).toBe(400);
+});
+
+it('pages are answered between proposals, of which only so many wait', async () => {
+  const viewer = await console.signIn('viewer');
+  let open = 0;
+  const proposals = Array.from({ length: 3 * LIMITS.consoleProposals.value }, async (_, i) => {
+    open += 1;
+    const { status } = await viewer.get(`try?propose=1&url=https://a${i}.example.com/`);
+    open -= 1;
+    return status;
+  });
+  expect((await operator.get('you')).status).toBe(200);
+  expect(open).toBeGreaterThan(0);
+  expect(new Set(await Promise.all(proposals))).toEqual(new Set([200, 503]));
+});

@@ -1,0 +1,108 @@
+/** The browser's proxy without a browser: raw requests to it, and a site that answers anything. */
+import { connect, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/playwright/browser-proxy.ts';
+import { closeLater, createGuard, createJudge, names } from './support.ts';
+
+let proxy: BrowserProxy;
+/** What the site answers, whatever it is asked, and what it was asked. */
+let answer: string;
+let asked: string;
+let sitePort: number;
+
+beforeEach(async () => {
+  const sockets = new Set<Socket>();
+  const site = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    socket.on('data', (data) => {
+      asked += data.toString('latin1');
+      if (asked.includes('\r\n\r\n')) socket.end(answer);
+    });
+  });
+  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+  closeLater(() => {
+    site.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  sitePort = (site.address() as { port: number }).port;
+  asked = '';
+  answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+  const judge = await createJudge(() => 'allow');
+  const { guard } = createGuard(judge.url, { exceptions: { 'site.example': '127.0.0.1' } });
+  proxy = await startBrowserProxy(guard, { lookup: names({ 'site.example': ['127.0.0.1'] }) });
+});
+afterEach(() => proxy.close());
+
+/** Sends text to a port and resolves to what comes back until the end, or until `isEnough`. */
+function exchange(server: string, text: string, isEnough = (_got: string) => false): Promise<string> {
+  return new Promise((resolve) => {
+    let got = '';
+    const socket = connect(Number(new URL(server).port), '127.0.0.1', () => void socket.write(text));
+    socket.on('data', (data) => {
+      got += data.toString('latin1');
+      if (isEnough(got)) socket.destroy();
+    });
+    socket.on('error', () => {}).on('close', () => resolve(got));
+  });
+}
+
+const get = (lines = '') =>
+  `GET http://site.example:${sitePort}/ HTTP/1.1\r\nHost: site.example\r\nConnection: close\r\n${lines}\r\n`;
+const statusOf = (text: string) => text.split('\r\n', 1)[0];
+
+describe('plain HTTP', () => {
+  test.each([
+    ['a Trailer beside a length', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok', '200 OK'],
+    ['the status 000', 'HTTP/1.1 000 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
+    ['the status 099', 'HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
+    [
+      'another protocol',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+      '502 Bad Gateway',
+    ],
+    ['no HTTP', 'hello\r\n\r\n', '502 Bad Gateway'],
+    ['nothing', '', '502 Bad Gateway'],
+  ])('a site that answers %s does not end the program', async (_name, text, status) => {
+    answer = text;
+    expect(statusOf(await exchange(proxy.server, get()))).toBe(`HTTP/1.1 ${status}`);
+  });
+
+  test('neither does a client that sends a Trailer beside a length', async () => {
+    const request = get('Trailer: X\r\nContent-Length: 1\r\n').replace('GET', 'POST');
+    expect(statusOf(await exchange(proxy.server, `${request}x`))).toBe('HTTP/1.1 200 OK');
+    expect(asked.toLowerCase()).not.toContain('trailer');
+    expect(asked).toMatch(/\r\n\r\nx$/);
+  });
+});
+
+describe('tunnels', () => {
+  /** The port that Chromium is told to send WebSockets to. */
+  const webSocketServer = () => /socks=(\S+)/.exec(proxy.args[0]!)![1]!;
+  const open = (server: string, port: number) =>
+    exchange(server, `CONNECT site.example:${port} HTTP/1.1\r\nHost: x\r\n\r\n`, (got) => got.includes('\r\n\r\n'));
+  const [OPENED, REFUSED] = ['HTTP/1.1 200 Connection Established', 'HTTP/1.1 403 Forbidden'];
+
+  test('for requests: to an origin that one was allowed to, not where a WebSocket was', async () => {
+    const place = `site.example:${sitePort}`;
+    proxy.admitWebSocket(`wss://${place}/chat`);
+    proxy.admit(`http://${place}/`, 'GET');
+    expect(statusOf(await open(proxy.server, sitePort))).toBe(REFUSED);
+    proxy.admit(`https://${place}/`, 'GET');
+    expect(statusOf(await open(proxy.server, sitePort))).toBe(OPENED);
+  });
+
+  test.each(['ws', 'wss'])('for WebSockets: to a place that one was allowed to, %s', async (scheme) => {
+    const place = `site.example:${sitePort}`;
+    proxy.admit(`https://${place}/`, 'GET');
+    proxy.admit(`http://${place}/`, 'POST');
+    expect(statusOf(await open(webSocketServer(), sitePort))).toBe(REFUSED);
+    proxy.admitWebSocket(`${scheme}://${place}/chat`);
+    expect(statusOf(await open(webSocketServer(), sitePort))).toBe(OPENED);
+  });
+
+  test('the port of WebSockets takes nothing else', async () => {
+    proxy.admit(`http://site.example:${sitePort}/`, 'GET');
+    expect(statusOf(await exchange(webSocketServer(), get()))).toBe('HTTP/1.1 502 Bad Gateway');
+    expect(asked).toBe('');
+  });
+});
