@@ -6,6 +6,8 @@ import type { HttpResponse } from '../../src/server/uws.ts';
 class SlowResponse {
   readonly taken: number[] = [];
   closes: boolean | undefined;
+  /** Whether somebody is told when the connection ends before the answer. */
+  isWatched = false;
   #space: number;
   #writable: ((offset: number) => boolean) | undefined;
 
@@ -23,6 +25,11 @@ class SlowResponse {
   end(body: Uint8Array, closes: boolean): void {
     this.taken.push(...body);
     this.closes = closes;
+  }
+
+  onAborted(): this {
+    this.isWatched = true;
+    return this;
   }
 
   getWriteOffset(): number {
@@ -53,13 +60,13 @@ describe('an answer', () => {
     const res = new SlowResponse(100);
     end(res, BODY, false);
     expect(res.taken).toEqual([...BODY]);
-    expect(res.waits).toBe(false);
+    expect(res).toMatchObject({ waits: false, isWatched: false });
   });
 
   it('closes the connection where it is the last one', () => {
     const res = new SlowResponse(0);
     end(res, BODY, true);
-    expect(res).toMatchObject({ closes: true, taken: [...BODY] });
+    expect(res).toMatchObject({ closes: true, isWatched: true, taken: [...BODY] });
   });
 
   it.each([
@@ -69,6 +76,7 @@ describe('an answer', () => {
     const res = new SlowResponse(space);
     const body = Uint8Array.from(BODY);
     end(res, body, false);
+    expect(res.isWatched).toBe(true);
     // The memory of an answer is written again for the next one.
     body.fill(0);
     expect(res.read(20)).toBe(false);

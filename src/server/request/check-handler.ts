@@ -22,7 +22,7 @@ import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
 import { ClosingGuard } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
-import { allowUnfinished, endAnswer } from './end-answer.ts';
+import { endAnswer } from './end-answer.ts';
 import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
@@ -132,7 +132,6 @@ export class CheckHandler {
   handle(res: HttpResponse, req: HttpRequest): void {
     const method = req.getCaseSensitiveMethod();
     let waits = false;
-    allowUnfinished(res);
     try {
       this.#readHeaders(res, req);
       const { closedConnections } = this.#parts;

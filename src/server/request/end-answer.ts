@@ -7,23 +7,18 @@ import type { HttpResponse } from '../uws.ts';
 
 const nothing = (): void => {};
 
-/** Allows an answer to be unfinished when its handler returns; to be called first. */
-export function allowUnfinished(res: HttpResponse): void {
-  res.onAborted(nothing);
-}
-
 /**
  * Ends an answer with its body, and the connection with it where it is the last one. A body that does not fit waits, in memory of its own,
  * until the client has read what came before. A client that asks for more in the meantime loses its connection: the transport sees to that.
  */
 export function endAnswer(res: HttpResponse, body: Uint8Array, isLast: boolean): void {
+  // An answer may be unfinished when its handler returns if somebody is told of its end.
   if (isLast) {
-    res.end(body, true);
+    res.onAborted(nothing).end(body, true);
     return;
   }
-  const [, isDone] = res.tryEnd(body, body.length);
-  if (isDone) return;
-  const start = res.getWriteOffset();
+  if (res.tryEnd(body, body.length)[1]) return;
+  const start = res.onAborted(nothing).getWriteOffset();
   const rest = Uint8Array.from(body.subarray(start));
   res.onWritable((offset) => res.tryEnd(rest.subarray(offset - start), body.length)[0]);
 }
