@@ -1,7 +1,7 @@
 /** The program `pagegate`: one line for each command. */
 import { Command, CommanderError } from 'commander';
 import { refuseEmpty } from './commands/shared/empty-values.ts';
-import { adviceOnLostOutput } from './commands/shared/lost-output.ts';
+import { adviceAfter } from './commands/shared/lost-output.ts';
 import { printableLines, reportFailure } from './commands/shared/output.ts';
 import { adviseOnLostOutput, flushOut, guardStreams, writeOut } from './commands/shared/streams.ts';
 import { EXIT, PagegateError } from './errors.ts';
@@ -23,7 +23,7 @@ export async function createProgram(asJson = false): Promise<Command> {
     .exitOverride()
     .hook('preAction', (_program, command) => {
       refuseEmpty(command);
-      adviseOnLostOutput(adviceOnLostOutput(command));
+      adviseOnLostOutput(adviceAfter(command));
     });
   const { commands } = await import('./commands/all.ts');
   for (const register of commands) register(program);

@@ -2,7 +2,6 @@
  * Which addresses a guarded connection may lead to. A lookup judges a name; where the name leads is only known at the connection, so a
  * name that resolves into the own network (rebinding) is stopped here.
  */
-import { isIPv6 } from 'node:net';
 import {
   isInAny,
   isInNetwork,
@@ -11,6 +10,8 @@ import {
   type Network,
   parseAddress,
   parseNetwork,
+  withBrackets,
+  withoutBrackets,
 } from '../network/address.ts';
 
 /**
@@ -80,9 +81,9 @@ function spellingOf(text: string): string | undefined {
 
 /** A host as connections name it, without brackets; undefined for one that is not written as URLs have it. */
 function nameOf(host: string): string | undefined {
-  const inUrl = isIPv6(host) ? `[${host}]` : host;
+  const inUrl = withBrackets(host);
   try {
-    return new URL(`http://${inUrl}/`).hostname === inUrl ? inUrl.replace(/^\[|\]$/g, '') : undefined;
+    return new URL(`http://${inUrl}/`).hostname === inUrl ? withoutBrackets(inUrl) : undefined;
   } catch {
     return undefined;
   }

@@ -103,7 +103,7 @@ export class Guard {
 
   /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    const decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
+    const decision = await this.#decide(url, options);
     this.#report(decision);
     return decision;
   }
@@ -114,7 +114,7 @@ export class Guard {
    * @throws RefusedError
    */
   async enforce(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    let decision = await this.#decide(textOf(url), textOf(options?.method ?? 'GET'));
+    let decision = await this.#decide(url, options);
     if (decision.verdict === 'flag' && this.#options.approve !== undefined) {
       const approved = (await this.#options.approve(decision)) === true;
       decision = { ...decision, approved: approved && !this.#isClosed };
@@ -137,9 +137,10 @@ export class Guard {
     this.#endpoint.close();
   }
 
-  async #decide(url: string, givenMethod: string): Promise<Decision> {
+  async #decide(givenUrl: string | URL, options?: RequestOptions): Promise<Decision> {
     const startedMs = performance.now();
-    const method = givenMethod.toUpperCase();
+    const url = textOf(givenUrl);
+    const method = textOf(options?.method ?? 'GET').toUpperCase();
     const decision = (judgment: Judgment, source: Decision['source']): Decision => {
       const { verdict, layer, id, note, domain, found, data } = judgment;
       const latencyMs = performance.now() - startedMs;

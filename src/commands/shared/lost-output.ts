@@ -47,7 +47,7 @@ export const nameOf = (command: Command): string =>
   command.parent?.parent == null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 
 /** What to do when the result of this command could not be printed. */
-export function adviceOnLostOutput(command: Command): string {
+export function adviceAfter(command: Command): string {
   const look = AFTERWARDS[nameOf(command)];
   return look === undefined ? 'Run the command again.' : `The command has done its work; do not repeat it. ${look}`;
 }

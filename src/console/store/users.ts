@@ -122,9 +122,7 @@ export class Users {
     return this.#database
       .transaction(() => {
         if (this.#database.prepare(set).run(kept, name, hash).changes === 0) return false;
-        this.#database
-          .prepare("DELETE FROM sessions WHERE name = ? AND role <> 'account' AND hash <> ?")
-          .run(name, hash);
+        this.#endSessions(name, hash);
         this.note(name, 'user.password', name);
         return true;
       })
@@ -206,8 +204,13 @@ export class Users {
     return user;
   }
 
+  /** Ends a user's sessions, all but the one with that hash. */
+  #endSessions(name: string, kept = ''): void {
+    this.#database.prepare("DELETE FROM sessions WHERE name = ? AND role <> 'account' AND hash <> ?").run(name, kept);
+  }
+
   #end(name: string): void {
-    this.#database.prepare("DELETE FROM sessions WHERE name = ? AND role <> 'account'").run(name);
+    this.#endSessions(name);
     this.#database.prepare('DELETE FROM links WHERE name = ?').run(name);
   }
 }

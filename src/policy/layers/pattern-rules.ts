@@ -273,7 +273,7 @@ export class PatternLayer {
   /** Whether a name is the path of a page; without a slash in front it is one on a front page alone (`index.php?user/login`). */
   #isRoute(parameter: Parameter, url: CanonicalUrl): boolean {
     if (!parameter.hasPlaceSign) return false;
-    if (parameter.isRoute) return true;
+    if (parameter.beginsWithSlash) return true;
     const { name, hasValue } = parameter;
     return (!hasValue || name.includes('&')) && isPath(name) && this.#isFrontPage(url);
   }

@@ -51,9 +51,9 @@ export class Parameter {
     return this.#text.slice(this.#valueStart, this.#end);
   }
 
-  /** Whether the name is the path of a page, as some programs write it: `index.php?/user/login`. */
-  get isRoute(): boolean {
-    return this.hasPlaceSign && this.#text.charCodeAt(this.#start) === SLASH;
+  /** Whether the name begins with a slash, as some programs write the path of a page: `index.php?/user/login`. */
+  get beginsWithSlash(): boolean {
+    return this.#text.charCodeAt(this.#start) === SLASH;
   }
 
   get hasValue(): boolean {

@@ -49,14 +49,20 @@ export interface Decision {
   readonly latencyMs: number;
 }
 
+interface QueuedLine {
+  readonly text: string;
+  /** Its time, in milliseconds since 1970. */
+  readonly atMs: number;
+}
+
 /** Writes decisions to a file from a bounded queue, and rotates it; an answer never waits for it. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
-  #queue: string[] = [];
+  #queue: QueuedLine[] = [];
   #file: FileHandle | undefined;
   #sizeBytes = 0;
-  /** The time of the latest line in the file; empty where it has none. */
-  #latest = '';
+  /** The time of the latest line in the file, in milliseconds since 1970; 0 where it has none. */
+  #latestMs = 0;
   /** The time of the latest line that was queued, in milliseconds since 1970. */
   #queuedMs = 0;
   #writing: Promise<void> | undefined;
@@ -79,7 +85,8 @@ export class DecisionLog {
     const now = Date.now();
     const isCorrected = now < this.#queuedMs && this.#queuedMs - now < SET_BACK_MS;
     if (!isCorrected) this.#queuedMs = now;
-    this.#queue.push(decisionLine(decision, this.#options.fullUrl, new Date(this.#queuedMs)));
+    const text = decisionLine(decision, this.#options.fullUrl, new Date(this.#queuedMs));
+    this.#queue.push({ text, atMs: this.#queuedMs });
     this.#writing ??= this.#drain();
   }
 
@@ -112,7 +119,7 @@ export class DecisionLog {
   }
 
   /** Writes lines, or drops them and says why. */
-  async #attempt(batch: readonly string[]): Promise<void> {
+  async #attempt(batch: readonly QueuedLine[]): Promise<void> {
     try {
       await this.#write(batch);
       this.problem = null;
@@ -130,18 +137,18 @@ export class DecisionLog {
   }
 
   /** The lines of a file are in the order of time, which its readers go by: where the clock was set back, another file begins. */
-  async #write(batch: readonly string[]): Promise<void> {
-    const bytes = Buffer.from(batch.join(''));
+  async #write(batch: readonly QueuedLine[]): Promise<void> {
+    const bytes = Buffer.from(batch.map(({ text }) => text).join(''));
     const isFull = this.#file !== undefined && this.#sizeBytes + bytes.length > this.#options.maxSizeBytes;
     this.#file ??= await this.#open();
     const [first] = batch;
-    if (isFull || (first !== undefined && timeOf(first) < this.#latest)) {
+    if (isFull || (first !== undefined && first.atMs < this.#latestMs)) {
       await this.#rotate();
       this.#file = await this.#open();
     }
     await this.#file.writeFile(bytes);
     this.#sizeBytes += bytes.length;
-    this.#latest = timeOf(batch.at(-1) ?? '') || this.#latest;
+    this.#latestMs = batch.at(-1)?.atMs ?? this.#latestMs;
     this.counts.written += batch.length;
   }
 
@@ -156,14 +163,14 @@ export class DecisionLog {
     await file.chmod(0o600);
     const { size, mtime } = await file.stat();
     this.#sizeBytes = size;
-    this.#latest = size === 0 ? '' : mtime.toISOString();
+    this.#latestMs = size === 0 ? 0 : mtime.getTime();
     return file;
   }
 
   async #rotate(): Promise<void> {
     await this.#file?.close();
     this.#file = undefined;
-    const stamp = (this.#latest || new Date().toISOString()).replaceAll(/[-:.]/g, '');
+    const stamp = new Date(this.#latestMs || Date.now()).toISOString().replaceAll(/[-:.]/g, '');
     const prefix = `decisions-${this.#options.worker}.`;
     await rename(this.#path, join(this.#options.dir, `${prefix}${stamp}-${randomUUID().slice(0, 8)}.ndjson`));
     const rotated = (await readdir(this.#options.dir)).filter(
@@ -174,18 +181,14 @@ export class DecisionLog {
   }
 }
 
-/** The time of a line as {@link decisionLine} writes it, the first of its fields. */
-const timeOf = (line: string): string => line.slice('{"time":"'.length, '{"time":"2026-01-02T03:04:05.678Z'.length);
-
 /** The lines in rows, each in the order of time: where the clock was set back, the next row begins. */
-function inOrder(lines: readonly string[]): string[][] {
-  const rows: string[][] = [];
-  let latest: string | undefined;
+function inOrder(lines: readonly QueuedLine[]): QueuedLine[][] {
+  const rows: QueuedLine[][] = [];
+  let latestMs = Number.POSITIVE_INFINITY;
   for (const line of lines) {
-    const time = timeOf(line);
-    if (latest === undefined || time < latest) rows.push([]);
+    if (line.atMs < latestMs) rows.push([]);
     rows.at(-1)!.push(line);
-    latest = time;
+    latestMs = line.atMs;
   }
   return rows;
 }
