@@ -17,6 +17,8 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'an encoded parameter': (path) => `${path}%26x=1`,
   'a parameter in the path': (path) => `${path}&x=1`,
   'a parameter of the segment': (path) => `${path};x=1`,
+  'a parameter of a segment without a name': (path) => `${path}/;x=1`,
+  'such a parameter in front': (path) => path.replace(/^\//, '/;x=1/'),
   'a page behind an encoded query': (path) => `${path}%3Fx/y`,
   'decomposed accents': (path) => encodeURI(decodeURI(path).normalize('NFD')),
   'composed accents': (path) => encodeURI(decodeURI(path).normalize('NFC')),
@@ -45,6 +47,30 @@ describe('what hides a page', () => {
       const pages = { login: `https://example.org${path}` };
       expect([path, judge(`https://example.org${veil(path)}`, { pages })]).toEqual([path, 'deny page_type_db/login']);
     }
+  });
+
+  it.each(Object.entries(VEILS))('does not hide a word before one for documentation: %s', (_name, veil) => {
+    for (const path of ['/members/login/docs', '/shop/checkout/manual', '/members/change-password/docs']) {
+      expect([path, judge(`https://example.org${path}`).slice(0, 10)]).toEqual([path, 'deny rules']);
+      expect([path, judge(`https://example.org${veil(path)}`).slice(0, 10)]).toEqual([path, 'deny rules']);
+    }
+  });
+
+  it.each(Object.entries(VEILS))('does not hide the name of a program, nor the site’s own: %s', (_name, veil) => {
+    for (const path of ['/members/shibbolethLogin', '/members/shibbolethLogin!', '/my-example', '/my-example!'])
+      expect([path, judge(`https://example.org${veil(path)}`).slice(0, 10)]).toEqual([path, 'deny rules']);
+  });
+
+  it('does not hide a front page', () => {
+    const fronts = ['', ';x=1', ';x', ';x/;y', ';x/index.php', 'index.php;x', 'index.php/;x', '%3Bx'];
+    const urls = fronts.flatMap((front) => [
+      `https://mail.example.org/${front}`,
+      `https://my.example.org/${front}`,
+      `https://example.org/${front}#login`,
+      `https://example.org/${front}?q=user/login`,
+    ]);
+    expect(urls.filter((url) => !judge(url).startsWith('deny'))).toEqual([]);
+    expect(judge('https://mail.example.org/;x/about')).toBe('allow default/classified_read');
   });
 
   it('does not hide a word in a query', () => {

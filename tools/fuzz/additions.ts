@@ -23,6 +23,8 @@ const TRAILING_SIGNS = [
   '/.',
   '/./',
   '//',
+  // A parameter of a segment that has no name.
+  '/;x=1',
   // A parameter where a query should begin.
   '&x=1',
   '&x=',

@@ -7,7 +7,15 @@ import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/
 import type { HostFilter, HostMap } from '../url/host-map.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
 import { SIGN } from '../url/path-segments.ts';
-import { lastLetterEnd, nameEnd, nameStop, queryStop, wholeNameEnd, withoutSigns } from '../url/segments.ts';
+import {
+  lastLetterEnd,
+  nameEnd,
+  nameStop,
+  queryStop,
+  wholeNameEnd,
+  withoutNamelessSegments,
+  withoutSigns,
+} from '../url/segments.ts';
 import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { CONTEXT } from '../words/word-contexts.ts';
@@ -258,7 +266,7 @@ export class PatternLayer {
 
   /** Whether a URL is the root, or the index file of the root. */
   #isFrontPage(url: CanonicalUrl): boolean {
-    const path = withoutSigns(pathBeforeQuery(url) ?? url.decodedPath);
+    const path = withoutSigns(withoutNamelessSegments(pathBeforeQuery(url) ?? url.decodedPath));
     if (path === '') return true;
     const stop = nameEnd(path, 1, path.length);
     return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);

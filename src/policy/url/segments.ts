@@ -199,8 +199,13 @@ export function withoutSigns(text: string): string {
   return end === text.length ? text : text.slice(0, end);
 }
 
+/** A path without the segments that are parameters alone: servers that know such (`/;jsessionid=1`) open what it is without them. */
+export function withoutNamelessSegments(path: string): string {
+  return path.includes('/;') ? path.replace(/\/;[^/]*/g, '') : path;
+}
+
 /**
- * The same; but the equals sign of a parameter without a value stays, because it alone says that a parameter stands there: `/login&x=`.
+ * As {@link withoutSigns}; but the equals sign of a parameter without a value stays, because it alone says that a parameter stands there: `/login&x=`.
  */
 export function withoutLooseSigns(text: string): string {
   const end = lastLetterEnd(text, 0, text.length);
@@ -209,9 +214,10 @@ export function withoutLooseSigns(text: string): string {
   return text.slice(0, isParameter ? end + 1 : end);
 }
 
-/** Whether a segment has no letter and no digit, or none before its query: `&x=1`, `&x`. */
+/** Whether a segment has no letter and no digit, or none before its query or its own parameters: `&x=1`, `&x`, `;x=1`. */
 export function isNameless(path: string, start: number, end: number): boolean {
-  if (path.charCodeAt(start) === 0x26) return true;
+  const first = path.charCodeAt(start);
+  if (first === 0x26 || first === 0x3b) return true;
   let at = start;
   while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !beginsQuery(path, at, end)) at++;
   return at === end || !isLetterOrDigit(path.charCodeAt(at));

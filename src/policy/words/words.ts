@@ -1,8 +1,9 @@
 /** What host and path of a URL say in the policy's own words: which token lists they touch, where, and in which context. */
 
+import { DOT } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
 import type { PathSegments } from '../url/path-segments.ts';
-import { hasTail, isCutMark, wholeNameEnd } from '../url/segments.ts';
+import { hasTail, isCutMark, lastLetterEnd, wholeNameEnd } from '../url/segments.ts';
 import { listsOfCutName } from './cut-names.ts';
 import { DatedFolders } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
@@ -246,8 +247,11 @@ export class Words {
     this.lastEnd = ends[last]!;
     this.lastContext = this.#contexts[position]!;
     if (lists.length === 0) {
-      this.#readProgram(path, stops[last]!);
-      this.#readOwnName(path, stops[last]!);
+      // Signs at its end are no part of a name, unless an extension follows.
+      const isDotted = path.charCodeAt(stops[last]!) === DOT;
+      const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.lastStart, stops[last]!);
+      this.#readProgram(path, stop);
+      this.#readOwnName(path, stop);
     } else {
       this.#markAt(0, position, LAST);
       if (count === 1) this.#markAt(1, position, ONLY);
