@@ -427,12 +427,17 @@ describe('the title of a thread or an article, by where it stands', () => {
     'https://www.example.com/2024/05/01/login.html',
     'https://www.example.com/tecnologia/2024/01/01/contrasena.htm',
     'https://www.example.com/2024/05/01/technology/passwords.html',
+    'https://community.example.com/t5/Login/bd-p/login',
+    'https://community.example.com/t5/Account/ct-p/account',
   ])('%s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
   });
 
   it.each([
     ['https://community.example.com/t5/user/userloginpage', 'login'],
+    ['https://community.example.com/t5/Login/bd-p/x/login', 'login'],
+    ['https://community.example.com/t5/forums/postpage/board-id/general', 'post'],
+    ['https://community.example.com/t5/forums/replypage/board-id/general/message-id/12', 'post'],
     ['https://community.example.com/t5/Accounts/Change-password/td-q/123456', 'password_reset'],
     ['https://community.example.com/Accounts/Change-password/td-p/123456', 'password_reset'],
     ['https://mail.example.com/t/unsubscribe/123456', 'subscribe'],
@@ -604,5 +609,96 @@ describe('what the names of folders say of the pages below them', () => {
 
   it('excuses no host for letting people in', () => {
     expect(judge('https://sso.example.org/service-hilfe/x1')).toMatch('deny rules/login');
+  });
+});
+
+describe('what looks like an act, and is read', () => {
+  it.each([
+    // Sections by topic, rules and life of a university, rights and formalities.
+    'https://www.example.de/themen/digitales/online-anmeldung-12345',
+    'https://www.example.fr/assure/droits-demarches/retraite/inscription',
+    'https://www.example.gov/how-do-i/register',
+    'https://www.example.gov/basics/get-started/sign-up',
+    'https://www.example.edu/academics/calendar/registration',
+    'https://www.example.edu/student-life/housing/reservations',
+    'https://www.example.edu/lectures/auth',
+    // Dictionaries of many languages.
+    'https://www.example.de/woerterbuch/englisch-deutsch/login',
+    'https://www.example.pl/slownik/logowanie',
+    'https://www.example.nl/woordenboek/inloggen',
+    'https://www.example.cz/slovnik/prihlaseni',
+    'https://www.example.se/ordbok/logga-in',
+    // Departments of a shop.
+    'https://www.example.de/kategorie/warenkorb',
+    'https://www.example.fr/categorie/panier',
+    'https://www.example.es/categoria/carrito',
+    'https://www.etsy.com/market/shopping_bag',
+    'https://apps.shopify.com/one-page-checkout',
+    // Jobs: how one applies, and at whom.
+    'https://karriere.example.de/bewerbung/bewerbungsprozess',
+    'https://www.example.com/careers/apply/hiring-process',
+    'https://www.example.com/career-advice/letters/sign-off',
+    'https://boards.greenhouse.io/checkout/jobs/12345',
+    'https://ir.example.com/ir-overview/profile/default.aspx',
+    'https://www.example.com/case-study/checkout',
+    // Lists of a wiki about a page of that name.
+    'https://en.wikipedia.org/wiki/Special:WhatLinksHere/Login',
+    'https://de.wikipedia.org/wiki/Spezial:Linkliste/Anmelden',
+    'https://en.wikipedia.org/wiki/Special:Contributions/Login',
+  ])('%s', (url) => {
+    expect(judge(url)).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    ['https://www.example.de/themen', 'https://www.example.de/themen-login/anmelden', 'login'],
+    ['https://www.example.edu/academics', 'https://www.example.edu/academics/login', 'login'],
+    ['https://apps.shopify.com/reviews', 'https://apps.shopify.com/login', 'login'],
+    [
+      'https://en.wikipedia.org/wiki/Special:Log',
+      'https://en.wikipedia.org/wiki/Special:WhatLinksHere/Special:UserLogin',
+      'login',
+    ],
+  ])('as %s is, but not what is done there', (read, act, rule) => {
+    expect(judge(read)).toBe('allow default/classified_read');
+    expect(judge(act)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('acts by what is done to what', () => {
+  it.each([
+    ['https://www.example.de/flug-buchen', 'booking'],
+    ['https://www.example.es/comprar-billete', 'booking'],
+    ['https://www.example.es/reservar-mesa', 'booking'],
+    ['https://www.example.fr/reserver-un-vol', 'booking'],
+    ['https://www.example.it/prenota-tavolo', 'booking'],
+    ['https://www.example.nl/vlucht-boeken', 'booking'],
+    ['https://www.example.com/booking/find-flights', 'booking'],
+    ['https://www.example.com/posts/12345/react', 'action_get'],
+    ['https://www.example.com/doctor/12345/appointment', 'action_get'],
+    ['https://www.example.com/notifications', 'account'],
+    ['https://www.example.de/merkzettel', 'account'],
+    ['https://www.example.com/my/notifications', 'account'],
+    ['https://www.example.pt/conta/registo', 'account'],
+    ['https://www.example.cat/inici-sessio', 'login'],
+    ['https://www.example.lv/lv/ienakt', 'login'],
+    ['https://www.example.es/Proxy2/AuthenticateCitizen', 'login'],
+    ['https://www.example.com/forgot-username-password', 'password_reset'],
+    ['https://en.wikipedia.org/wiki/Special:MyTalk', 'account'],
+    ['https://en.wikipedia.org/wiki/Special:ConfirmEmail/0a1b2c3d', 'account'],
+    ['https://github.com/acme/widget/compare/main...b:x?quick_pull=1', 'action_get'],
+  ])('%s', (url, rule) => {
+    expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+
+  it.each([
+    'https://www.example.com/blog/notifications',
+    'https://docs.example.com/notifications',
+    'https://www.example.com/products/notifications',
+    'https://www.example.com/shop/notifications',
+    'https://www.example.org/users/somebody/bookmarks',
+    'https://ir.example.com/press',
+    'https://www.example.de/ratgeber/flug-buchen',
+  ])('is not %s', (url) => {
+    expect(judge(url)).toBe('allow default/classified_read');
   });
 });

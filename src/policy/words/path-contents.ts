@@ -101,14 +101,17 @@ function withoutSeparators(name: string): string {
  * What Khoros writes between the title of a thread and a number: whether that is of a topic, a message, an article, an idea or a question.
  */
 const NUMBERED = new Set(['td-p', 'm-p', 'ta-p', 'tac-p', 'ba-p', 'bc-p', 'idi-p', 'idc-p', 'qaq-p', 'qaa-p']);
+/** The same between the title of a place and its name: a category, a board, a blog, a knowledge base, ideas, questions, a group. */
+const NAMED = new Set(['ct-p', 'bd-p', 'bg-p', 'tkb-p', 'idb-p', 'qa-p', 'con-p', 'gh-p', 'gp-p']);
 
 /**
  * Whether the segment `at` is the title of a thread, or names its board, in the addresses of the two forum programs that write them in a
- * way of their own: Discourse (`/t/slug/123`, `/t/slug/123/4`) and Khoros (`/t5/board/title/td-p/123`). A single word in front of a
- * number may be a command to somebody (`/t/unsubscribe/123`).
+ * way of their own: Discourse (`/t/slug/123`, `/t/slug/123/4`) and Khoros (`/t5/board/title/td-p/123`, `/t5/title/bd-p/name`). A single word in
+ * front of a number may be a command to somebody (`/t/unsubscribe/123`).
  */
 export function isThreadTitle(segments: PathSegments, at: number): boolean {
   const { bits, count } = segments;
+  if (at >= 1 && isKhorosPlace(segments)) return true;
   if (at < 1 || at + 1 >= count) return false;
   if (isAt(segments, at - 1, 't') && at === 1 && (bits[at]! & SIGN.separator) !== 0 && isNumberAt(segments, 2))
     return count === 3 || (count === 4 && isNumberAt(segments, 3));
@@ -116,6 +119,15 @@ export function isThreadTitle(segments: PathSegments, at: number): boolean {
   const kind = isAt(segments, at - 1, 't5') ? at + 2 : at >= 2 && isAt(segments, at - 2, 't5') ? at + 1 : count;
   if (!isNumberAt(segments, kind + 1)) return false;
   return NUMBERED.has(segments.path.slice(segments.starts[kind], segments.ends[kind]));
+}
+
+/** Whether the path is that of a place of Khoros, and of nothing on it. */
+function isKhorosPlace(segments: PathSegments): boolean {
+  return (
+    segments.count === 4 &&
+    isAt(segments, 0, 't5') &&
+    NAMED.has(segments.path.slice(segments.starts[2], segments.ends[2]))
+  );
 }
 
 function isNumberAt({ path, starts, ends, count }: PathSegments, at: number): boolean {
