@@ -82,6 +82,24 @@ describe('the set that was remembered', () => {
   });
 });
 
+describe('the set that was recalled', () => {
+  it('is as it was, half of it put away, in many languages, and has none of another set', () => {
+    const bytes = readFileSync(new URL('../data/eval/recalled-urls.tsv', import.meta.url));
+    expect(createHash('sha256').update(bytes).digest('hex')).toBe(
+      '51a1358a10d345cacc6cf481fc8df82a2666a1ac5279deacbbbd18f1aae52e62',
+    );
+    const { rows, unparsable, duplicates } = readRows('recalled');
+    expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
+    expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
+    expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(30);
+    const share = rows.filter(({ half }) => half === 'report').length / rows.length;
+    expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
+    const others = (Object.keys(SETS) as SetName[]).filter((set) => set !== 'recalled');
+    const seen = new Set(others.flatMap((set) => readRows(set).rows).map(({ target }) => target.url.href));
+    expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
+  });
+});
+
 describe('the set of what packages declare', () => {
   it('has thousands of pages, half of them put away, and none of another set', () => {
     const { rows, unparsable, duplicates } = readRows('declared');

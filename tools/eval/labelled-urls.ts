@@ -17,6 +17,8 @@ export const SETS = {
   declared: 'eval/declared-urls.tsv.gz',
   /** Known sites and programs, written down from memory by somebody who had not seen the rules. */
   remembered: 'eval/remembered-urls.tsv',
+  /** The same, once more, by somebody else; no site is in both halves. */
+  recalled: 'eval/recalled-urls.tsv',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

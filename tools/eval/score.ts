@@ -44,6 +44,7 @@ export const GOALS: readonly Goal[] = [
   reading('declared', 'flagged', 0.0015),
   act('remembered', '*', 0.85),
   reading('remembered', 'denied', 0.03),
+  act('recalled', '*', 0.85),
   act('hard', '*', 0.85),
   act('code', '*', 1),
   reading('code', 'denied', 0),
