@@ -1,7 +1,9 @@
 /** The counters that workers and ledger writer share: what they hold, what of it is believed, and what a changed bit does. */
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readSync,
@@ -156,7 +158,7 @@ describe('the file', () => {
   };
 
   it('lies in memory, is nobody else’s, and is believed', () => {
-    expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+$/);
+    expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+-\d+$/);
     expect(statSync(path()).mode & 0o777).toBe(0o600);
     expect(countersFound(folder.file, id)).toEqual({ path: path(), isInMemory: true });
     expect(isBelieved()).toBe(true);
@@ -206,5 +208,25 @@ describe('the file', () => {
     copyFileSync(folder.file, other.file);
     expect(countersPaths(other.file, id)[0]).not.toBe(path());
     return other.remove();
+  });
+
+  it.runIf(process.getuid?.() === 0)('of a snapshot that is mounted beside it is another one', ({ skip }) => {
+    // Two new file systems give the same numbers, as a file system and its snapshot do.
+    const places = ['one', 'snapshot'].map((name) => join(folder.dir, name));
+    try {
+      for (const place of places) {
+        mkdirSync(place);
+        execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', place], { stdio: 'ignore' });
+        mkdirSync(join(place, 'ledger'));
+      }
+      const folders = places.map((place) => join(place, 'ledger'));
+      expect(new Set(folders.map((path) => statSync(path).ino)).size).toBe(1);
+      expect(new Set(folders.map((path) => countersPaths(join(path, 'ledger.sqlite'), id)[0])).size).toBe(2);
+    } catch (error) {
+      if ((error as { status?: number }).status !== undefined) skip();
+      throw error;
+    } finally {
+      for (const place of places) spawnSync('umount', ['-l', place]);
+    }
   });
 });
