@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { COUNTERS_SIZE_BYTES, Counters, REFUSED, SLOT_COUNT, STATE } from '../../src/ledger/counters/counters.ts';
 import {
   countersFound,
@@ -23,6 +23,7 @@ import {
   openCounters,
   readCounters,
 } from '../../src/ledger/counters/location.ts';
+import { awaitPublished } from '../../src/ledger/counters/wait-for-writer.ts';
 import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
 import { LedgerFolder } from './support.ts';
 
@@ -228,5 +229,33 @@ describe('the file', () => {
     } finally {
       for (const place of places) spawnSync('umount', ['-l', place]);
     }
+  });
+});
+
+describe('a command that waits for the ledger writer', () => {
+  const folder = new LedgerFolder();
+  const id = folder.ledger().read.ledgerId();
+  const opened = createCounters(folder.file, id);
+  afterAll(() => {
+    opened.close();
+    return folder.remove();
+  });
+
+  it.each([
+    ['with its change', 7, 7, 0],
+    ['with that of another command on top', 9, 7, 0],
+    ['beyond 32 bits', 2 ** 31 + 1, 2 ** 31 - 1, 0],
+    ['without it', 6, 7, 1],
+  ])('%s', (_what, published, revision, waits) => {
+    opened.counters.status = { ...opened.counters.status, heartbeatMs: Date.now() };
+    opened.counters.revision = published;
+    // The writer follows while the command sleeps for the first time.
+    const sleep = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      opened.counters.revision = revision;
+      return 'timed-out';
+    });
+    onTestFinished(() => sleep.mockRestore());
+    awaitPublished(folder.file, id, revision);
+    expect(sleep).toHaveBeenCalledTimes(waits);
   });
 });

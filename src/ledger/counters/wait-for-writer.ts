@@ -7,8 +7,8 @@ const TIMEOUT_MS = 5_000;
 const STEP_MS = 5;
 
 /**
- * Waits, for some seconds at most, until a running ledger writer has told the workers of a revision; returns at once when none runs. It
- * blocks: for administration only.
+ * Waits, for some seconds at most, until a running ledger writer has told the workers of a revision, or of a later one; returns at once when
+ * none runs. It blocks: for administration only.
  */
 export function awaitPublished(
   ledgerFile: string,
@@ -22,7 +22,9 @@ export function awaitPublished(
     const counters = readCounters(ledgerFile, ledgerId, { headerOnly: true });
     if (counters === undefined || Date.now() - counters.status.heartbeatMs > TIMEOUT_MS) return;
     const isReady = options.untilReady !== true || counters.state === STATE.ready;
-    if (counters.revision === (revision | 0) && isReady) return;
+    // Another command's change may have come on top; the difference holds beyond 32 bits, too.
+    const isFollowed = ((counters.revision - revision) | 0) >= 0;
+    if (isFollowed && isReady) return;
     Atomics.wait(pause, 0, 0, STEP_MS);
   }
 }
