@@ -70,10 +70,19 @@ const ask = async (url: string, value = SECRET_URL) =>
       headers: { 'x-api-key': installation.keys['pro']!, connection: 'close' },
     }),
   );
-const workerPids = async (): Promise<number[]> => {
-  const status = (await askServer(installation.paths.socket, 'status')) as { workers: { pid: number }[] };
-  return status.workers.map((worker) => worker.pid);
+interface WorkerState {
+  readonly pid: number;
+  readonly in_flight: number;
+  readonly draining: boolean;
+}
+const workerStates = async (): Promise<readonly WorkerState[]> => {
+  const status = (await askServer(installation.paths.socket, 'status')) as { workers: WorkerState[] };
+  return status.workers;
 };
+const workerPids = async (): Promise<number[]> => (await workerStates()).map(({ pid }) => pid);
+const waitingRequests = async (): Promise<number> =>
+  (await workerStates()).reduce((sum, { in_flight }) => sum + in_flight, 0);
+const drainingWorkers = async (): Promise<number> => (await workerStates()).filter(({ draining }) => draining).length;
 
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
@@ -207,6 +216,23 @@ describe('pagegate serve', () => {
     expect((await ask(url)).status).toBe(200);
     server!.kill('SIGTERM');
     await once(server!, 'exit');
+  });
+
+  it('a primary that is killed while it stops leaves its workers time to answer', async () => {
+    const url = await serve();
+    const pids = childPids();
+    const writer = writerPid();
+    process.kill(writer, 'SIGSTOP');
+    // Waits for its reservation.
+    const answer = ask(url);
+    await expect.poll(waitingRequests).toBe(1);
+    server!.kill('SIGTERM');
+    await expect.poll(drainingWorkers).toBeGreaterThan(0);
+    server!.kill('SIGKILL');
+    await once(server!, 'exit');
+    expect((await answer).body.error).toBe('ledger_unavailable');
+    process.kill(writer, 'SIGKILL');
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
   it.each<[string, string[], number, string]>([

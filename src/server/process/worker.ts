@@ -59,6 +59,8 @@ export class Worker {
   readonly #connections: ConnectionCount;
   #listener: Listener | undefined;
   #isDraining = false;
+  /** Resolves when the drain is over; undefined before it begins. */
+  #drained: Promise<void> | undefined;
 
   private constructor(options: WorkerOptions, meter: Meter) {
     const { config, number, workers, burstMemory, log, knownGood = {}, onKnownGood = () => {} } = options;
@@ -182,10 +184,14 @@ export class Worker {
    * Stops: no new connections, open requests answered with `Connection: close`, then the ledger.
    *
    * @param keepsIdle leaves idle connections to their clients: each ends with its next answer, or with the transport's timeout. Otherwise
-   * they are closed as soon as nothing happens on any.
+   * they are closed as soon as nothing happens on any. Asked again, it ends when the first drain does.
    */
-  async drain(keepsIdle = false): Promise<void> {
-    if (this.#isDraining) return;
+  drain(keepsIdle = false): Promise<void> {
+    this.#drained ??= this.#drain(keepsIdle);
+    return this.#drained;
+  }
+
+  async #drain(keepsIdle: boolean): Promise<void> {
     this.#isDraining = true;
     this.#data.stop();
     const limitMs = drainMs(this.#config.server, keepsIdle);
