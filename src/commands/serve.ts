@@ -86,12 +86,18 @@ function thisProgram(): Program {
 }
 
 async function serve(flags: ServeFlags): Promise<void> {
+  let running: RunningServer | undefined;
+  let reloads = 0;
+  // From the first moment on: without a listener the signal ends the process.
+  process.on('SIGHUP', () => {
+    reloads += 1;
+    void running?.reload();
+  });
   const { loadConfig } = await import('../config/config.ts');
   const { createLog } = await import('../server/log.ts');
   const { findPredecessor, startServer } = await import('../server/server.ts');
   const { checkConsole, ConsoleProcess, WarningLog } = await import('../console/start.ts');
   const predecessor = findPredecessor();
-  let running: RunningServer | undefined;
   let asked = 0;
   const stop = (): void => {
     asked += 1;
@@ -113,9 +119,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   });
   running = server;
   if (asked > 0) return server.stop();
-  process.on('SIGHUP', () => {
-    void server.reload();
-  });
+  // Asked during the start, which may have read the files before.
+  if (reloads > 0) void server.reload();
   const status = await server.status();
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
   if (server.adminPort !== undefined)

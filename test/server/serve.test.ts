@@ -120,6 +120,17 @@ describe('pagegate serve', () => {
     expect(readdirSync(installation.paths.runDir).filter((name) => name.startsWith('burst-'))).toEqual([]);
   });
 
+  it('SIGHUP reloads, also during the start, and ends no process of it', async () => {
+    const starting = serve();
+    await expect.poll(() => output).toContain('"ledger_ready"');
+    server!.kill('SIGHUP');
+    await starting;
+    const pids = childPids();
+    for (const pid of pids) process.kill(pid, 'SIGHUP');
+    expect(run('reload').status).toBe(0);
+    expect(childPids()).toEqual(pids);
+  });
+
   it('SIGTERM ends it gracefully', async () => {
     const url = await serve();
     const pids = await workerPids();
