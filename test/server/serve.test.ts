@@ -131,6 +131,17 @@ describe('pagegate serve', () => {
     expect(childPids()).toEqual(pids);
   });
 
+  it('a command says so where the ledger writer hangs and the workers cannot follow', async () => {
+    await serve();
+    const writer = writerPid();
+    process.kill(writer, 'SIGSTOP');
+    const suspended = run('account', 'suspend', 'pro');
+    process.kill(writer, 'SIGCONT');
+    expect([suspended.status, suspended.stderr]).toEqual([0, expect.stringMatching(/^Warning: .*: this host\./)]);
+    const active = run('account', 'reactivate', 'pro');
+    expect([active.status, active.stderr]).toEqual([0, '']);
+  });
+
   it('SIGTERM ends it gracefully', async () => {
     const url = await serve();
     const pids = await workerPids();
