@@ -4,6 +4,7 @@ import { EXIT } from '../errors.ts';
 import type { Program, RunningServer } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
 import { printLine, sentence } from './shared/output.ts';
+import { tolerateLostOutput } from './shared/streams.ts';
 
 interface ServeFlags extends ConfigFlags {
   readonly host?: string;
@@ -86,6 +87,8 @@ function thisProgram(): Program {
 }
 
 async function serve(flags: ServeFlags): Promise<void> {
+  // A server does not end because the terminal, or the pipe, that it was started on is gone.
+  tolerateLostOutput();
   let running: RunningServer | undefined;
   let reloads = 0;
   // From the first moment on: without a listener the signal ends the process.

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control-socket.ts';
+import { freePort } from '../../tools/free-port.ts';
 import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
@@ -140,6 +141,29 @@ describe('pagegate serve', () => {
     expect([suspended.status, suspended.stderr]).toEqual([0, expect.stringMatching(/^Warning: .*: this host\./)]);
     const active = run('account', 'reactivate', 'pro');
     expect([active.status, active.stderr]).toEqual([0, '']);
+  });
+
+  it.each([
+    ['is closed', 'pipe'],
+    ['is full', openSync('/dev/full', 'w')],
+  ] as const)('serves, with a console too, where its standard output %s', async (_how, stdout) => {
+    const withConsole = join(dir, 'console.json');
+    const console = { ...installation.config.console, enabled: true, port: await freePort() };
+    writeFileSync(withConsole, JSON.stringify({ ...installation.config, console }));
+    const child = spawn(process.execPath, [CLI, 'serve', '--config', withConsole], {
+      stdio: ['ignore', stdout, 'pipe'],
+    });
+    server = child;
+    child.stdout?.destroy();
+    output = '';
+    child.stderr!.on('data', (chunk) => {
+      output += chunk;
+    });
+    await expect.poll(() => output).toContain('"console_listening"');
+    const [, address] = /"event":"listening","address":"([^"]+)"/.exec(output)!;
+    expect((await ask(`${address}/api/check`)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   it('SIGTERM ends it gracefully', async () => {
