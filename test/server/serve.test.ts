@@ -136,8 +136,10 @@ describe('pagegate serve', () => {
     await serve();
     const writer = writerPid();
     process.kill(writer, 'SIGSTOP');
+    // Or it would replace a ledger writer that hangs.
+    server!.kill('SIGSTOP');
     const suspended = run('account', 'suspend', 'pro');
-    process.kill(writer, 'SIGCONT');
+    for (const pid of [writer, server!.pid!]) process.kill(pid, 'SIGCONT');
     expect([suspended.status, suspended.stderr]).toEqual([0, expect.stringMatching(/^Warning: .*: this host\./)]);
     const active = run('account', 'reactivate', 'pro');
     expect([active.status, active.stderr]).toEqual([0, '']);
@@ -265,7 +267,11 @@ describe('pagegate serve', () => {
   });
 
   it('a primary that is killed while it stops leaves its workers time to answer', async () => {
-    const url = await serve();
+    // Longer than a request waits for its reservation.
+    const patient = join(dir, 'patient.json');
+    const { config } = installation;
+    writeFileSync(patient, JSON.stringify({ ...config, server: { ...config.server, workers: 2, drain_seconds: 30 } }));
+    const url = await serve('--config', patient);
     const pids = childPids();
     const writer = writerPid();
     process.kill(writer, 'SIGSTOP');
