@@ -625,6 +625,8 @@ export interface ErrorDetails {
 /** A failure with a stable code. Its message is the table's sentence, followed by what happened here. */
 export class PagegateError extends Error {
   readonly code: ErrorCode;
+  /** What happened in this case: the message without the sentence of the table. */
+  readonly what: string;
   readonly details: ErrorDetails;
 
   /**
@@ -635,6 +637,7 @@ export class PagegateError extends Error {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
     this.name = 'PagegateError';
     this.code = code;
+    this.what = what;
     this.details = details;
   }
 
