@@ -74,6 +74,8 @@ interface Question {
   readonly isLast: boolean;
   /** The client has gone away while the request waited. */
   isAborted: boolean;
+  /** It was judged before, and has waited for a reservation since. */
+  hasWaited: boolean;
 }
 
 interface CheckRefusal extends RefusalOptions {
@@ -192,7 +194,8 @@ export class CheckHandler {
       return false;
     }
     const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
-    const question = { res, rawQuery, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
+    const { isLast } = this.#headers;
+    const question = { res, rawQuery, query, key, startedMs, isLast, isAborted: false, hasWaited: false };
     const account = this.#answer(question);
     if (account !== undefined) this.#wait(question, account);
     return account !== undefined;
@@ -212,7 +215,8 @@ export class CheckHandler {
     if (kept !== undefined) this.#writer.writeKept(served!.answers, kept);
     const judged = kept ?? this.#judge(question, served);
     if (served === undefined || judged === undefined) return undefined;
-    metrics.lookup.observe((performance.now() - startedMs) / 1_000);
+    // How long it waited is another metric.
+    if (!question.hasWaited) metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
     if (outcome === 'wait') return account;
@@ -252,6 +256,7 @@ export class CheckHandler {
     const sinceMs = performance.now();
     const client = Uint8Array.from(this.#headers.client);
     this.#inFlight += 1;
+    question.hasWaited = true;
     res.onAborted(() => {
       question.isAborted = true;
       metrics.count('aborted_total');
