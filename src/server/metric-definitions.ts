@@ -116,7 +116,7 @@ export const METRICS = table({
   },
   swaps_total: {
     type: 'counter',
-    meaning: 'Swaps of what is served while serving, over all workers; what a worker begins with is none.',
+    meaning: 'Swaps of what is served while serving, over all workers. What a worker begins with does not count.',
     labels: { part: 'index, policy or certificate', outcome: 'done or refused' },
     worry: 'Outcome refused: what was delivered is not what is served; the log line says why.',
   },
