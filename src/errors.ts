@@ -378,11 +378,11 @@ const CONFIGURATION = table({
   },
   tls_unusable: {
     exit: EXIT.environment,
-    message: 'The certificate or its key cannot be used; the one in use stays.',
+    message: 'The certificate or its key cannot be used; a running server keeps the one it has.',
   },
   index_refused: {
     exit: EXIT.refused,
-    message: 'The index is not activated; the one in use stays.',
+    message: 'The index is not activated; a running server keeps the one it has.',
   },
   decision_log_failed: {
     exit: EXIT.environment,
