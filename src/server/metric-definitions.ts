@@ -55,7 +55,7 @@ export const METRICS = table({
   },
   lookup_seconds: {
     type: 'histogram',
-    meaning: 'Time from the request to its verdict, in seconds.',
+    meaning: 'Time from the request to its verdict, without a wait for a reservation, in seconds.',
     labels: {},
     worry: 'The 99th percentile above 0.005: too few processors, or an index that does not fit into memory.',
   },
