@@ -22,6 +22,7 @@ import {
   createCounters,
   openCounters,
   readCounters,
+  removeCounters,
 } from '../../src/ledger/counters/location.ts';
 import { awaitPublished } from '../../src/ledger/counters/wait-for-writer.ts';
 import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
@@ -238,6 +239,7 @@ describe('a command that waits for the ledger writer', () => {
   const opened = createCounters(folder.file, id);
   afterAll(() => {
     opened.close();
+    removeCounters(folder.file, id);
     return folder.remove();
   });
 
