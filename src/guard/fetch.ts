@@ -2,10 +2,11 @@
  * Requests that are made only where pagegate allows them. The verdict is asked for in the dispatcher itself, right before the
  * connection, so every hop of a redirect comes by, and whatever is composed around the dispatcher lies outside of it.
  */
-import { Agent, type Dispatcher, Request, type RequestInit, fetch as undiciFetch } from 'undici';
+import { Agent, type Dispatcher, type RequestInit, fetch as undiciFetch } from 'undici';
 import { type ConnectOptions, guardedConnector } from './connections.ts';
 import type { Guard } from './guard.ts';
 import { refusalIn } from './refusal.ts';
+import { bodyOf, requestOf } from './request/caller-types.ts';
 import { hasOtherScheme } from './request/scheme.ts';
 import { readTarget } from './request/target.ts';
 
@@ -70,31 +71,20 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
   );
   const guardedFetch = async (input: unknown, given?: RequestInit | null): Promise<unknown> => {
     const init = given ?? {};
-    if ('dispatcher' in init) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
-    const asked = asUndici(input);
+    if (init.dispatcher !== undefined) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
+    const asked = await requestOf(input, init);
     const { url, method, redirect } =
       typeof asked === 'string' ? { url: asked, method: 'GET', redirect: 'follow' } : asked;
     // undici answers such URLs itself (`data:`, `blob:`), without asking the dispatcher.
     if (hasOtherScheme(url)) throw guard.refuse(url, init.method ?? method, 'request_target');
     try {
       const dispatcher = (init.redirect ?? redirect) === 'follow' ? following : agent;
-      return await undiciFetch(asked, { ...init, dispatcher });
+      return await undiciFetch(asked, { ...init, body: bodyOf(init.body), dispatcher });
     } catch (error) {
       throw refusalIn(error) ?? error;
     }
   };
   return guardedFetch as typeof fetch;
-}
-
-/** A Request of the platform's own fetch, as one of undici's; anything else as the text that it is read as, once and for all. */
-function asUndici(input: unknown): string | Request {
-  if (input instanceof Request) return input;
-  if (!(input instanceof globalThis.Request)) return `${input}`;
-  // All but `keepalive`, which means nothing outside of a browser, and which undici takes with no body that is a stream.
-  const { url, method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy, body } = input;
-  const fields = { method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy };
-  const init = { ...fields, headers: [...input.headers], ...(body && { body, duplex: 'half' }) };
-  return new Request(url, init as ConstructorParameters<typeof Request>[1]);
 }
 
 /** The handler, but that a redirect to another scheme is a refusal; `fetch` would call it a failure of the network. */
