@@ -13,7 +13,7 @@ import { readTarget } from './request/target.ts';
 export interface GuardedAgentOptions
   extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath'> {
   /** Options of the TCP and TLS connections. */
-  readonly connect?: ConnectOptions;
+  readonly connect?: ConnectOptions | undefined;
 }
 
 /** Statuses whose Location `fetch` follows. */
@@ -29,8 +29,12 @@ type Handler = Dispatcher.DispatchHandler & { onError?(error: Error): void };
 export class GuardedAgent extends Agent {
   readonly #guard: Guard;
 
-  /** @param options those of an undici Agent; `connect` may hold those of a TLS connection. */
+  /**
+   * @param options those of an undici Agent; `connect` may hold those of a TLS connection.
+   * @throws TypeError where it is given no guard, or a connector in the place of options
+   */
   constructor(guard: Guard, options: GuardedAgentOptions = {}) {
+    if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
     super({ ...options, connect: guardedConnector(guard, connectOptionsIn(options)) });
     this.#guard = guard;
   }
@@ -57,6 +61,9 @@ export class GuardedAgent extends Agent {
 /** The options of connections, also those that stand beside `connect`: undici puts them there where it makes the connections itself. */
 function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
   const { allowH2, maxCachedSessions, connectTimeout, autoSelectFamily, autoSelectFamilyAttemptTimeout } = options;
+  if (typeof options.connect === 'function') {
+    throw new TypeError('connect: a connector of your own would go past the guard; give options');
+  }
   const families = { autoSelectFamily, autoSelectFamilyAttemptTimeout };
   return { allowH2, maxCachedSessions, timeout: connectTimeout, ...families, ...options.connect } as ConnectOptions;
 }
@@ -64,8 +71,11 @@ function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
 /**
  * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself, also where
  * a URL has another scheme than http and https. Its responses are undici's.
+ *
+ * @throws TypeError where `agent` is something else, such as its options: nothing would be judged
  */
 export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new GuardedAgent(guard)): typeof fetch {
+  if (!(agent instanceof GuardedAgent)) throw new TypeError('agent: not a GuardedAgent; options go to its constructor');
   const following = agent.compose(
     (dispatch) => (options, handler) => dispatch(options, refusingOtherSchemes(guard, options, handler)),
   );

@@ -25,13 +25,12 @@ export interface ExportedPolicy {
 
 export interface LocalOptions {
   /** For how long a record is kept, in seconds; 3,600 unless told. Data that changed ends it earlier. */
-  readonly recordSeconds?: number;
+  readonly recordSeconds?: number | undefined;
   /** How many records are kept; 10,000 unless told. */
-  readonly recordEntries?: number;
+  readonly recordEntries?: number | undefined;
 }
 
 const FORMAT = 'pagegate-policy-export/1';
-const DEFAULTS = { recordSeconds: 3_600, recordEntries: 10_000 } as const;
 /**
  * What is left to the server: what it trims or refuses before it judges, and international names, which URL parsers of different
  * versions do not all read alike.
@@ -76,7 +75,7 @@ export class LocalVerdicts implements LocalJudge {
   /** @throws Error where it is not an exported policy, PagegateError policy_invalid */
   constructor(exported: ExportedPolicy, options: LocalOptions = {}) {
     if (exported.format !== FORMAT) throw new Error(`the policy is not one that "pagegate policy export" wrote`);
-    const { recordSeconds, recordEntries } = { ...DEFAULTS, ...options };
+    const { recordSeconds = 3_600, recordEntries = 10_000 } = options;
     if (!(recordSeconds >= 1) || !(recordEntries >= 1))
       throw new TypeError('recordSeconds, recordEntries: out of range');
     this.isUsable = exported.url_parser === process.versions['ada'];
