@@ -46,7 +46,17 @@ interface KnownRecord {
 
 /** Reads what `pagegate policy export` wrote. @throws Error where it is something else, PagegateError policy_invalid */
 export function readLocalVerdicts(file: string, options: LocalOptions = {}): LocalVerdicts {
-  return new LocalVerdicts(JSON.parse(readFileSync(file, 'utf8')) as ExportedPolicy, options);
+  return new LocalVerdicts(readExported(file), options);
+}
+
+function readExported(file: string): ExportedPolicy {
+  const text = readFileSync(file, 'utf8');
+  try {
+    return JSON.parse(text) as ExportedPolicy;
+  } catch (cause) {
+    const found = text === '' ? 'it is empty' : 'it is no JSON';
+    throw new Error(`${file}: ${found}; write it anew with "pagegate policy export"`, { cause });
+  }
 }
 
 /** @throws Error where a part is missing, PagegateError policy_invalid */
@@ -74,7 +84,11 @@ export class LocalVerdicts implements LocalJudge {
 
   /** @throws Error where it is not an exported policy, PagegateError policy_invalid */
   constructor(exported: ExportedPolicy, options: LocalOptions = {}) {
-    if (exported.format !== FORMAT) throw new Error(`the policy is not one that "pagegate policy export" wrote`);
+    if (exported?.format !== FORMAT) {
+      throw new Error(
+        `the policy is not one that "pagegate policy export" of this version wrote: its format must be ${FORMAT}`,
+      );
+    }
     const { recordSeconds = 3_600, recordEntries = 10_000 } = options;
     if (!(recordSeconds >= 1) || !(recordEntries >= 1))
       throw new TypeError('recordSeconds, recordEntries: out of range');

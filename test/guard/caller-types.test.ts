@@ -99,6 +99,15 @@ test('a body beside a Request takes the place of its own, which stays unread', a
   expect(request.bodyUsed).toBe(false);
 });
 
+test('a Request is sent once, as with any fetch', async () => {
+  const { guardedFetch, site, at } = await createScene();
+  const request = new Request(at('/x'), post('once'));
+  await guardedFetch(request);
+  expect(request.bodyUsed).toBe(true);
+  await expect(guardedFetch(request)).rejects.toThrow(/Body is unusable/);
+  expect(site.reached).toHaveLength(1);
+});
+
 test('who aborts while the body of a Request is read sends nothing, and ends the body', async () => {
   const { guardedFetch, site, at } = await createScene();
   for (const where of ['in the Request', 'beside it']) {

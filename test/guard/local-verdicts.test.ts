@@ -239,6 +239,17 @@ describe('what they cost', () => {
   });
 });
 
+test.each([
+  ['is empty', '', /: it is empty; write it anew/],
+  ['is cut off', '{"format":', /: it is no JSON; write it anew/],
+  ['is null', 'null', /its format must be pagegate-policy-export\/1/],
+  ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
+])('a file that %s is told in words', (_name, text, said) => {
+  const file = join(folder, 'not-exported.json');
+  writeFileSync(file, text);
+  expect(() => readLocalVerdicts(file)).toThrow(said);
+});
+
 test('their options have defaults for what is undefined, and take no number out of range', () => {
   const create = (options: LocalOptions) => new LocalVerdicts(exportedPolicy(policyFile), options);
   expect(create({ recordSeconds: undefined, recordEntries: undefined }).size).toBe(0);

@@ -50,7 +50,7 @@ export class Endpoint {
     if (!KEY.test(key))
       throw new TypeError('key: not an API key, which is 1 to 256 characters without blanks or line ends');
     if (ca !== undefined && !isPem(ca)) {
-      throw new TypeError('ca: not a certificate in PEM; give what is in the file, not its path');
+      throw new TypeError('ca: holds no certificate in PEM; it takes what is in a file, not the path of one');
     }
     if (typeof timeoutMs !== 'number' || !(timeoutMs >= 1 && timeoutMs <= TIMEOUT_MAX_MS)) {
       throw new TypeError(`timeoutMs: must be a number from 1 to ${TIMEOUT_MAX_MS}`);

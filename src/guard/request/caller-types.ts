@@ -25,7 +25,7 @@ function isOtherFormData(body: unknown): body is Iterable<readonly [string, unkn
  * A Request of the platform's own fetch, as one of undici's; anything else as the text that it is read as, once and for all. `init` is
  * what will be given beside it, and takes precedence.
  *
- * @throws the reason of a signal that is aborted
+ * @throws the reason of a signal that is aborted; TypeError where the body of a Request was read before
  */
 export async function requestOf(input: unknown, { body: given, signal }: RequestInit): Promise<string | Request> {
   if (input instanceof Request) return input;
@@ -43,6 +43,7 @@ export async function requestOf(input: unknown, { body: given, signal }: Request
     referrer,
     referrerPolicy,
   };
+  if (given == null && input.bodyUsed) throw new TypeError('Body is unusable: it has been read');
   const body = given == null && input.body !== null ? await readBody(input.body, signal ?? input.signal) : null;
   const init = { ...fields, headers: [...input.headers], ...(body !== null && { body, duplex: 'half' }) };
   return new Request(url, init as ConstructorParameters<typeof Request>[1]);
