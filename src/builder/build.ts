@@ -17,7 +17,7 @@ import { PROGRAM_VERSION } from '../version.ts';
 import { estimateRecords, planPartitionBits } from './arrange/partitions.ts';
 import { planRuns } from './arrange/run-arranger.ts';
 import type { SpillFile } from './arrange/spill.ts';
-import { checkSpace } from './files/disk-space.ts';
+import { checkSpace, estimateTextBytes } from './files/disk-space.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
 import { asPathMistake, type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
 import { removeLeftovers, Workspace } from './files/workspace.ts';
@@ -83,7 +83,7 @@ async function prepareAndRun(options: BuildOptions, made: string[]): Promise<Bui
   const meter = new ProgressMeter(options.onProgress);
   try {
     options.onStart?.({ records, parts: manifest.files.length, workers, tempDir: tempParent, tempBytes });
-    const partitionBits = planPartitionBits(records);
+    const partitionBits = planPartitionBits(records, estimateTextBytes(manifest));
     return await run({ options, manifest, targets, workspace, partitionBits, meter, draft });
   } finally {
     meter.close();

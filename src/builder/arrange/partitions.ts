@@ -2,16 +2,19 @@
 import { PartitionSorter } from './partition-sorter.ts';
 import { partitionSize, type SpillFile } from './spill.ts';
 
-/** A partition's records in memory take about this many bytes. */
+/** A partition's records in memory take about this many bytes; the sorter takes eight times as many. */
 const PARTITION_WANTED_BYTES = 8 << 20;
 const SPILLED_RECORD_BYTES = 90;
+/** Share of a line's text that its record takes where pages are most of it. No URL takes more than its text: then a partition is four times as large. */
+const SPILLED_SHARE_OF_TEXT = 0.25;
 const PARTITION_BITS_MAX = 12;
 /** Partitions that are looked into for how many entries are replaced by later ones. */
 const DUPLICATE_SAMPLE_PARTITIONS = 2;
 
-/** How many bits of the hash number the partitions, so that one of them fits the memory it may take. */
-export function planPartitionBits(records: number): number {
-  const wanted = Math.ceil(Math.log2(Math.max(1, (records * SPILLED_RECORD_BYTES) / PARTITION_WANTED_BYTES)));
+/** How many bits of the hash number the partitions, so that one of them fits the memory it may take: many records, or few with much text. */
+export function planPartitionBits(records: number, textBytes: number): number {
+  const spilledBytes = Math.max(records * SPILLED_RECORD_BYTES, textBytes * SPILLED_SHARE_OF_TEXT);
+  const wanted = Math.ceil(Math.log2(Math.max(1, spilledBytes / PARTITION_WANTED_BYTES)));
   return Math.min(PARTITION_BITS_MAX, wanted);
 }
 
