@@ -115,7 +115,7 @@ async function run(build: Build): Promise<BuildReport> {
     const { files, maxAnswerSizeBytes } = await draft.time('scan', () =>
       scan(build, workers, new Float64Array(progress)),
     );
-    const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits, draft.entries));
+    const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits));
     const metadata = metadataOf(build, maxAnswerSizeBytes);
     writer = new IndexWriter(workspace.unfinished, dictionary, metadata, bucketCount);
     workspace.claim();

@@ -1,6 +1,6 @@
 /** Second half of a build, for one run of buckets: its partitions sorted and arranged into buckets, ready to be appended to the index. */
 import { BUCKET_COUNT_MULTIPLE, type BucketRun, BucketRunBuilder } from '../../index/write.ts';
-import { PartitionSorter } from './partition-sorter.ts';
+import { PARTITION_MAX_BYTES, PartitionSorter } from './partition-sorter.ts';
 import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledSize } from './spill.ts';
 
 /** Runs of an index at most: its buckets fall into as many equal ranges. */
@@ -52,7 +52,10 @@ export class RunArranger {
     const endBucket = ((number + 1) * bucketCount) / runCount;
     const first = number * partitionsPerRun;
     let sizeHint = 1024;
-    for (let i = 0; i < partitionsPerRun; i++) sizeHint += partitionSize(this.#files, first + i);
+    // Of a partition that is larger on the disk more is not kept.
+    for (let i = 0; i < partitionsPerRun; i++) {
+      sizeHint += Math.min(PARTITION_MAX_BYTES, partitionSize(this.#files, first + i));
+    }
     const builder = new BucketRunBuilder({ firstBucket, endBucket, bucketCount, salt }, sizeHint);
     let duplicates = 0;
     for (let i = 0; i < partitionsPerRun; i++) {
