@@ -19,6 +19,7 @@ import type { BuildProgress } from '../../src/builder/progress.ts';
 import type { BuildReport } from '../../src/builder/report.ts';
 import type { Manifest } from '../../src/drop/manifest.ts';
 import { openIndex } from '../../src/index/read.ts';
+import { hashKeyA } from '../../src/index/write.ts';
 import type { DomainRecord } from '../../src/record/types.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { makeDrop, type PartContent, rewriteManifest } from './small-drops.ts';
@@ -236,6 +237,26 @@ describe('a build', () => {
     expect(found['family.example']?.language).toBe('en');
     expect(found['host-19999.family.example']?.globalRank).toBe(20_000);
     expect(found['host-20000.family.example']).toBeUndefined();
+  });
+
+  it('names a line of those whose names were chosen to meet in one bucket', async () => {
+    const lowest = 2 ** 32 / 64;
+    const domains: string[] = [];
+    for (let i = 0; domains.length < 300; i++) {
+      const domain = Buffer.from(`chosen-${i}.example`);
+      if (hashKeyA(domain, 0, domain.length) < lowest) domains.push(domain.toString());
+    }
+    await makeDrop(drop, {
+      'a.ndjson': entries(900, 'a'),
+      'b.ndjson': domains.map((domain) => ({ domain })),
+    });
+    for (const workers of [0, 2]) {
+      await expect(build({ workers })).rejects.toMatchObject({
+        code: 'index_limit',
+        message: expect.stringMatching(/hashes of one bucket, among them line [\d,]+ of part [12]\. Chance/),
+      });
+    }
+    expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });
 
   it('takes few records that are more than a sorter’s memory', async () => {
