@@ -12,10 +12,11 @@ export async function createProgram(asJson = false): Promise<Command> {
   const program = new Command('pagegate')
     .description('On-premises egress guardrail for AI agents: look up, judge and meter the pages they want to open.')
     .version(PROGRAM_VERSION)
-    .showHelpAfterError('(see --help)')
     // Commands take these settings over, so they come before them.
     .configureOutput({
       writeOut,
+      // What is wrong is reported like every other failure.
+      outputError: () => {},
       writeErr: (text) => {
         if (!asJson) process.stderr.write(printableLines(text));
       },
@@ -46,7 +47,8 @@ async function main(argv: readonly string[]): Promise<void> {
     if (!(error instanceof CommanderError)) return report(error);
     if (error.exitCode !== 0) {
       process.exitCode = EXIT.usage;
-      if (asJson) report(usageFailure(error));
+      // Without a command the help was shown, which says more.
+      if (asJson || error.code !== 'commander.help') report(usageFailure(error));
       return;
     }
   }
