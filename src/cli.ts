@@ -12,10 +12,11 @@ export async function createProgram(asJson = false): Promise<Command> {
   const program = new Command('pagegate')
     .description('On-premises egress guardrail for AI agents: look up, judge and meter the pages they want to open.')
     .version(PROGRAM_VERSION)
-    .showHelpAfterError('(see --help)')
     // Commands take these settings over, so they come before them.
     .configureOutput({
       writeOut,
+      // What is wrong is reported like every other failure.
+      outputError: () => {},
       writeErr: (text) => {
         if (!asJson) process.stderr.write(printableLines(text));
       },
@@ -33,23 +34,23 @@ export async function createProgram(asJson = false): Promise<Command> {
 /** Runs one command line to its end and says on standard error what failed. Returns the exit code of that; a command may have set one of its own. */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   const asJson = argv.includes('--json');
-  let code: number = EXIT.ok;
   try {
     const program = await createProgram(asJson);
     await program.parseAsync([...argv], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportFailure(error, asJson);
     if (error.exitCode !== 0) {
-      code = EXIT.usage;
-      if (asJson) reportFailure(usageFailure(error), asJson);
+      // Without a command the help was shown, which says more.
+      if (asJson || error.code !== 'commander.help') reportFailure(usageFailure(error), asJson);
+      return EXIT.usage;
     }
   }
   try {
     await flushOut();
   } catch (error) {
-    return reportFailure(error, asJson) || code;
+    return reportFailure(error, asJson);
   }
-  return code;
+  return EXIT.ok;
 }
 
 async function main(argv: readonly string[]): Promise<void> {

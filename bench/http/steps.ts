@@ -16,7 +16,7 @@ export const STEPS: readonly Step[] = [
     functions: ['#admit', '#readHeaders', '#readHeader'],
   },
   { name: 'query', places: ['server/request/query.ts'] },
-  { name: 'key', places: ['ledger/store/'], functions: ['authenticate', '#lookUp', '#keyProblem'] },
+  { name: 'key', places: ['ledger/store/'], functions: ['authenticate', '#lookUp', 'keyProblemOf'] },
   { name: 'charge', places: ['ledger/'] },
   { name: 'canonical URL', places: ['domain/', 'server/request/input.ts'] },
   { name: 'policy', places: ['policy/'] },

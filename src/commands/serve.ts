@@ -25,7 +25,9 @@ interface ServeFlags extends ConfigFlags {
 const list = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
 
 export function registerServe(program: Command): void {
-  const command = program.command('serve').description('answer lookups over HTTP until stopped');
+  const command = program
+    .command('serve')
+    .description('answer lookups over HTTP until stopped; options override the configuration');
   addConfigOptions(command)
     .option('--host <address>', 'address to listen on')
     .option('--port <port>', 'port to listen on (0: any free one)')

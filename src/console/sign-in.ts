@@ -29,7 +29,7 @@ async function limited<T>(
   if (name !== undefined) limits.name.note(name);
   const found = await attempt();
   if (found === undefined) {
-    store.users.note(name ?? '-', 'sign_in.refused', `from ${address}`);
+    store.events.note(name ?? '-', 'sign_in.refused', `from ${address}`);
     return undefined;
   }
   takeBack();
@@ -38,7 +38,7 @@ async function limited<T>(
 }
 
 function begin(app: ConsoleContext, { name, role }: User, how: string, address: string): string {
-  app.store.users.note(name, 'sign_in', `${how} from ${address}`);
+  app.store.events.note(name, 'sign_in', `${how} from ${address}`);
   return app.store.sessions.begin({ role, name, keyId: null, address });
 }
 
@@ -68,7 +68,7 @@ export async function signInWithKey(app: ConsoleContext, key: string, address: s
   );
   if (owner === undefined) return undefined;
   const { name, keyId } = owner;
-  app.store.users.note(`account:${name}`, 'sign_in', `key ${keyId} from ${address}`);
+  app.store.events.note(`account:${name}`, 'sign_in', `key ${keyId} from ${address}`);
   return app.store.sessions.begin({ role: 'account', name, keyId, address });
 }
 

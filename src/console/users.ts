@@ -3,10 +3,11 @@ import { userInfo } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { withBrackets } from '../network/address.ts';
+import type { UserRole } from './store/roles.ts';
 import { ConsoleStore } from './store/store.ts';
-import type { User, UserRole } from './store/users.ts';
+import type { User } from './store/users.ts';
 
-export { ROLES, type UserRole } from './store/users.ts';
+export { ROLES, type UserRole } from './store/roles.ts';
 
 /** Where the console said that it listens. */
 export const ADDRESS_FACT = 'address';

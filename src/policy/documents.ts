@@ -2,7 +2,7 @@
 import { PagegateError } from '../errors.ts';
 import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from './types.ts';
-import type { ContextName } from './url/word-contexts.ts';
+import type { ContextName } from './words/word-contexts.ts';
 
 export interface HostEntry {
   readonly id: string;

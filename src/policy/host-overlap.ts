@@ -2,7 +2,7 @@
 import type { HostEntry } from './documents.ts';
 import { type HostReach, readPolicyHost } from './url/host-map.ts';
 import { isAtPlace, withoutLastSlash } from './url/paths.ts';
-import { countingContexts } from './url/word-contexts.ts';
+import { countingContexts } from './words/word-contexts.ts';
 
 export interface PlacedHost {
   readonly entry: HostEntry;

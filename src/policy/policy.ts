@@ -9,7 +9,7 @@ import { compileHosts, type HostPolicy } from './layers/high-value-hosts.ts';
 import { PatternLayer } from './layers/pattern-rules.ts';
 import { PageLayer } from './layers/verified-pages.ts';
 import { HostFilter, type HostMap } from './url/host-map.ts';
-import { TokenIndex } from './url/tokens.ts';
+import { TokenIndex } from './words/tokens.ts';
 
 /**
  * The version of the code that judges. Raise it with every change after which the same document can judge one URL differently: of what

@@ -9,7 +9,7 @@ import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
 import { type PathSegments, SIGN } from './url/path-segments.ts';
 import { foldedPaths } from './url/paths.ts';
-import type { TokenIndex } from './url/tokens.ts';
+import type { TokenIndex } from './words/tokens.ts';
 
 /** One request for a verdict. */
 export class Subject implements Request {

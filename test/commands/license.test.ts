@@ -1,5 +1,5 @@
 /** `pagegate license`: what is trusted for one command, and what for all. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -49,6 +49,23 @@ describe('license install', () => {
       expect([status, stderr]).toEqual([3, expect.stringMatching(expected)]);
       expect(stderr).toContain('[bad_license_key]');
     }
+  });
+
+  it.each([
+    ['is no JSON', 'v.pem', 'bad_license', 3],
+    ['is JSON of another kind', 'config.json', 'bad_license', 3],
+    ['nobody here trusts', 'acme.json', 'license_untrusted', 6],
+  ])('of a license that %s names its file', async (_what, file, code, exit) => {
+    for (const command of ['install', 'verify']) {
+      const { status, stderr } = await run(command, file, '--json');
+      expect([status, JSON.parse(stderr)]).toEqual([exit, expect.objectContaining({ error: code, file })]);
+      expect(JSON.parse(stderr).message).toContain(` ${file}: `);
+    }
+    mkdirSync(join(folder, 'other/license'), { recursive: true });
+    cpSync(join(folder, file), join(folder, 'other/license/license.json'));
+    expect((await pagegateHere(['license', 'show', '--state-dir', 'other'], { cwd: folder })).stderr).toContain(
+      'other/license/license.json: ',
+    );
   });
 
   it('with a key that the configuration trusts has nothing to add', async () => {

@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readValues } from '../../src/console/pages/health.ts';
 import { quantile } from '../../src/console/pages/overview.ts';
 import { countsOf, Sampler } from '../../src/console/process/metrics-sampler.ts';
+import { LINK_SECONDS } from '../../src/console/store/links.ts';
 import { IDLE_SECONDS, SESSION_SECONDS, type Session } from '../../src/console/store/sessions.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
-import { LINK_SECONDS } from '../../src/console/store/users.ts';
 import { SignInLimiter } from '../../src/console/web/sign-in-limiter.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 
@@ -97,7 +97,7 @@ describe('users', () => {
     store.users.remove('dana', 'me');
     expect([follow(later), store.users.find('dana')]).toEqual([undefined, undefined]);
     expect(() => store.users.remove('dana', 'me')).toThrow(/No user/);
-    expect(store.users.events(10).map(({ action }) => action)).toEqual([
+    expect(store.events.latest(10).map(({ action }) => action)).toEqual([
       'user.remove',
       'link.create',
       'user.reset',

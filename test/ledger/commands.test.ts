@@ -154,10 +154,10 @@ describe('account correct', () => {
     const lines = JSON.parse((await run('account audit acme --json')).stdout);
     expect(lines[0]).toMatchObject({ at });
     expect(lines.slice(0, 4)).toMatchObject([
-      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 3 }, after: { used: 2 } },
-      { action: 'account.correct {"credit":1} one' },
+      { actor: 'ledger writer', action: 'ledger.correct', note: null, before: { used: 3 }, after: { used: 2 } },
+      { action: 'account.correct', note: '{"credit":1} one' },
       { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 3 } },
-      { action: 'account.correct {"used":3} set' },
+      { action: 'account.correct', note: '{"used":3} set' },
     ]);
     expect((await run('account check')).status).toBe(0);
   });

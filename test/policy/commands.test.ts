@@ -15,7 +15,7 @@ describe('pagegate policy', () => {
   it('finds nothing wrong with what ships, and every shipped case as expected', async () => {
     expect(await run('policy', 'check')).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^valid: 2,?\d{3} hosts, 2\d guard rules/),
+      out: expect.stringMatching(/^valid: 2,\d{3} hosts, 2\d guard rules, 2\d pattern rules, 0 allow entries, /),
     });
     const { code, out } = await run('policy', 'test', cases);
     expect([code, out.trim()]).toEqual([0, expect.stringMatching(/^(\d+) of \1 cases as expected$/)]);
@@ -82,6 +82,9 @@ describe('pagegate explain', () => {
       record: { found: true, page_urls: [{ type: 'login', url: 'https://example.org/Enter' }, { type: 'help' }] },
     });
     expect((await run('explain', 'https://example.org/', ...page)).out).toContain('as stated: found, 2 verified pages');
+    expect((await run('explain', 'https://example.org/', ...page.slice(2))).out).toContain(
+      'as stated: found, 1 verified page\n',
+    );
   });
 
   it.each([

@@ -96,7 +96,9 @@ describe('pagegate serve', () => {
     expect([reload.status, reload.stdout.match(/generation 2/g)?.length]).toEqual([0, 2]);
     expect((await ask(url, 'plain.org')).body.found).toBe(true);
     installation.publish(3, [{ domain: 'plain.org' }], { dataset: 'other' });
-    expect(run('reload').status).toBe(6);
+    const refused = run('reload');
+    expect([refused.status, refused.stdout.match(/refused/g)?.length]).toEqual([6, 2]);
+    expect(refused.stderr).toMatch(/^(?:Warning: .+\n)+$/);
     installation.publish(4, [{ domain: 'plain.org' }]);
     server!.kill('SIGHUP');
     await expect.poll(async () => (await ask(url)).body.found).toBe(false);

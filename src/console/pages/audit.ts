@@ -23,7 +23,7 @@ interface Line {
 /** Lines of both tables, newest first. */
 async function lines(app: ConsoleContext, countWanted: number): Promise<Line[]> {
   const ledger = (await app.accounts.readIfAny((open) => readAudit(open, undefined, countWanted))) ?? [];
-  const events = app.store.users.events(countWanted).map(({ at, actor, action, detail }) => ({
+  const events = app.store.events.latest(countWanted).map(({ at, actor, action, detail }) => ({
     at,
     actor,
     action: `console ${action} ${detail}`.trim(),

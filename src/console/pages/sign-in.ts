@@ -93,13 +93,13 @@ ${form(`${base}you/sign-out-others`, csrf, html`<button>Sign out everywhere else
 async function setPassword({ app, session, form: fields, address }: SignedVisit): Promise<Reply> {
   const bad = (text: string): Reply => ({ kind: 'redirect', to: '/you', notice: { tone: 'bad', text } });
   if (fields.get('password') !== fields.get('again')) return bad('The two new passwords differ. Nothing was changed.');
-  const { users } = app.store;
+  const { users, events } = app.store;
   if (users.find(session.name)?.hasPassword) {
     const wait = app.limits.name.wait(session.name);
     if (wait > 0) return bad(`Too many failures. Try again in ${Math.ceil(wait / 60)} minutes.`);
     app.limits.name.note(session.name);
     if ((await users.authenticate(session.name, fields.get('present'), () => true)) === undefined) {
-      users.note(session.name, 'user.password_refused', `from ${address}`);
+      events.note(session.name, 'user.password_refused', `from ${address}`);
       return bad('The present password is another one. Nothing was changed.');
     }
     app.limits.name.forget(session.name);
@@ -119,13 +119,13 @@ async function setPassword({ app, session, form: fields, address }: SignedVisit)
 
 function signOut({ app, session }: SignedVisit): Reply {
   app.store.sessions.end(session.hash);
-  app.store.users.note(actorOf(session), 'sign_out', '');
+  app.store.events.note(actorOf(session), 'sign_out', '');
   return { kind: 'redirect', to: '/sign-in', session: '' };
 }
 
 function signOutOthers({ app, session }: SignedVisit): Reply {
   const ended = app.store.sessions.endOthers(session);
-  app.store.users.note(actorOf(session), 'sign_out.others', counted(ended, 'session'));
+  app.store.events.note(actorOf(session), 'sign_out.others', counted(ended, 'session'));
   const text = `${counted(ended, 'other session')} ended.`;
   return { kind: 'redirect', to: '/you', notice: { tone: 'good', text } };
 }

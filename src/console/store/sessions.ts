@@ -3,9 +3,7 @@
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import { createToken, hashToken } from './passwords.ts';
-import type { UserRole } from './users.ts';
-
-export type Role = UserRole | 'account';
+import type { Role } from './roles.ts';
 
 export interface Session {
   /** The hash of its token: its name, which signs nobody in. */
@@ -112,17 +110,24 @@ export class Sessions {
     return toSession(row);
   }
 
+  /** Whether there is a session with that hash. */
+  has(hash: string): boolean {
+    return this.#database.prepare('SELECT 1 FROM sessions WHERE hash = ?').get(hash) !== undefined;
+  }
+
   end(hash: string): void {
     this.#database.prepare('DELETE FROM sessions WHERE hash = ?').run(hash);
   }
 
-  /** Ends all sessions of a user or an account, but the one that is given. */
+  /** Ends all sessions of the same user or account, but the one that is given. Returns how many. */
   endOthers({ role, name, hash }: Pick<Session, 'role' | 'name' | 'hash'>): number {
-    const others =
-      role === 'account'
-        ? this.#database.prepare("DELETE FROM sessions WHERE role = 'account' AND name = ? AND hash <> ?")
-        : this.#database.prepare("DELETE FROM sessions WHERE role <> 'account' AND name = ? AND hash <> ?");
-    return others.run(name, hash).changes;
+    return this.endOf(role === 'account' ? 'account' : 'user', name, hash);
+  }
+
+  /** Ends all sessions of a user or an account, but the one with the hash `kept`. Returns how many. */
+  endOf(kind: 'user' | 'account', name: string, kept = ''): number {
+    const end = "DELETE FROM sessions WHERE (role = 'account') = ? AND name = ? AND hash <> ?";
+    return this.#database.prepare(end).run(kind === 'account' ? 1 : 0, name, kept).changes;
   }
 
   /** Binds an account's session to the key that took the place of its own. */

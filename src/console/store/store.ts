@@ -1,6 +1,8 @@
 /** Everything that the console keeps. */
 import type { Database } from '../../platform/sqlite.ts';
 import { openConsoleDatabase } from './database.ts';
+import { Events } from './events.ts';
+import { Links } from './links.ts';
 import { Sessions } from './sessions.ts';
 import { Series } from './time-series.ts';
 import { Users } from './users.ts';
@@ -11,6 +13,7 @@ const FACTS_MAX = 500;
 export class ConsoleStore {
   readonly users: Users;
   readonly sessions: Sessions;
+  readonly events: Events;
   readonly series: Series;
   readonly #database: Database;
   readonly #now: () => number;
@@ -19,8 +22,10 @@ export class ConsoleStore {
   constructor(file: string, now = () => Math.floor(Date.now() / 1000)) {
     this.#database = openConsoleDatabase(file);
     this.#now = now;
-    this.users = new Users(this.#database, now);
     this.sessions = new Sessions(this.#database, now);
+    this.events = new Events(this.#database, now);
+    const links = new Links(this.#database, now);
+    this.users = new Users(this.#database, { sessions: this.sessions, links, events: this.events }, now);
     this.series = new Series(this.#database);
   }
 

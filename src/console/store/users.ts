@@ -1,11 +1,12 @@
-/** Users, their one-time links, and what was done with them. */
+/** Users of the console: who they are, and how they get in. */
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
-import { createToken, hashPassword, hashToken, isPassword } from './passwords.ts';
-
-/** operator changes, viewer looks, account sees only the account whose API key it signed in with. */
-export type UserRole = 'operator' | 'viewer';
+import type { Events } from './events.ts';
+import type { Links } from './links.ts';
+import { hashPassword, isPassword } from './passwords.ts';
+import { ROLES, type UserRole } from './roles.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface User {
   readonly name: string;
@@ -15,22 +16,8 @@ export interface User {
   readonly createdAt: number;
 }
 
-export interface Event {
-  readonly id: number;
-  /** Seconds since 1970. */
-  readonly at: number;
-  readonly actor: string;
-  readonly action: string;
-  readonly detail: string;
-}
-
 const USER_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
-export const ROLES: readonly UserRole[] = ['operator', 'viewer'];
-/** How long a one-time link may be used, in seconds. */
-export const LINK_SECONDS = LIMITS.consoleLinkSeconds.value;
 const USERS_MAX = LIMITS.consoleUsers.value;
-const LINKS_MAX = LIMITS.consoleLinks.value;
-const EVENTS_MAX = LIMITS.consoleEvents.value;
 
 interface UserRow {
   readonly name: string;
@@ -46,14 +33,23 @@ const toUser = ({ name, role, password, created_at }: UserRow): User => ({
   createdAt: created_at,
 });
 
+/** What else is kept of users. */
+export interface UserParts {
+  readonly sessions: Sessions;
+  readonly links: Links;
+  readonly events: Events;
+}
+
 /** The users in a console's file. */
 export class Users {
   readonly #database: Database;
+  readonly #parts: UserParts;
   readonly #now: () => number;
 
   /** @param now seconds since 1970 */
-  constructor(database: Database, now: () => number) {
+  constructor(database: Database, parts: UserParts, now: () => number) {
     this.#database = database;
+    this.#parts = parts;
     this.#now = now;
   }
 
@@ -77,7 +73,7 @@ export class Users {
         if (count >= USERS_MAX)
           throw new PagegateError('bad_console_user', `There are ${count} users, the most possible.`);
         this.#database.prepare('INSERT INTO users VALUES (?, ?, NULL, ?)').run(name, role, this.#now());
-        this.note(actor, 'user.add', `${name} ${role}`);
+        this.#parts.events.note(actor, 'user.add', `${name} ${role}`);
       })
       .immediate();
     return this.#existing(name);
@@ -90,7 +86,7 @@ export class Users {
         this.#existing(name);
         this.#database.prepare('DELETE FROM users WHERE name = ?').run(name);
         this.#end(name);
-        this.note(actor, 'user.remove', name);
+        this.#parts.events.note(actor, 'user.remove', name);
       })
       .immediate();
   }
@@ -102,7 +98,7 @@ export class Users {
         this.#existing(name);
         this.#database.prepare('UPDATE users SET password = NULL WHERE name = ?').run(name);
         this.#end(name);
-        this.note(actor, 'user.reset', name);
+        this.#parts.events.note(actor, 'user.reset', name);
       })
       .immediate();
   }
@@ -118,12 +114,13 @@ export class Users {
     password: string,
   ): Promise<boolean> {
     const kept = await hashPassword(password);
-    const set = 'UPDATE users SET password = ? WHERE name = ? AND EXISTS (SELECT 1 FROM sessions WHERE hash = ?)';
+    const { sessions } = this.#parts;
     return this.#database
       .transaction(() => {
-        if (this.#database.prepare(set).run(kept, name, hash).changes === 0) return false;
-        this.#endSessions(name, hash);
-        this.note(name, 'user.password', name);
+        if (!sessions.has(hash)) return false;
+        this.#database.prepare('UPDATE users SET password = ? WHERE name = ?').run(kept, name);
+        sessions.endOf('user', name, hash);
+        this.#parts.events.note(name, 'user.password', name);
         return true;
       })
       .immediate();
@@ -147,17 +144,11 @@ export class Users {
       .immediate();
   }
 
-  /** Makes a link's token: it signs the user in once, within {@link LINK_SECONDS}. @throws PagegateError console_user_not_found */
+  /** Makes a link that signs the user in once; returns its token. @throws PagegateError console_user_not_found */
   createLink(name: string, actor: string): string {
     this.#existing(name);
-    const token = createToken();
-    const now = this.#now();
-    this.#database.prepare('DELETE FROM links WHERE expires_at <= ?').run(now);
-    const surplus =
-      'DELETE FROM links WHERE hash IN (SELECT hash FROM links ORDER BY expires_at DESC LIMIT -1 OFFSET ?)';
-    this.#database.prepare(surplus).run(LINKS_MAX);
-    this.#database.prepare('INSERT INTO links VALUES (?, ?, ?)').run(hashToken(token), name, now + LINK_SECONDS);
-    this.note(actor, 'link.create', name);
+    const token = this.#parts.links.create(name);
+    this.#parts.events.note(actor, 'link.create', name);
     return token;
   }
 
@@ -168,30 +159,13 @@ export class Users {
    * @returns undefined where the link is unknown, used or expired
    */
   useLink<T>(token: string, enter: (user: User) => T): T | undefined {
-    const remove = this.#database.prepare<[string], { name: string; expires_at: number }>(
-      'DELETE FROM links WHERE hash = ? RETURNING name, expires_at',
-    );
     return this.#database
       .transaction(() => {
-        const link = remove.get(hashToken(token));
-        const user = link === undefined || link.expires_at <= this.#now() ? undefined : this.find(link.name);
+        const name = this.#parts.links.use(token);
+        const user = name === undefined ? undefined : this.find(name);
         return user && enter(user);
       })
       .immediate();
-  }
-
-  /** Writes down what was done, or tried. The oldest lines go when there are too many. */
-  note(actor: string, action: string, detail: string): void {
-    const insert = 'INSERT INTO events (at, actor, action, detail) VALUES (?, ?, ?, ?)';
-    const { lastInsertRowid } = this.#database
-      .prepare(insert)
-      .run(this.#now(), actor.slice(0, 64), action, detail.slice(0, 200));
-    this.#database.prepare('DELETE FROM events WHERE id <= ?').run(Number(lastInsertRowid) - EVENTS_MAX);
-  }
-
-  /** The latest lines, newest first. */
-  events(count: number): Event[] {
-    return this.#database.prepare<[number], Event>('SELECT * FROM events ORDER BY id DESC LIMIT ?').all(count);
   }
 
   #row(name: string): UserRow | undefined {
@@ -204,13 +178,8 @@ export class Users {
     return user;
   }
 
-  /** Ends a user's sessions, all but the one with that hash. */
-  #endSessions(name: string, kept = ''): void {
-    this.#database.prepare("DELETE FROM sessions WHERE name = ? AND role <> 'account' AND hash <> ?").run(name, kept);
-  }
-
   #end(name: string): void {
-    this.#endSessions(name);
-    this.#database.prepare('DELETE FROM links WHERE name = ?').run(name);
+    this.#parts.sessions.endOf('user', name);
+    this.#parts.links.endOf(name);
   }
 }

@@ -1,6 +1,7 @@
 /** Routes: what is asked of the console, who may ask it, and what comes back. */
 import type { ConsoleContext } from '../context.ts';
-import type { Role, Session } from '../store/sessions.ts';
+import type { Role } from '../store/roles.ts';
+import type { Session } from '../store/sessions.ts';
 import type { Html } from './html.ts';
 import type { Fields } from './request.ts';
 

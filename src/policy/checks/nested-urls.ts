@@ -6,7 +6,7 @@ import type { Subject } from '../subject.ts';
 import type { Parameter } from '../url/parameters.ts';
 import type { PathSegments } from '../url/path-segments.ts';
 import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
-import type { TokenIndex } from '../url/tokens.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 
 const SCHEME_MAX_LENGTH = 16;
 // With or without slashes: clients take both for an absolute URL.

@@ -15,7 +15,7 @@ import type { Subject } from '../subject.ts';
 import { packed } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
 import { hasValueOf } from '../url/parameters.ts';
-import type { TokenIndex } from '../url/tokens.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 import { LENGTH_MAX } from './guard-traits.ts';
 
 export type GuardCheck = (subject: Subject) => boolean;

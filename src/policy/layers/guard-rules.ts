@@ -5,7 +5,7 @@ import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
-import type { TokenIndex } from '../url/tokens.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from './guard-checks.ts';
 import { needsOf, TRAIT_SETS, traitsOf } from './guard-traits.ts';
 import type { HostPolicy } from './high-value-hosts.ts';

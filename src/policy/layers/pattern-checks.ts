@@ -3,7 +3,7 @@ import { isBulk } from '../checks/bulk-query.ts';
 import { hasOpenRedirect } from '../checks/nested-urls.ts';
 import type { RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
-import type { TokenIndex } from '../url/tokens.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 
 export type PatternCheck = (subject: Subject) => boolean;
 

@@ -1,7 +1,7 @@
 /** Conditions of pattern rules, compiled: for each token list what rules ask of it, by where its words stand. */
 import type { Condition } from '../documents.ts';
-import type { TokenIndex } from '../url/tokens.ts';
-import { countingContexts, POSITION } from '../url/word-contexts.ts';
+import type { TokenIndex } from '../words/tokens.ts';
+import { countingContexts, POSITION } from '../words/word-contexts.ts';
 
 /** What a rule asks of a word in the path; -1 where it asks for no list. */
 export interface SegmentCondition {

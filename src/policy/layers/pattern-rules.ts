@@ -6,12 +6,12 @@ import type { Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
-import { compilePlaces, type HostPlaces } from '../url/path-contents.ts';
 import { SIGN } from '../url/path-segments.ts';
 import { lastLetterEnd, nameEnd, nameStop, queryStop, wholeNameEnd, withoutSigns } from '../url/segments.ts';
-import type { TokenIndex } from '../url/tokens.ts';
-import { CONTEXT } from '../url/word-contexts.ts';
-import { Words } from '../url/words.ts';
+import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
+import type { TokenIndex } from '../words/tokens.ts';
+import { CONTEXT } from '../words/word-contexts.ts';
+import { Words } from '../words/words.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
 import {
@@ -104,7 +104,7 @@ export class PatternLayer {
     if (host !== listed) this.#words.readHost(host);
     this.#words.readPath(url.decodedPath, this.#places.find(host));
     const { hostLists } = this.#words;
-    const isOpen = this.#words.hasMet(this.#lists.open) || hostLists.includes(this.#lists.text);
+    const isOpen = this.#words.met.has(this.#lists.open) || hostLists.includes(this.#lists.text);
     const context = Math.max(this.#words.context, this.#words.placeContext, isOpen ? CONTEXT.reading : CONTEXT.none);
     this.#words.clear();
     return context;
@@ -175,7 +175,7 @@ export class PatternLayer {
 
   /** Marks the rules whose conditions on words of the path hold. */
   #hitSegments(subject: Subject): void {
-    const { tables, touched, touchedCount } = this.#words;
+    const { tables, touched, touchedCount } = this.#words.met;
     for (let at = 0; at < touchedCount; at++) {
       const list = touched[at]!;
       const conditions = this.#table.segment[list];
@@ -192,9 +192,9 @@ export class PatternLayer {
 
   /** Whether what a condition asks beside its own word is there. */
   #holds({ also, alsoMask, hostLabel, parameter }: SegmentCondition, list: number, subject: Subject): boolean {
-    const { tables, hostLists } = this.#words;
+    const { met, hostLists } = this.#words;
     if (parameter >= 0 && !hasValueOf(subject.listedParameters, parameter)) return false;
-    if (also >= 0 && ((tables[0][also]! & alsoMask) === 0 || !this.#words.areApart(list, also))) return false;
+    if (also >= 0 && ((met.tables[0][also]! & alsoMask) === 0 || !met.areApart(list, also))) return false;
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
 

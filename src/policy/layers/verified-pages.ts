@@ -9,7 +9,7 @@ import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';
 import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
 import { nameEnd } from '../url/segments.ts';
-import type { TokenIndex } from '../url/tokens.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import { Place } from './page-filter.ts';
 

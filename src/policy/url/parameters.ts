@@ -2,10 +2,10 @@
 import { AMPERSAND, CLOSING_BRACKET, EQUALS, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
+import type { TokenIndex } from '../words/tokens.ts';
 import { isIn, tableOf } from './characters.ts';
 import { areDigits } from './keys.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
-import type { TokenIndex } from './tokens.ts';
 
 /** A parameter. Name and value are decoded once; they are cut out where somebody asks, because for most nobody does. */
 export class Parameter {

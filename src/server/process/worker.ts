@@ -70,7 +70,10 @@ export class Worker {
       exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
       onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
     });
+    // A series that begins at its first count hides that count from rate().
     for (const reason of ['all', 'address'] as const) this.#metrics.counter('connections_refused_total', { reason });
+    for (const part of ['index', 'policy', 'certificate'] as const)
+      for (const outcome of ['done', 'refused'] as const) this.#metrics.counter('swaps_total', { part, outcome });
     this.#data = new DataWatch({ config, log, metrics: this.#metrics, knownGood, onKnownGood });
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#refusals = new RefusalLog({ log, networks: config.log.client_networks });

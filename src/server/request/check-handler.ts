@@ -52,7 +52,7 @@ export interface CheckParts {
   readonly isDraining: () => boolean;
 }
 
-/** What the headers of a request say, read in one pass. */
+/** What the headers of a request say, read in one pass, and who sends it. */
 interface Headers {
   keyCount: number;
   key: string;
@@ -63,17 +63,28 @@ interface Headers {
   client: Address;
 }
 
-/** A request whose key and query were read: all of it that outlives its turn. */
-interface Question {
+/** A request, and where its answer goes. */
+interface Exchange {
   readonly res: HttpResponse;
+  readonly method: string;
+  /** Overwritten by the next request, so what waits keeps a copy. */
+  readonly headers: Headers;
+}
+
+/** A request whose key and query were read. */
+interface Question extends Exchange {
+  headers: Headers;
   readonly rawQuery: string;
   readonly query: Query;
   readonly key: string;
   readonly startedMs: number;
-  /** The client sends nothing more on its connection. */
-  readonly isLast: boolean;
-  /** The client has gone away while the request waited. */
-  isAborted: boolean;
+  /** Set from the first time that it waits for a reservation. */
+  waiting: Waiting | undefined;
+}
+
+interface Waiting {
+  readonly sinceMs: number;
+  readonly resume: (isReserved: boolean) => void;
 }
 
 interface CheckRefusal extends RefusalOptions {
@@ -130,25 +141,25 @@ export class CheckHandler {
 
   /** Handles every request of the public port; never throws. */
   handle(res: HttpResponse, req: HttpRequest): void {
-    const method = req.getCaseSensitiveMethod();
-    let waits = false;
+    const headers = this.#headers;
+    const exchange = { res, method: req.getCaseSensitiveMethod(), headers };
+    let isAnswered = true;
     try {
       this.#readHeaders(res, req);
-      const { closedConnections } = this.#parts;
-      if (this.#closing.isBehind(this.#peer, closedConnections())) {
+      if (this.#closing.isBehind(this.#peer, this.#parts.closedConnections())) {
         this.#closing.drop(res);
         return;
       }
       const limited = this.#admit();
-      const code = limited > 0 ? 'rate_limited' : this.#routeProblem(req.getUrl(), method);
-      if (code === 'rate_limited') this.#refuse(res, method, code, { retryAfterSeconds: limited });
-      else if (code !== undefined) this.#refuse(res, method, code);
-      else waits = this.#check(res, req.getQuery() ?? '');
+      const code = limited > 0 ? 'rate_limited' : this.#routeProblem(req.getUrl(), exchange.method);
+      if (code === 'rate_limited') this.#refuse(exchange, code, { retryAfterSeconds: limited });
+      else if (code !== undefined) this.#refuse(exchange, code);
+      else isAnswered = this.#check(exchange, req.getQuery() ?? '');
     } catch (error) {
-      this.#fail(res, method, error);
+      this.#fail(exchange, error);
     }
     // While a request waits its connection stays open, and others of this client may come: those are not behind it.
-    if (!waits && (this.#headers.isLast || this.#headers.hasBody))
+    if (isAnswered && (headers.isLast || headers.hasBody))
       this.#closing.mark(this.#peer, this.#parts.closedConnections());
   }
 
@@ -177,61 +188,61 @@ export class CheckHandler {
     return this.#headers.hasBody ? 'body_not_allowed' : undefined;
   }
 
-  /** Returns whether the request waits for a reservation. */
-  #check(res: HttpResponse, rawQuery: string): boolean {
+  /** Whether the request is answered; if not, it waits for a reservation. */
+  #check(exchange: Exchange, rawQuery: string): boolean {
+    const { res, method, headers } = exchange;
     const startedMs = performance.now();
     const query = parseQuery(rawQuery);
-    const keyProblem = this.#keyProblem(query);
+    const keyProblem = keyProblemOf(headers, query);
     if (keyProblem !== undefined) {
-      this.#refuse(
-        res,
-        'GET',
-        keyProblem,
-        keyProblem === 'repeated_parameter' ? { fields: { parameter: 'api_key' } } : {},
-      );
-      return false;
+      const isRepeated = keyProblem === 'repeated_parameter';
+      return this.#refuse(exchange, keyProblem, isRepeated ? { fields: { parameter: 'api_key' } } : {});
     }
-    const key = this.#headers.keyCount === 1 ? this.#headers.key : (query.apiKey ?? '');
-    const question = { res, rawQuery, query, key, startedMs, isLast: this.#headers.isLast, isAborted: false };
-    const account = this.#answer(question);
-    if (account !== undefined) this.#wait(question, account);
-    return account !== undefined;
+    const key = headers.keyCount === 1 ? headers.key : (query.apiKey ?? '');
+    return this.#answer({ res, method, headers, rawQuery, query, key, startedMs, waiting: undefined });
   }
 
-  /** Answers a question; returns the account where it must wait for a reservation before. */
-  #answer(question: Question): Account | undefined {
+  /** Whether a question is answered; if not, it waits for a reservation. */
+  #answer(question: Question): boolean {
     const { res, key, startedMs } = question;
     const { meter, metrics } = this.#parts;
     const caller = meter.authenticate(key);
-    if (caller.kind === 'unknown') return this.#refuse(res, 'GET', 'unknown_key');
+    if (caller.kind === 'unknown') return this.#refuse(question, 'unknown_key');
     const { account } = caller;
     if (!caller.activated)
-      return this.#refuse(res, 'GET', 'not_activated', { fields: { ...caller.quota }, account: account.name });
+      return this.#refuse(question, 'not_activated', { fields: { ...caller.quota }, account: account.name });
     const served = this.#parts.served();
     const kept = served?.answers.get(question.rawQuery);
     if (kept !== undefined) this.#writer.writeKept(served!.answers, kept);
     const judged = kept ?? this.#judge(question, served);
-    if (served === undefined || judged === undefined) return undefined;
-    metrics.lookup.observe((performance.now() - startedMs) / 1_000);
+    if (served === undefined || judged === undefined) return true;
+    // How long it waited is another metric.
+    if (question.waiting === undefined) metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
-    if (outcome === 'wait') return account;
-    if (typeof outcome === 'string') {
-      if (outcome === 'ledger_unavailable') return this.#refuse(res, 'GET', outcome);
-      return this.#refuse(res, 'GET', outcome, { fields: { ...meter.quotaLeft(account) }, account: account.name });
-    }
+    if (outcome === 'wait') return this.#wait(question, account);
+    if (outcome === 'ledger_unavailable') return this.#refuse(question, outcome);
+    if (typeof outcome === 'string')
+      return this.#refuse(question, outcome, { fields: { ...meter.quotaLeft(account) }, account: account.name });
     this.#answered.value += 1;
     res.writeHeader('content-type', served.headers);
-    endAnswer(res, this.#writer.finish(outcome), this.#headers.isLast || this.#parts.isDraining());
+    endAnswer(res, this.#writer.finish(outcome), question.headers.isLast || this.#parts.isDraining());
     this.#record(account, judged, served, startedMs);
-    return undefined;
+    return true;
   }
 
   /** Judges a question and writes its answer, all but the quota; undefined where it was refused. */
-  #judge({ res, rawQuery, query }: Question, served: ActiveData | undefined): Judged | undefined {
+  #judge(question: Question, served: ActiveData | undefined): Judged | undefined {
+    const { query } = question;
     const target = readTarget(query);
-    if ('problem' in target) return this.#refuse(res, 'GET', target.problem, inputOptions(target));
-    if (served === undefined) return this.#refuse(res, 'GET', 'no_index');
+    if ('problem' in target) {
+      this.#refuse(question, target.problem, inputOptions(target));
+      return undefined;
+    }
+    if (served === undefined) {
+      this.#refuse(question, 'no_index');
+      return undefined;
+    }
     const { url } = target;
     const method = query.method === undefined ? 'GET' : query.method.toUpperCase();
     const evidence = new RecordEvidence(served.index, target, this.#subdomains, this.#writer);
@@ -241,53 +252,44 @@ export class CheckHandler {
     this.#writer.writeVerdict(verdict);
     const judged = { method, url, domain, found, verdict };
     // A query with a key in it is never kept: whoever has another key sends another query.
-    if (query.apiKeyCount === 0 && served.answers.isTurn()) this.#writer.keepIn(served.answers, rawQuery, judged);
+    if (query.apiKeyCount === 0 && served.answers.isTurn())
+      this.#writer.keepIn(served.answers, question.rawQuery, judged);
     return judged;
   }
 
   /** Keeps a question until more is reserved, and asks it anew then: in the meantime all may have changed. */
-  #wait(question: Question, account: Account): void {
-    const { res } = question;
-    const { meter, metrics } = this.#parts;
+  #wait(question: Question, account: Account): false {
+    question.waiting ??= this.#keep(question);
+    this.#parts.meter.wait(account, question.waiting.sinceMs, question.waiting.resume);
+    return false;
+  }
+
+  #keep(question: Question): Waiting {
+    const { metrics } = this.#parts;
     const sinceMs = performance.now();
-    const client = Uint8Array.from(this.#headers.client);
+    question.headers = { ...question.headers, client: Uint8Array.from(question.headers.client) };
     this.#inFlight += 1;
-    res.onAborted(() => {
-      question.isAborted = true;
+    let isAborted = false;
+    question.res.onAborted(() => {
+      isAborted = true;
       metrics.count('aborted_total');
     });
-    const end = (): void => {
-      this.#inFlight -= 1;
-      metrics.wait.observe((performance.now() - sinceMs) / 1_000);
-    };
     const resume = (isReserved: boolean): void => {
-      let again: Account | undefined;
-      // In the meantime others were read into them.
-      this.#headers.hasBody = false;
-      this.#headers.isLast = question.isLast;
-      this.#headers.client = client;
-      if (!question.isAborted) {
-        res.cork(() => {
+      let isAnswered = true;
+      if (!isAborted) {
+        question.res.cork(() => {
           try {
-            again = isReserved ? this.#answer(question) : this.#refuse(res, 'GET', 'ledger_unavailable');
+            isAnswered = isReserved ? this.#answer(question) : this.#refuse(question, 'ledger_unavailable');
           } catch (error) {
-            this.#fail(res, 'GET', error);
+            this.#fail(question, error);
           }
         });
       }
-      if (again === undefined) end();
-      else meter.wait(again, sinceMs, resume);
+      if (!isAnswered) return;
+      this.#inFlight -= 1;
+      metrics.wait.observe((performance.now() - sinceMs) / 1_000);
     };
-    meter.wait(account, sinceMs, resume);
-  }
-
-  #keyProblem(query: Query): ErrorCode | undefined {
-    const count = this.#headers.keyCount + query.apiKeyCount;
-    if (count === 0) return 'missing_key';
-    if (count > 1) return this.#headers.keyCount === 0 ? 'repeated_parameter' : 'conflicting_credentials';
-    if (this.#headers.keyCount === 0 && query.apiKey === undefined) return 'unknown_key';
-    const key = this.#headers.keyCount === 1 ? this.#headers.key : query.apiKey;
-    return key === '' ? 'missing_key' : undefined;
+    return { sinceMs, resume };
   }
 
   #record(account: Account, judged: Judged, served: ActiveData, startedMs: number): void {
@@ -324,20 +326,31 @@ export class CheckHandler {
     return counter;
   }
 
-  #refuse(res: HttpResponse, method: string, code: ErrorCode, options: CheckRefusal = {}): undefined {
+  /** Answers with a refusal: always true, for the request is answered. */
+  #refuse({ res, method, headers }: Exchange, code: ErrorCode, options: CheckRefusal = {}): true {
     this.#refusalCounterOf(code).value += 1;
-    if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, this.#headers.client);
-    const close = this.#headers.hasBody || this.#headers.isLast || this.#parts.isDraining();
+    if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, headers.client);
+    const close = headers.hasBody || headers.isLast || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
+    return true;
   }
 
-  #fail(res: HttpResponse, method: string, error: unknown): void {
+  #fail(exchange: Exchange, error: unknown): void {
     const { log, metrics } = this.#parts;
     const code = error instanceof PagegateError && refusalStatus(error.code) === 503 ? error.code : 'internal';
     const counter = code === 'record_corrupt' ? 'record_failures_total' : 'internal_failures_total';
     if (code !== 'ledger_unavailable') metrics.count(counter);
     log('request_failed', requestFailureFields(error));
     if (error instanceof PagegateError && code === 'record_corrupt') this.#parts.onDamage(error);
-    this.#refuse(res, method, code);
+    this.#refuse(exchange, code);
   }
+}
+
+/** What is wrong with the key that a request has in its headers or its query; undefined where there is exactly one. */
+function keyProblemOf({ keyCount, key }: Headers, query: Query): ErrorCode | undefined {
+  const count = keyCount + query.apiKeyCount;
+  if (count === 0) return 'missing_key';
+  if (count > 1) return keyCount === 0 ? 'repeated_parameter' : 'conflicting_credentials';
+  if (keyCount === 0 && query.apiKey === undefined) return 'unknown_key';
+  return (keyCount === 1 ? key : query.apiKey) === '' ? 'missing_key' : undefined;
 }

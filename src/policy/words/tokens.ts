@@ -5,9 +5,9 @@
  */
 import { PagegateError } from '../../errors.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
-import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
-import { PathSegments } from './path-segments.ts';
-import { staticDot } from './segments.ts';
+import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
+import { PathSegments } from '../url/path-segments.ts';
+import { staticDot } from '../url/segments.ts';
 import { NO_LISTS, TokenTable } from './token-table.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */

@@ -2,7 +2,7 @@
  * Tokens of ASCII letters and digits, and the lists that each is in, as flat tables. Most words that are asked for are not tokens: a table of
  * bits, small enough to stay in the processor's cache, says so. What a token is made of lies together, and not in thousands of objects.
  */
-import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
+import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 
 /** Bits of the filter for each token: of other words about one in ten passes. */
 const FILTER_BITS_PER_TOKEN = 8;

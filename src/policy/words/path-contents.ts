@@ -1,8 +1,8 @@
 /** What stands where: on hosts whose paths hold names and files (package registries, source trees, documentation), and in addresses of forums. */
 import { invalid, type PlaceEntry } from '../documents.ts';
-import { type HostFilter, HostMap, readPolicyHost } from './host-map.ts';
-import { areDigits } from './keys.ts';
-import { type PathSegments, SIGN } from './path-segments.ts';
+import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
+import { areDigits } from '../url/keys.ts';
+import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { CONTEXT } from './word-contexts.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */

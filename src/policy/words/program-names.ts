@@ -2,8 +2,8 @@
  * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
  * servers do so: words that are written together are known by the words they begin and end with.
  */
-import { ExtensionSet } from './characters.ts';
-import { lastLetterEnd, nameStop, staticDot } from './segments.ts';
+import { ExtensionSet } from '../url/characters.ts';
+import { lastLetterEnd, nameStop, staticDot } from '../url/segments.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */

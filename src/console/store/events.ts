@@ -1,0 +1,40 @@
+/** What was done in the console, or tried. */
+import { LIMITS } from '../../limits.ts';
+import type { Database } from '../../platform/sqlite.ts';
+
+export interface Event {
+  readonly id: number;
+  /** Seconds since 1970. */
+  readonly at: number;
+  readonly actor: string;
+  readonly action: string;
+  readonly detail: string;
+}
+
+const EVENTS_MAX = LIMITS.consoleEvents.value;
+
+/** The events in a console's file. */
+export class Events {
+  readonly #database: Database;
+  readonly #now: () => number;
+
+  /** @param now seconds since 1970 */
+  constructor(database: Database, now: () => number) {
+    this.#database = database;
+    this.#now = now;
+  }
+
+  /** Writes down what was done. The oldest lines go when there are too many. */
+  note(actor: string, action: string, detail: string): void {
+    const insert = 'INSERT INTO events (at, actor, action, detail) VALUES (?, ?, ?, ?)';
+    const { lastInsertRowid } = this.#database
+      .prepare(insert)
+      .run(this.#now(), actor.slice(0, 64), action, detail.slice(0, 200));
+    this.#database.prepare('DELETE FROM events WHERE id <= ?').run(Number(lastInsertRowid) - EVENTS_MAX);
+  }
+
+  /** The latest lines, newest first. */
+  latest(count: number): Event[] {
+    return this.#database.prepare<[number], Event>('SELECT * FROM events ORDER BY id DESC LIMIT ?').all(count);
+  }
+}

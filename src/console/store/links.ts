@@ -1,0 +1,47 @@
+/** Links that sign a user in once. Only the hash of a link's token is kept. */
+import { LIMITS } from '../../limits.ts';
+import type { Database } from '../../platform/sqlite.ts';
+import { createToken, hashToken } from './passwords.ts';
+
+/** How long a link may be used, in seconds. */
+export const LINK_SECONDS = LIMITS.consoleLinkSeconds.value;
+const LINKS_MAX = LIMITS.consoleLinks.value;
+
+/** The links in a console's file. */
+export class Links {
+  readonly #database: Database;
+  readonly #now: () => number;
+
+  /** @param now seconds since 1970 */
+  constructor(database: Database, now: () => number) {
+    this.#database = database;
+    this.#now = now;
+  }
+
+  /** Makes a link for a user, good for {@link LINK_SECONDS}; returns its token. The oldest links go when there are too many. */
+  create(name: string): string {
+    const token = createToken();
+    const now = this.#now();
+    this.#database.prepare('DELETE FROM links WHERE expires_at <= ?').run(now);
+    const surplus =
+      'DELETE FROM links WHERE hash IN (SELECT hash FROM links ORDER BY expires_at DESC LIMIT -1 OFFSET ?)';
+    this.#database.prepare(surplus).run(LINKS_MAX);
+    this.#database.prepare('INSERT INTO links VALUES (?, ?, ?)').run(hashToken(token), name, now + LINK_SECONDS);
+    return token;
+  }
+
+  /** Uses a link up; returns its user’s name, undefined where the link is unknown, used or expired. */
+  use(token: string): string | undefined {
+    const link = this.#database
+      .prepare<[string], { name: string; expires_at: number }>(
+        'DELETE FROM links WHERE hash = ? RETURNING name, expires_at',
+      )
+      .get(hashToken(token));
+    return link === undefined || link.expires_at <= this.#now() ? undefined : link.name;
+  }
+
+  /** Ends all links of a user. */
+  endOf(name: string): void {
+    this.#database.prepare('DELETE FROM links WHERE name = ?').run(name);
+  }
+}

@@ -1,0 +1,58 @@
+/** What the first label of a host says (`login.`, `sso-eu.`, `docs.`), where it stands below the registrable domain. */
+import { BoundedCache } from '../../bounded-cache.ts';
+import { isPublicSuffix } from '../../domain/public-suffix.ts';
+import { isDigit } from '../url/characters.ts';
+import { type PlaceWords, SAYS } from './place-words.ts';
+import { NO_LISTS } from './token-table.ts';
+import type { TokenIndex } from './tokens.ts';
+
+const SUFFIXES_MAX = 4096;
+
+/** Reads the first label of hosts. */
+export class HostLabels {
+  readonly #tokens: TokenIndex;
+  readonly #placeWords: PlaceWords;
+  /** Whether what follows a host's first label is a public suffix. */
+  readonly #suffixes = new BoundedCache<string, boolean>(SUFFIXES_MAX);
+
+  constructor(tokens: TokenIndex, placeWords: PlaceWords) {
+    this.#tokens = tokens;
+    this.#placeWords = placeWords;
+  }
+
+  /** Token lists of the first label; none where that is the registrable domain's own. */
+  listsOf(host: string): readonly number[] {
+    const dot = host.indexOf('.');
+    if (dot < 0 || host.indexOf('.', dot + 1) < 0) return NO_LISTS;
+    const lists = this.#listsOfLabel(host, dot);
+    return lists.length === 0 || this.#isSuffix(host.slice(dot + 1)) ? NO_LISTS : lists;
+  }
+
+  #isSuffix(host: string): boolean {
+    return this.#suffixes.get(host) ?? this.#suffixes.keep(host, isPublicSuffix(host, { private: true }));
+  }
+
+  /** Lists of the label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */
+  #listsOfLabel(host: string, dot: number): readonly number[] {
+    const whole = this.#tokens.find(host, 0, dot);
+    if (whole.length > 0) return whole;
+    const first = hyphenIn(host, dot);
+    if (first < 0 && !isDigit(host.charCodeAt(dot - 1))) return NO_LISTS;
+    let end = dot;
+    while (end > 0 && isDigit(host.charCodeAt(end - 1))) end--;
+    if (end === 0) return NO_LISTS;
+    if (end < dot && host.charCodeAt(end - 1) === 0x2d) end--;
+    const hyphen = host.lastIndexOf('-', end - 1);
+    if (hyphen <= 0) return end === dot ? NO_LISTS : this.#tokens.find(host, 0, end);
+    const isPart = (start: number, stop: number): boolean =>
+      this.#placeWords.isSaid(this.#tokens.find(host, start, stop), SAYS.serverPart);
+    if (isPart(hyphen + 1, end)) return this.#tokens.find(host, 0, hyphen);
+    return isPart(0, first) ? this.#tokens.find(host, first + 1, end) : this.#tokens.find(host, 0, end);
+  }
+}
+
+/** Where the first hyphen of a host's first label stands; -1 where there is none. */
+function hyphenIn(host: string, dot: number): number {
+  for (let at = 0; at < dot; at++) if (host.charCodeAt(at) === 0x2d) return at;
+  return -1;
+}

@@ -1,0 +1,68 @@
+/** Words that say what stands around them: below them, before them, or in the same name. */
+import type { TokenIndex } from './tokens.ts';
+
+/** Token lists of such words, by their names in the policy. */
+const PLACE_LISTS = {
+  /** Segments below which everything is reading matter. */
+  reading: 'reading',
+  /** Those of them that are also a part of a site where things are done; the others are documentation. */
+  workingPlace: 'working_place',
+  /** The same of a host's label alone. */
+  workingHost: 'working_host',
+  /** Segments below which a word names a topic, the words for a login too. */
+  topicPlace: 'topic_place',
+  /** Segments before a title. */
+  titleOpener: 'title_opener',
+  /** Segments before a branch and its files. */
+  sourceTree: 'source_tree',
+  /** Segments that stand for their folder. */
+  index: 'index',
+  /** Segments that end a path of text, whatever stands before them. */
+  textPage: 'text_page',
+  /** Segments that documentation stands below: what is before one is what that is about. */
+  documentationPlace: 'documentation_place',
+  /** First labels of hosts for people who build on an interface. */
+  developerHost: 'developer_host',
+  /** Words that open the title of an explanation. */
+  question: 'question_word',
+  /** Words that make a place for reading matter of the name of a folder that they begin or end. */
+  placeWord: 'place_word',
+  /** Words that end the name of a text which explains an act. */
+  guideWord: 'guide_word',
+  /** Parts of a host's label that say where or for whom it serves. */
+  serverPart: 'server_part',
+  /** Words before the colon in the title of a wiki's page. */
+  wikiNamespace: 'wiki_namespace',
+  /** Segments that say what the key behind them is, or what an act is done to: they may stand between the two. */
+  keyName: 'key_name',
+} as const;
+
+/** A bit for each of {@link PLACE_LISTS}. */
+export const SAYS = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) => [name, 1 << at])) as Readonly<
+  Record<keyof typeof PLACE_LISTS, number>
+>;
+
+/** Tells what words say, by the token lists that they are in. */
+export class PlaceWords {
+  /** For each token list its bits of {@link SAYS}. */
+  readonly #says: Uint16Array;
+
+  /** @throws PagegateError policy_invalid, where a list is missing */
+  constructor(tokens: TokenIndex) {
+    this.#says = new Uint16Array(tokens.names.length);
+    for (const [name, list] of Object.entries(PLACE_LISTS))
+      this.#says[tokens.ordinal(list)]! |= SAYS[name as keyof typeof SAYS];
+  }
+
+  /** All that a word says, as bits of {@link SAYS}. */
+  saidBy(lists: readonly number[]): number {
+    let says = 0;
+    for (let at = 0; at < lists.length; at++) says |= this.#says[lists[at]!]!;
+    return says;
+  }
+
+  /** Whether a word says one of the things in `what`. */
+  isSaid(lists: readonly number[], what: number): boolean {
+    return (this.saidBy(lists) & what) !== 0;
+  }
+}

@@ -1,0 +1,315 @@
+/** What host and path of a URL say in the policy's own words: which token lists they touch, where, and in which context. */
+
+import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
+import type { PathSegments } from '../url/path-segments.ts';
+import { hasTail, isCutMark, wholeNameEnd } from '../url/segments.ts';
+import { listsOfCutName } from './cut-names.ts';
+import { DatedFolders } from './dated-folders.ts';
+import { HostLabels } from './host-labels.ts';
+import { MetWords } from './met-words.ts';
+import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
+import { isAnyIn, PathOutline } from './path-outline.ts';
+import { PlaceWords, SAYS } from './place-words.ts';
+import { ProgramNames } from './program-names.ts';
+import { withoutSiteName } from './site-name.ts';
+import { NO_LISTS } from './token-table.ts';
+import type { TokenIndex } from './tokens.ts';
+import { CONTEXT, POSITION } from './word-contexts.ts';
+
+/** Token lists of what a site names after itself, and what a word of them means then; its products are named so, too, and stand in none. */
+const OWN_NAME_LISTS = {
+  login: 'login',
+  signup: 'signup',
+  password_reset: 'password_reset',
+  account: 'account',
+  own_area: 'account',
+} as const;
+
+const ANY = 1 << POSITION.any.shift;
+const FIRST = 1 << POSITION.first.shift;
+const LAST = 1 << POSITION.last.shift;
+const BEFORE_ID = 1 << POSITION.before_id.shift;
+const AFTER_ID = 1 << POSITION.after_id.shift;
+const PART = 1 << POSITION.part.shift;
+const ONLY = 1 << POSITION.only.shift;
+
+/** Extensions of programs that servers run with the rest of the path. */
+const PROGRAM = /^\.(?:php[3-8]?|phtml|aspx?|ashx|cgi|pl|cfm)(?![a-z0-9])/i;
+/** The extension of a page that is written, not called: no title ends otherwise. */
+const WRITTEN = /^\.html?$/i;
+/** So many names before a key are looked at: those that name it, or say whose it is, and what stands before them. */
+const NAMED_MAX = 5;
+
+/** The words of one URL; filled by a layer, cleared before the next URL. */
+export class Words {
+  readonly met: MetWords;
+  /** Token lists of the host's first label, where it stands below the registrable domain. */
+  hostLists: readonly number[] = NO_LISTS;
+  /** Where the last segment of the path begins and ends, and its context. */
+  lastStart = 0;
+  lastEnd = 0;
+  lastContext: number = CONTEXT.none;
+  /** The context that the places of the host give the last segment. */
+  placeContext: number = CONTEXT.none;
+  readonly #tokens: TokenIndex;
+  /** For each token list whether a condition asks for it in a path. */
+  readonly #wanted: Uint8Array;
+  readonly #placeWords: PlaceWords;
+  readonly #hostLabels: HostLabels;
+  readonly #outline: PathOutline;
+  readonly #dates = new DatedFolders();
+  readonly #programs: ProgramNames;
+  /** For lists whose words may stand beside the site's own name the list that they then mean. */
+  readonly #ownNameLists: ReadonlyMap<number, number>;
+  #host = '';
+  /** Whether the host announces help or news, which are no manual. */
+  #isHelpHost = false;
+  // For each segment of the path that has a name: which one it is, its token lists and its context; what is behind the last one is old.
+  readonly #named: number[] = [];
+  readonly #lists: (readonly number[])[] = [];
+  readonly #contexts: number[] = [];
+  // What host and segments said of those that follow.
+  /** None, reading matter, documentation. */
+  #level: number = CONTEXT.none;
+  #isTitleNext = false;
+  #isTopic = false;
+  /** Segments from this one on are source files; the one before is the branch. */
+  #sourceFrom = 0;
+
+  /**
+   * `acts`: for each token list whether a condition asks for it in a path; `openPages`: the list of pages for everybody, which is noted as well.
+   * @throws PagegateError policy_invalid, where a list is missing
+   */
+  constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number) {
+    this.#tokens = tokens;
+    this.#wanted = acts.slice();
+    this.#wanted[openPages] = 1;
+    this.met = new MetWords(tokens, this.#wanted);
+    this.#placeWords = new PlaceWords(tokens);
+    this.#hostLabels = new HostLabels(tokens, this.#placeWords);
+    this.#outline = new PathOutline(tokens, this.#placeWords, acts);
+    this.#programs = new ProgramNames(tokens);
+    const ownNameLists = Object.entries(OWN_NAME_LISTS);
+    this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
+  }
+
+  /** The context of a word behind all that was read. */
+  get context(): number {
+    return this.#isTopic || this.#outline.textStart > 0 ? CONTEXT.topic : this.#level;
+  }
+
+  clear(): void {
+    this.forget();
+    this.#level = CONTEXT.none;
+    this.#isTopic = false;
+    this.#outline.begin('');
+    this.#host = '';
+    this.#isHelpHost = false;
+  }
+
+  /** Forgets what was met, but not whether it was reading matter. */
+  forget(): void {
+    this.met.clear();
+    this.hostLists = NO_LISTS;
+    this.lastStart = 0;
+    this.lastEnd = 0;
+  }
+
+  readHost(host: string): void {
+    this.#host = host;
+    const lists = this.#hostLabels.listsOf(host);
+    if (lists.length === 0) return;
+    this.hostLists = lists;
+    const says = this.#placeWords.saidBy(lists);
+    this.#noteLevel((says & SAYS.workingHost) === 0 ? says : says | SAYS.workingPlace);
+    const isManual = (says & (SAYS.documentationPlace | SAYS.developerHost)) !== 0;
+    this.#isHelpHost = this.#level === CONTEXT.documentation && !isManual;
+  }
+
+  /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
+  readPathApart(path: string, places?: HostPlaces): void {
+    const level = this.#level;
+    this.readPath(path, places);
+    this.#level = level;
+  }
+
+  /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
+  readPath(path: string, places?: HostPlaces): void {
+    const segments = this.#tokens.segments(path);
+    this.#beginPath(path, segments.count);
+    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
+    const everywhere = places?.everywhere ?? CONTEXT.none;
+    let count = 0;
+    for (let at = 0; at < segments.count; at++) {
+      if (segments.stops[at] === segments.starts[at]) continue;
+      this.#readSegment(segments, at, count, given?.[count] ?? everywhere);
+      count++;
+    }
+    this.placeContext = given?.[count - 1] ?? everywhere;
+    if (count > 0) this.#readEnd(segments, count);
+  }
+
+  #beginPath(path: string, count: number): void {
+    this.lastStart = 0;
+    this.lastEnd = 0;
+    this.lastContext = CONTEXT.none;
+    this.#outline.begin(path);
+    this.#dates.clear();
+    this.#isTitleNext = false;
+    this.#isTopic = false;
+    this.#sourceFrom = Number.POSITIVE_INFINITY;
+    // A single word is a page of the site itself there, and no article.
+    if (this.#isHelpHost && count === 1) this.#level = CONTEXT.reading;
+  }
+
+  /** Reads the segment `at`, the one with a name at `position`; `given` is the context that its place has. */
+  #readSegment(segments: PathSegments, at: number, position: number, given: number): void {
+    this.met.beginSegment();
+    const { path } = segments;
+    const start = segments.starts[at]!;
+    const stop = segments.stops[at]!;
+    const end = segments.ends[at]!;
+    const isCut = stop < end && isCutMark(path.charCodeAt(stop));
+    // Many servers know only the whole name, so it alone can excuse what is below.
+    const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
+    const isHandle = isHandleAt(path, start);
+    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
+    const lists = isCut && !isHandle ? listsOfCutName(this.#tokens, path, { start, stop, wholeEnd, end }) : whole;
+    const wasTitleNext = this.#isTitleNext;
+    this.#isTitleNext = false;
+    const isNamed = this.#dates.isDated(path, start, end) || wasTitleNext;
+    const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
+    // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
+    const isAsked = isAnyIn(lists, this.#wanted);
+    const isTitle =
+      (isNamed && isWhole && this.#canBeTitle(path, start, end, stop)) || (isAsked && isThreadTitle(segments, at));
+    const context = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
+    this.#named[position] = at;
+    this.#lists[position] = lists;
+    this.#contexts[position] = context;
+    if (lists.length === 0) return;
+    // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
+    const isEnd = end < path.length && PROGRAM.test(path.slice(stop, end));
+    this.#markAt(0, position, (position === 0 ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
+    // A name that somebody chose announces nothing, whatever stands behind it.
+    if (isNamed || context >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
+      // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
+      this.#isTitleNext = wasTitleNext && wholeEnd === end && this.#placeWords.isSaid(whole, SAYS.titleOpener);
+      return;
+    }
+    this.#notePlace(whole, position);
+  }
+
+  /**
+   * Whether a segment can be a title: not one of a wiki's own pages (`Special:UserLogin`), nor a page with parameters, which has a `=` behind
+   * `stop`.
+   */
+  #canBeTitle(path: string, start: number, end: number, stop: number): boolean {
+    const colon = path.slice(start, end).indexOf(':');
+    if (colon >= 0 && !this.#placeWords.isSaid(this.#tokens.find(path, start, start + colon), SAYS.wikiNamespace))
+      return false;
+    return !path.slice(stop, end).includes('=');
+  }
+
+  #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
+    if (position >= this.#sourceFrom) return CONTEXT.source;
+    if (isTitle) return CONTEXT.title;
+    if (this.#isTopic || (isAsked && isBeforeMore && start < this.#outline.textStart)) return CONTEXT.topic;
+    if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
+    const level = Math.max(this.#level, start > this.#outline.placeEnd ? CONTEXT.reading : CONTEXT.none);
+    if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#outline.documentationStart) return level;
+    return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
+  }
+
+  /** Notes what a segment says of those that follow. */
+  #notePlace(lists: readonly number[], position: number): void {
+    const says = this.#placeWords.saidBy(lists);
+    this.#noteLevel(says);
+    this.#isTitleNext = (says & SAYS.titleOpener) !== 0;
+    this.#isTopic ||= (says & SAYS.topicPlace) !== 0;
+    // A repository has an owner and a name.
+    if (position >= 2 && (says & SAYS.sourceTree) !== 0) this.#sourceFrom = position + 2;
+  }
+
+  #noteLevel(says: number): void {
+    if ((says & SAYS.reading) === 0) return;
+    const level = (says & SAYS.workingPlace) === 0 ? CONTEXT.documentation : CONTEXT.reading;
+    if (level > this.#level) this.#level = level;
+  }
+
+  /** Reads what is told of the last of `count` names, and of those before it, now that it is known to be the last. */
+  #readEnd({ path, starts, ends, stops }: PathSegments, count: number): void {
+    const position = count - 1;
+    const last = this.#named[position]!;
+    const lists = this.#lists[position]!;
+    this.lastStart = starts[last]!;
+    this.lastEnd = ends[last]!;
+    this.lastContext = this.#contexts[position]!;
+    if (lists.length === 0) {
+      this.#readProgram(path, stops[last]!);
+      this.#readOwnName(path, stops[last]!);
+    } else {
+      this.#markAt(0, position, LAST);
+      if (count === 1) this.#markAt(1, position, ONLY);
+      else this.#markNamesBefore(path, starts, ends, position);
+    }
+    if (count > 1 && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
+  }
+
+  /** Marks the last word by the name before it, and that one where the word stands for its folder. */
+  #markNamesBefore(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
+    const lists = this.#lists[position]!;
+    if (this.#placeWords.isSaid(lists, SAYS.index)) this.#markAt(0, position - 1, LAST);
+    const before = this.#named[position - 1]!;
+    if (isAnyIn(lists, this.#wanted) && isNumberOrKey(path, starts[before]!, ends[before]!))
+      this.#markAt(1, position, AFTER_ID);
+  }
+
+  /** Marks what stands before the key at `position`: right before it, and before what names the key or says whose it is. */
+  #markBeforeKey(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
+    this.#markAt(1, position - 1, BEFORE_ID);
+    const first = Math.max(0, position - NAMED_MAX);
+    let before = position - 1;
+    for (; before >= first; before--) {
+      const lists = this.#lists[before]!;
+      if (this.#placeWords.isSaid(lists, SAYS.keyName)) continue;
+      const at = this.#named[before]!;
+      if (lists.length > 0 || !isKeyOrOwner(path, starts[at]!, ends[at]!)) break;
+    }
+    if (before >= first) this.#markAt(1, before, BEFORE_ID);
+  }
+
+  /** Reads the last segment without the site's own name. */
+  #readOwnName(path: string, stop: number): void {
+    const rest = withoutSiteName(path, this.lastStart, stop, this.#host);
+    if (rest === undefined) return;
+    const lists = this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
+    this.#markTakenApart(0, lists, ANY | LAST);
+  }
+
+  /** Reads the last segment as a program's name. */
+  #readProgram(path: string, stop: number): void {
+    const name = this.#programs.read(path, this.lastStart, stop, this.lastEnd);
+    if (name === undefined) return;
+    this.#markTakenApart(0, name.lists, ANY | LAST);
+    this.#markTakenApart(1, name.parts, PART);
+  }
+
+  /** Marks lists that are told of the last segment only when it is taken apart: it was taken for one without words before. */
+  #markTakenApart(table: 0 | 1, lists: readonly number[], positions: number): void {
+    if (lists.length === 0) return;
+    this.lastContext = Math.max(this.lastContext, this.#contextAt(this.lastStart, -1, false, true, false));
+    this.met.mark(table, lists, positions << this.lastContext);
+  }
+
+  /** Marks the lists of a name in its own context. */
+  #markAt(table: 0 | 1, position: number, positions: number): void {
+    this.met.mark(table, this.#lists[position]!, positions << this.#contexts[position]!);
+  }
+}
+
+/** Whether somebody's name stands there: behind `@`, and `~` before a user's folder. Two of them open a view of a page (`@@login`). */
+function isHandleAt(path: string, start: number): boolean {
+  const code = path.charCodeAt(start);
+  return code === 0x7e || (code === 0x40 && path.charCodeAt(start + 1) !== 0x40);
+}
