@@ -263,7 +263,8 @@ const DROPS = table({
   },
   drop_too_large: {
     exit: EXIT.refused,
-    message: 'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor.',
+    message:
+      'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor (limits: docs/drop-format.md).',
   },
   drop_no_parts: {
     exit: EXIT.bad_input,

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { Guard } from '../../src/guard/guard.ts';
-import { LocalVerdicts, readLocalVerdicts } from '../../src/guard/local-verdicts.ts';
+import { type LocalOptions, LocalVerdicts, readLocalVerdicts } from '../../src/guard/local-verdicts.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
 import { NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
 import { pagegate } from '../support/program.ts';
@@ -238,6 +238,24 @@ describe('what they cost', () => {
     }
     expect(await spent()).toBe(1);
   });
+});
+
+test.each([
+  ['is empty', '', /: it is empty; write it anew/],
+  ['is cut off', '{"format":', /: it is no JSON; write it anew/],
+  ['is null', 'null', /its format must be pagegate-policy-export\/1/],
+  ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
+])('a file that %s is told in words', (_name, text, said) => {
+  const file = join(folder, 'not-exported.json');
+  writeFileSync(file, text);
+  expect(() => readLocalVerdicts(file)).toThrow(said);
+});
+
+test('their options have defaults for what is undefined, and take no number out of range', () => {
+  const create = (options: LocalOptions) => new LocalVerdicts(exportedPolicy(policyFile), options);
+  expect(create({ recordSeconds: undefined, recordEntries: undefined }).size).toBe(0);
+  expect(() => create({ recordSeconds: 0 })).toThrow(/recordSeconds/);
+  expect(() => create({ recordEntries: Number.NaN })).toThrow(/recordEntries/);
 });
 
 describe('they are not given', () => {

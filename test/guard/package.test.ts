@@ -149,6 +149,11 @@ describe.each([
     expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/news', '/news', '/redirect']);
   });
 
+  test('CommonJS can require it', () => {
+    const names = `const { Guard } = require('pagegate-guard'); process.stdout.write(typeof Guard)`;
+    expect(execFileSync(node, ['-e', names], { cwd: place, encoding: 'utf8', stdio: 'pipe' })).toBe('function');
+  });
+
   test('its hook refuses what it cannot judge', () => {
     const hook = join(place, 'node_modules/.bin/pagegate-hook');
     expect(() => execFileSync(hook, ['--key-file', '/nowhere'], { input: '{}', stdio: 'pipe' })).toThrow(
