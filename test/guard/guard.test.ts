@@ -9,7 +9,7 @@ import { Guard, type GuardOptions, readApiKeyFile } from '../../src/guard/guard.
 import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
-import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
+import { answerOf, clockAhead, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
 
 const URL_ASKED = 'https://shop.example.com/prices?a=1&b=2#x';
 
@@ -398,10 +398,13 @@ describe('the cache', () => {
 
   test('ends after its time', async () => {
     const judge = await createJudge(() => 'allow');
-    const { guard } = createGuard(judge.url, { cacheSeconds: 0.05 });
+    const { guard } = createGuard(judge.url, { cacheSeconds: 3_600 });
+    const goAhead = clockAhead();
     await guard.check(URL_ASKED);
-    await new Promise((resolve) => setTimeout(resolve, 80));
-    await guard.check(URL_ASKED);
+    goAhead(1_800);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'cache' });
+    goAhead(1_801);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'lookup' });
     expect(judge.asked).toHaveLength(2);
   });
 

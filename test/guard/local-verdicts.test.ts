@@ -13,6 +13,7 @@ import { NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
 import { pagegate } from '../support/program.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { exportedPolicy, LICENSEE, labelledUrls, type Question, questions, worldEntries } from './local-world.ts';
+import { clockAhead } from './support.ts';
 
 /** Generated questions; `make differential` asks a million, and about all labelled pages. */
 const GIVEN = process.env['DIFFERENTIAL_QUESTIONS'];
@@ -291,11 +292,14 @@ describe('they are not given', () => {
   });
 
   test('on records that are too old', async () => {
-    const judge = new LocalVerdicts(exportedPolicy(policyFile), { recordSeconds: 1 });
+    const judge = new LocalVerdicts(exportedPolicy(policyFile), { recordSeconds: 3_600 });
     const guard = createGuard({ cacheSeconds: 0, local: judge });
     const source = async () => (await guard.check('https://shop1.co.uk/a')).source;
+    const goAhead = clockAhead();
     expect([await source(), await source()]).toEqual(['lookup', 'local']);
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    goAhead(1_800);
+    expect(await source()).toBe('local');
+    goAhead(1_801);
     expect(await source()).toBe('lookup');
   });
 
