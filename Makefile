@@ -10,7 +10,7 @@ DEMO_INDEX := var/demo/state/index/current/index.pgx
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/pagegate
 DATASET ?= var/dataset-$(N)
 
-.PHONY: help install demo serve check test bench bench-40m dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet demo-fleet clean
+.PHONY: help install demo serve check test bench bench-40m dataset eval fuzz chaos chaos-refresh chaos-restart chaos-fleet soak dist differential test-integrations test-console test-systemd test-fleet test-ledger demo-fleet clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ test-systemd: install ## the shipped unit under a real systemd, in a container (
 
 test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby (Debian's, installed when root)
 	$(VITEST) run --config test/fleet/vitest.config.ts
+
+test-ledger: install ## the ledger beside its model: 60,000 random steps for each of three seeds
+	LEDGER_STEPS=60000 $(VITEST) run test/ledger/property.test.ts --testTimeout 3600000
 
 demo-fleet: install ## PostgreSQL, three nodes and a balancer on loopback: ask, kill a node, ask again, count
 	$(NODE) tools/fleet/demo.ts

@@ -12,10 +12,11 @@ export async function createProgram(asJson = false): Promise<Command> {
   const program = new Command('pagegate')
     .description('On-premises egress guardrail for AI agents: look up, judge and meter the pages they want to open.')
     .version(PROGRAM_VERSION)
-    .showHelpAfterError('(see --help)')
     // Commands take these settings over, so they come before them.
     .configureOutput({
       writeOut,
+      // What is wrong is reported like every other failure.
+      outputError: () => {},
       writeErr: (text) => {
         if (!asJson) process.stderr.write(printableLines(text));
       },
@@ -30,27 +31,34 @@ export async function createProgram(asJson = false): Promise<Command> {
   return program;
 }
 
-async function main(argv: readonly string[]): Promise<void> {
-  guardStreams();
+/** Runs one command line to its end and says on standard error what failed. Returns the exit code of that; a command may have set one of its own. */
+export async function runCommandLine(argv: readonly string[]): Promise<number> {
   const asJson = argv.includes('--json');
-  const report = (error: unknown): void => {
-    const code = reportFailure(error, asJson);
-    // Whoever stopped us does not wait until a stalled reader has taken what was written.
-    if (code === EXIT.interrupted) process.exit(code);
-    if (code !== EXIT.ok) process.exitCode = code;
-  };
   try {
     const program = await createProgram(asJson);
     await program.parseAsync([...argv], { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) return report(error);
+    if (!(error instanceof CommanderError)) return reportFailure(error, asJson);
     if (error.exitCode !== 0) {
-      process.exitCode = EXIT.usage;
-      if (asJson) report(usageFailure(error));
-      return;
+      // Without a command the help was shown, which says more.
+      if (asJson || error.code !== 'commander.help') reportFailure(usageFailure(error), asJson);
+      return EXIT.usage;
     }
   }
-  await flushOut().catch(report);
+  try {
+    await flushOut();
+  } catch (error) {
+    return reportFailure(error, asJson);
+  }
+  return EXIT.ok;
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  guardStreams();
+  const code = await runCommandLine(argv);
+  // Whoever stopped us does not wait until a stalled reader has taken what was written.
+  if (code === EXIT.interrupted) process.exit(code);
+  if (code !== EXIT.ok) process.exitCode = code;
 }
 
 /** What is wrong with a command line, in the form of every other failure. */

@@ -263,7 +263,8 @@ const DROPS = table({
   },
   drop_too_large: {
     exit: EXIT.refused,
-    message: 'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor.',
+    message:
+      'The drop, or what it unpacks to, is larger than its limits allow; it is refused, ask the vendor (limits: docs/drop-format.md).',
   },
   drop_no_parts: {
     exit: EXIT.bad_input,
@@ -378,11 +379,11 @@ const CONFIGURATION = table({
   },
   tls_unusable: {
     exit: EXIT.environment,
-    message: 'The certificate or its key cannot be used; the one in use stays.',
+    message: 'The certificate or its key cannot be used; a running server keeps the one it has.',
   },
   index_refused: {
     exit: EXIT.refused,
-    message: 'The index is not activated; the one in use stays.',
+    message: 'The index is not activated; a running server keeps the one it has.',
   },
   decision_log_failed: {
     exit: EXIT.environment,
@@ -625,6 +626,8 @@ export interface ErrorDetails {
 /** A failure with a stable code. Its message is the table's sentence, followed by what happened here. */
 export class PagegateError extends Error {
   readonly code: ErrorCode;
+  /** What happened in this case: the message without the sentence of the table. */
+  readonly what: string;
   readonly details: ErrorDetails;
 
   /**
@@ -635,6 +638,7 @@ export class PagegateError extends Error {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
     this.name = 'PagegateError';
     this.code = code;
+    this.what = what;
     this.details = details;
   }
 

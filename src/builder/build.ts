@@ -17,7 +17,7 @@ import { PROGRAM_VERSION } from '../version.ts';
 import { estimateRecords, planPartitionBits } from './arrange/partitions.ts';
 import { planRuns } from './arrange/run-arranger.ts';
 import type { SpillFile } from './arrange/spill.ts';
-import { checkSpace } from './files/disk-space.ts';
+import { checkSpace, estimateTextBytes } from './files/disk-space.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
 import { asPathMistake, type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
 import { removeLeftovers, Workspace } from './files/workspace.ts';
@@ -83,7 +83,7 @@ async function prepareAndRun(options: BuildOptions, made: string[]): Promise<Bui
   const meter = new ProgressMeter(options.onProgress);
   try {
     options.onStart?.({ records, parts: manifest.files.length, workers, tempDir: tempParent, tempBytes });
-    const partitionBits = planPartitionBits(records);
+    const partitionBits = planPartitionBits(records, estimateTextBytes(manifest));
     return await run({ options, manifest, targets, workspace, partitionBits, meter, draft });
   } finally {
     meter.close();
@@ -115,7 +115,7 @@ async function run(build: Build): Promise<BuildReport> {
     const { files, maxAnswerSizeBytes } = await draft.time('scan', () =>
       scan(build, workers, new Float64Array(progress)),
     );
-    const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits, draft.entries));
+    const bucketCount = planBucketCount(estimateRecords(files, build.partitionBits));
     const metadata = metadataOf(build, maxAnswerSizeBytes);
     writer = new IndexWriter(workspace.unfinished, dictionary, metadata, bucketCount);
     workspace.claim();

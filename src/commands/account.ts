@@ -280,15 +280,16 @@ async function audit(
   name: string | undefined,
   options: LedgerCommandOptions & { last: number },
 ): Promise<void> {
-  const { auditStateJson, readAudit } = await import('../ledger/audit.ts');
+  const { auditActionJson, auditStateJson, readAudit } = await import('../ledger/audit.ts');
   if (options.last > AUDIT_LINES_MAX) {
     throw new PagegateError('usage', `--last: expected 1 to ${AUDIT_LINES_MAX}, got ${options.last}.`);
   }
   const entries = await readAudit(ledger, name, options.last);
   if (options.json) {
     printJson(
-      entries.map(({ at, before, after, ...entry }) => ({
+      entries.map(({ at, action, before, after, ...entry }) => ({
         ...entry,
+        ...auditActionJson(action),
         at: rfc3339(at),
         before: auditStateJson(before),
         after: auditStateJson(after),

@@ -1,6 +1,7 @@
 /** `pagegate explain`: the verdict for a URL, layer by layer, without a server, a key or a charge. */
 import { statSync } from 'node:fs';
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
@@ -190,7 +191,7 @@ function describeRecord(evidence: Evidence, isStated: boolean, index: string | n
   const pages = [...evidence.pages()].length;
   const categories = evidence.filteringCategories().join(', ');
   const found = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
-  return `${isStated ? 'as stated: ' : ''}${found}, ${pages} verified pages${categories === '' ? '' : `, ${categories}`}`;
+  return `${isStated ? 'as stated: ' : ''}${found}, ${counted(pages, 'verified page')}${categories === '' ? '' : `, ${categories}`}`;
 }
 
 function printStep(number: number, step: ExplainStep): void {

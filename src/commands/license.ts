@@ -75,8 +75,8 @@ export function registerLicense(program: Command): void {
     'license verify acme.json',
   ).action(async (file: string, options: TrustOptions) => {
     const { readLicenseFile } = await import('../license/installed.ts');
-    const { verifyLicense } = await import('../license/license.ts');
-    print(verifyLicense(readLicenseFile(file), (await settings(options)).trusted), options, 'The signature is valid.');
+    const { trusted } = await settings(options);
+    print(readLicenseFile(file, trusted).license, options, 'The signature is valid.');
   });
   example(trusting(license.command('show').description('show the installed license')), 'license show').action(
     async (options: TrustOptions) => {

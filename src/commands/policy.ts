@@ -1,5 +1,6 @@
 /** `pagegate policy`: check a policy file, test it, compare two, export it compiled. */
 import type { Command } from 'commander';
+import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import type { CaseResult, PolicyCase } from '../policy/cases.ts';
 import type { PolicyChange } from '../policy/diff.ts';
@@ -77,8 +78,9 @@ async function check(file: string | undefined, flags: PolicyFlags): Promise<void
     for (const finding of findings) printLine(`no effect: ${finding.message}`);
     const guards = document.rules.filter((rule) => rule.kind === 'guard').length;
     printLine(
-      `valid: ${document.hosts.length} hosts, ${guards} guard rules, ${document.rules.length - guards} pattern rules, ` +
-        `${document.allow.length} allow entries, profile ${policy.profile}, revision ${policy.revision}`,
+      `valid: ${counted(document.hosts.length, 'host')}, ${counted(guards, 'guard rule')}, ` +
+        `${counted(document.rules.length - guards, 'pattern rule')}, ` +
+        `${counted(document.allow.length, 'allow entry', 'allow entries')}, profile ${policy.profile}, revision ${policy.revision}`,
     );
   }
   if (findings.length > 0) {

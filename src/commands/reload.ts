@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { ReloadReply } from '../server/status.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
-import { printJson, printLine, printTable, sentence } from './shared/output.ts';
+import { printJson, printLine, printTable, sentence, warn } from './shared/output.ts';
 
 export function registerReload(program: Command): void {
   const command = program
@@ -24,8 +24,8 @@ export function registerReload(program: Command): void {
         for (const { worker, reason } of reply.missing) {
           printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
         }
-        for (const warning of reply.warnings) printLine(`Warning: ${sentence(warning)}`);
       }
+      for (const warning of reply.warnings) warn(sentence(warning));
       const isRefused = reply.workers.some((worker) =>
         [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),
       );

@@ -4,6 +4,7 @@ import { EXIT } from '../errors.ts';
 import type { Program, RunningServer } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
 import { printLine, sentence } from './shared/output.ts';
+import { tolerateLostOutput } from './shared/streams.ts';
 
 interface ServeFlags extends ConfigFlags {
   readonly host?: string;
@@ -25,7 +26,9 @@ interface ServeFlags extends ConfigFlags {
 const list = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
 
 export function registerServe(program: Command): void {
-  const command = program.command('serve').description('answer lookups over HTTP until stopped');
+  const command = program
+    .command('serve')
+    .description('answer lookups over HTTP until stopped; options override the configuration');
   addConfigOptions(command)
     .option('--host <address>', 'address to listen on')
     .option('--port <port>', 'port to listen on (0: any free one)')
@@ -86,12 +89,20 @@ function thisProgram(): Program {
 }
 
 async function serve(flags: ServeFlags): Promise<void> {
+  // A server does not end because the terminal, or the pipe, that it was started on is gone.
+  tolerateLostOutput();
+  let running: RunningServer | undefined;
+  let reloads = 0;
+  // From the first moment on: without a listener the signal ends the process.
+  process.on('SIGHUP', () => {
+    reloads += 1;
+    void running?.reload();
+  });
   const { loadConfig } = await import('../config/config.ts');
   const { createLog } = await import('../server/log.ts');
   const { findPredecessor, startServer } = await import('../server/server.ts');
   const { checkConsole, ConsoleProcess, WarningLog } = await import('../console/start.ts');
   const predecessor = findPredecessor();
-  let running: RunningServer | undefined;
   let asked = 0;
   const stop = (): void => {
     asked += 1;
@@ -113,9 +124,8 @@ async function serve(flags: ServeFlags): Promise<void> {
   });
   running = server;
   if (asked > 0) return server.stop();
-  process.on('SIGHUP', () => {
-    void server.reload();
-  });
+  // Asked during the start, which may have read the files before.
+  if (reloads > 0) void server.reload();
   const status = await server.status();
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
   if (server.adminPort !== undefined)

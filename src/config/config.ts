@@ -341,8 +341,8 @@ function check(tree: Tree, source: string): void {
     ...SELDOM_ASKED_SCHEMA,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
-    ? [...nulProblems(tree), ...networkProblems(tree)]
-    : describeAll(validator.errors ?? [], source === ENVIRONMENT);
+    ? [...nulProblems(tree, source), ...networkProblems(tree, source)]
+    : describeAll(validator.errors ?? [], source);
   if (lines.length === 0) return;
   const extra = lines.length > 5 ? ` (and ${lines.length - 5} more)` : '';
   throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, 5).join('; ')}${extra}.`, {
@@ -352,43 +352,56 @@ function check(tree: Tree, source: string): void {
 }
 
 /** Settings with the one character that no path can have: what the system says of it names no setting. */
-function nulProblems(tree: Tree): string[] {
+function nulProblems(tree: Tree, source: string): string[] {
   const hasNul = (value: unknown): boolean =>
     typeof value === 'string'
       ? value.includes('\0')
       : typeof value === 'object' && value !== null && Object.values(value).some(hasNul);
-  return settings.filter(({ path }) => hasNul(valueAt(tree, path))).map(({ name }) => `${name} has a NUL character`);
+  return settings
+    .filter(({ path }) => hasNul(valueAt(tree, path)))
+    .map(({ name }) => `${placeOf(name, source)} has a NUL character`);
 }
 
 const NETWORKS = ['exempt', 'trusted_proxies'] as const;
 
 /** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
-function networkProblems(tree: Tree): string[] {
+function networkProblems(tree: Tree, source: string): string[] {
   return NETWORKS.flatMap((name) =>
     ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
       .filter((text) => parseNetwork(text) === undefined)
-      .map((text) => `burst.${name} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`),
+      .map(
+        (text) =>
+          `${placeOf(`burst.${name}`, source)} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`,
+      ),
   );
 }
 
 /** One sentence for each place that is wrong: a setting of several types fails each of them. */
-function describeAll(errors: readonly ErrorObject[], isEnvironment: boolean): string[] {
+function describeAll(errors: readonly ErrorObject[], source: string): string[] {
   const places = new Map<string, string>();
   for (const error of errors) {
     const unknown = error.params['additionalProperty'];
     const key = `${error.instancePath}\n${typeof unknown === 'string' ? unknown : ''}`;
-    if (!places.has(key)) places.set(key, describe(error, isEnvironment));
+    if (!places.has(key)) places.set(key, describe(error, source));
   }
   return [...places.values()];
 }
 
-function describe(error: ErrorObject, isEnvironment: boolean): string {
+/** The setting that a place is in; undefined where it is in none. */
+const settingOf = (place: string): Setting | undefined =>
+  settings.find(({ name }) => place === name || place.startsWith(`${name}.`));
+
+/** What messages call a place: in the environment by its variable, too. */
+function placeOf(place: string, source: string): string {
+  const setting = settingOf(place);
+  return source === ENVIRONMENT && setting !== undefined ? `${setting.env} (${place})` : place;
+}
+
+function describe(error: ErrorObject, source: string): string {
   const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
   const unknown = error.params['additionalProperty'];
   if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
-  const setting = settings.find(({ name }) => where === name || where.startsWith(`${name}.`));
-  const place = isEnvironment && setting !== undefined ? `${setting.env} (${where})` : where;
-  return `${place}: expected ${expectedBy(error, setting)}, got ${shown(error.data)}`;
+  return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shown(error.data)}`;
 }
 
 function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {

@@ -12,10 +12,15 @@ async function checkFleet(config: Config): Promise<readonly Outcome[]> {
   const engine = await connectFleet(fleet.engine);
   try {
     const found = await readFleetStatus(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
-    return [...examineTables(found), ...examineReplication(found)];
+    return judgeFleet(found);
   } finally {
     await engine.close();
   }
+}
+
+/** What there is to say of a fleet's database, and of this node in it. */
+export function judgeFleet(found: FleetStatus): Outcome[] {
+  return [...examineTables(found), ...examineReplication(found)];
 }
 
 function examineReplication({ replication }: FleetStatus): Outcome[] {

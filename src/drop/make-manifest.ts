@@ -7,7 +7,7 @@ import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE } from './drop-files.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { DROP_FORMAT, type DropPart, type Manifest, parseManifest } from './manifest.ts';
-import { partFailure } from './part-reader.ts';
+import { checkUnpackedSize, partFailure } from './part-reader.ts';
 import { PartSource } from './unpack/part-source.ts';
 import { unpackedChunks } from './unpack/unpack.ts';
 
@@ -36,9 +36,11 @@ export interface MakeManifestOptions {
  * Measures one part: size, lines, checksum.
  *
  * @throws PagegateError drop_part_truncated, drop_part_unsupported, drop_part_missing, drop_file_kind
+ * @throws PagegateError drop_too_large where it unpacks to more than any reader takes
  */
 export async function describePart(folder: string, name: string, signal?: AbortSignal): Promise<DropPart> {
   let records = 0;
+  let unpackedBytes = 0;
   const count = (): void => {
     records += 1;
   };
@@ -49,10 +51,13 @@ export async function describePart(folder: string, name: string, signal?: AbortS
     source = opened;
     for await (const chunk of unpackedChunks(name, () => opened.next())) {
       signal?.throwIfAborted();
+      unpackedBytes += chunk.length;
       lines.push(chunk);
     }
     lines.end();
-    return { name, bytes: source.sizeBytes, records, sha256: source.digest() };
+    const part = { name, bytes: source.sizeBytes, records, sha256: source.digest() };
+    checkUnpackedSize(part, unpackedBytes);
+    return part;
   } catch (error) {
     throw partFailure(name, error);
   } finally {
@@ -60,13 +65,8 @@ export async function describePart(folder: string, name: string, signal?: AbortS
   }
 }
 
-/**
- * Writes the manifest of a drop whose parts are already described; returns it.
- *
- * @throws PagegateError manifest_invalid where no reader would take it, and nothing is written
- * @throws PagegateError drop_not_written
- */
-function writeManifest(folder: string, facts: ManifestFacts, files: readonly DropPart[]): Manifest {
+/** The text of a manifest. @throws PagegateError manifest_invalid where no reader would take it */
+function textOf(facts: ManifestFacts, files: readonly DropPart[]): { manifest: Manifest; text: string } {
   const manifest: Manifest = {
     format: DROP_FORMAT,
     dataset: facts.dataset,
@@ -80,6 +80,34 @@ function writeManifest(folder: string, facts: ManifestFacts, files: readonly Dro
   };
   const text = `${JSON.stringify(manifest, null, 2)}\n`;
   parseManifest(Buffer.from(text));
+  return { manifest, text };
+}
+
+/** Stands for a part that was not read yet. */
+const unread = (name: string): DropPart => ({ name, bytes: 0, records: 0, sha256: '0'.repeat(64) });
+
+/**
+ * Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, in the order of their names. A manifest that is
+ * there is replaced.
+ *
+ * @throws PagegateError drop_no_parts where the folder has no part or cannot be read, and what describing a part throws
+ * @throws PagegateError manifest_invalid where no reader would take it, before anything is read; nothing is written
+ * @throws PagegateError drop_not_written
+ */
+export async function makeManifest(
+  folder: string,
+  facts: ManifestFacts,
+  options: MakeManifestOptions = {},
+): Promise<Manifest> {
+  const names = partNames(folder);
+  // To read the parts may take hours.
+  textOf(facts, names.map(unread));
+  const files: DropPart[] = [];
+  for (const name of names) {
+    options.onPart?.(name);
+    files.push(await describePart(folder, name, options.signal));
+  }
+  const { manifest, text } = textOf(facts, files);
   const path = join(folder, MANIFEST_FILE);
   try {
     replaceDurable(path, text, 0o644);
@@ -87,25 +115,6 @@ function writeManifest(folder: string, facts: ManifestFacts, files: readonly Dro
     throw fromSystem('drop_not_written', path, error);
   }
   return manifest;
-}
-
-/**
- * Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, in the order of their names. A manifest that is
- * there is replaced.
- *
- * @throws PagegateError drop_no_parts where the folder has no part or cannot be read, and what describing a part and writing throw
- */
-export async function makeManifest(
-  folder: string,
-  facts: ManifestFacts,
-  options: MakeManifestOptions = {},
-): Promise<Manifest> {
-  const files: DropPart[] = [];
-  for (const name of partNames(folder)) {
-    options.onPart?.(name);
-    files.push(await describePart(folder, name, options.signal));
-  }
-  return writeManifest(folder, facts, files);
 }
 
 function partNames(folder: string): string[] {

@@ -36,7 +36,7 @@ export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes)
     source = opened;
     for await (const chunk of unpackedChunks(part.name, () => opened.next(), framesMax(part))) {
       sizeBytes += chunk.length;
-      if (sizeBytes > cap) throw tooLarge(part, cap);
+      checkUnpackedSize(part, sizeBytes, cap);
       yield chunk;
     }
     got = source.digest();
@@ -54,6 +54,15 @@ export function partFailure(name: string, error: unknown): unknown {
   const reason = error instanceof Error ? error.message : String(error);
   const code = error instanceof UnpackError ? UNPACK_CODES[error.problem] : 'drop_part_missing';
   return new PagegateError(code, `${name}: ${reason}.`, { part: name }, { cause: error });
+}
+
+/**
+ * Holds what was unpacked so far to what the part may unpack to.
+ *
+ * @throws PagegateError drop_too_large, drop_part_size
+ */
+export function checkUnpackedSize(part: DropPart, sizeBytes: number, cap = unpackedMaxBytes(part)): void {
+  if (sizeBytes > cap) throw tooLarge(part, cap);
 }
 
 function tooLarge(part: DropPart, cap: number): PagegateError {

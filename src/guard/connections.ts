@@ -7,7 +7,7 @@ import type { Guard } from './guard.ts';
 
 export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
   /** Resolves names in the place of the system; what it finds is checked all the same. */
-  readonly lookup?: LookupFunction;
+  readonly lookup?: LookupFunction | undefined;
 }
 
 /** A name led to an address that is not permitted. */

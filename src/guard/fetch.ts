@@ -2,17 +2,18 @@
  * Requests that are made only where pagegate allows them. The verdict is asked for in the dispatcher itself, right before the
  * connection, so every hop of a redirect comes by, and whatever is composed around the dispatcher lies outside of it.
  */
-import { Agent, type Dispatcher, Request, type RequestInit, fetch as undiciFetch } from 'undici';
+import { Agent, type Dispatcher, type RequestInit, fetch as undiciFetch } from 'undici';
 import { type ConnectOptions, guardedConnector } from './connections.ts';
 import type { Guard } from './guard.ts';
 import { refusalIn } from './refusal.ts';
+import { bodyOf, requestOf } from './request/caller-types.ts';
 import { hasOtherScheme } from './request/scheme.ts';
 import { readTarget } from './request/target.ts';
 
 export interface GuardedAgentOptions
   extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath'> {
   /** Options of the TCP and TLS connections. */
-  readonly connect?: ConnectOptions;
+  readonly connect?: ConnectOptions | undefined;
 }
 
 /** Statuses whose Location `fetch` follows. */
@@ -28,8 +29,12 @@ type Handler = Dispatcher.DispatchHandler & { onError?(error: Error): void };
 export class GuardedAgent extends Agent {
   readonly #guard: Guard;
 
-  /** @param options those of an undici Agent; `connect` may hold those of a TLS connection. */
+  /**
+   * @param options those of an undici Agent; `connect` may hold those of a TLS connection.
+   * @throws TypeError where it is given no guard, or a connector in the place of options
+   */
   constructor(guard: Guard, options: GuardedAgentOptions = {}) {
+    if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
     super({ ...options, connect: guardedConnector(guard, connectOptionsIn(options)) });
     this.#guard = guard;
   }
@@ -56,6 +61,9 @@ export class GuardedAgent extends Agent {
 /** The options of connections, also those that stand beside `connect`: undici puts them there where it makes the connections itself. */
 function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
   const { allowH2, maxCachedSessions, connectTimeout, autoSelectFamily, autoSelectFamilyAttemptTimeout } = options;
+  if (typeof options.connect === 'function') {
+    throw new TypeError('connect: a connector of your own would go past the guard; give options');
+  }
   const families = { autoSelectFamily, autoSelectFamilyAttemptTimeout };
   return { allowH2, maxCachedSessions, timeout: connectTimeout, ...families, ...options.connect } as ConnectOptions;
 }
@@ -63,38 +71,30 @@ function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
 /**
  * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself, also where
  * a URL has another scheme than http and https. Its responses are undici's.
+ *
+ * @throws TypeError where `agent` is something else, such as its options: nothing would be judged
  */
 export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new GuardedAgent(guard)): typeof fetch {
+  if (!(agent instanceof GuardedAgent)) throw new TypeError('agent: not a GuardedAgent; options go to its constructor');
   const following = agent.compose(
     (dispatch) => (options, handler) => dispatch(options, refusingOtherSchemes(guard, options, handler)),
   );
   const guardedFetch = async (input: unknown, given?: RequestInit | null): Promise<unknown> => {
     const init = given ?? {};
-    if ('dispatcher' in init) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
-    const asked = asUndici(input);
+    if (init.dispatcher !== undefined) throw new TypeError('guardedFetch: another dispatcher would bypass the guard');
+    const asked = await requestOf(input, init);
     const { url, method, redirect } =
       typeof asked === 'string' ? { url: asked, method: 'GET', redirect: 'follow' } : asked;
     // undici answers such URLs itself (`data:`, `blob:`), without asking the dispatcher.
     if (hasOtherScheme(url)) throw guard.refuse(url, init.method ?? method, 'request_target');
     try {
       const dispatcher = (init.redirect ?? redirect) === 'follow' ? following : agent;
-      return await undiciFetch(asked, { ...init, dispatcher });
+      return await undiciFetch(asked, { ...init, body: bodyOf(init.body), dispatcher });
     } catch (error) {
       throw refusalIn(error) ?? error;
     }
   };
   return guardedFetch as typeof fetch;
-}
-
-/** A Request of the platform's own fetch, as one of undici's; anything else as the text that it is read as, once and for all. */
-function asUndici(input: unknown): string | Request {
-  if (input instanceof Request) return input;
-  if (!(input instanceof globalThis.Request)) return `${input}`;
-  // All but `keepalive`, which means nothing outside of a browser, and which undici takes with no body that is a stream.
-  const { url, method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy, body } = input;
-  const fields = { method, signal, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy };
-  const init = { ...fields, headers: [...input.headers], ...(body && { body, duplex: 'half' }) };
-  return new Request(url, init as ConstructorParameters<typeof Request>[1]);
 }
 
 /** The handler, but that a redirect to another scheme is a refusal; `fetch` would call it a failure of the network. */

@@ -34,30 +34,30 @@ export interface GuardOptions {
   /** Where pagegate listens, such as `https://pagegate.example.net:8443`. Plain http only on loopback, see `plainHttp`. */
   readonly server: string;
   /** The API key … */
-  readonly key?: string;
+  readonly key?: string | undefined;
   /** … or a file that holds it and nothing else, and that others may not read. */
-  readonly keyFile?: string;
+  readonly keyFile?: string | undefined;
   /** Certificates to trust instead of the system's, PEM. */
-  readonly ca?: string | Buffer;
-  readonly plainHttp?: boolean;
+  readonly ca?: string | Buffer | undefined;
+  readonly plainHttp?: boolean | undefined;
   /** Longest time for a verdict, retries included; 2,000 milliseconds unless told. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** For how long a verdict is kept, in seconds; 300 unless told, 0 for never. Data that changed ends it earlier. */
-  readonly cacheSeconds?: number;
+  readonly cacheSeconds?: number | undefined;
   /** How many verdicts are kept; 10,000 unless told. */
-  readonly cacheEntries?: number;
+  readonly cacheEntries?: number | undefined;
   /** Judges on kept records, so that one lookup serves a domain: what `readLocalVerdicts` of `pagegate-guard/local` gives. */
-  readonly local?: LocalJudge;
+  readonly local?: LocalJudge | undefined;
   /** Hosts that may lead to exactly these addresses although they are not public. */
-  readonly exceptions?: AddressExceptions;
+  readonly exceptions?: AddressExceptions | undefined;
   /** Asks a person about a request that is flagged. Without it, what is flagged is refused. */
-  readonly approve?: (decision: Decision) => Promise<boolean>;
+  readonly approve?: ((decision: Decision) => Promise<boolean>) | undefined;
   /** Told of every decision: for metrics. */
-  readonly onDecision?: (decision: Decision) => void;
+  readonly onDecision?: ((decision: Decision) => void) | undefined;
   /** Takes one line for each decision, see {@link decisionLine}. */
-  readonly log?: (line: string) => void;
+  readonly log?: ((line: string) => void) | undefined;
   /** Lines hold whole URLs. */
-  readonly logFullUrl?: boolean;
+  readonly logFullUrl?: boolean | undefined;
 }
 
 export interface RequestOptions {
@@ -94,6 +94,9 @@ export class Guard {
     if (!(cacheSeconds >= 0) || !(cacheEntries >= 0)) throw new TypeError('cacheSeconds, cacheEntries: from 0');
     for (const name of ['approve', 'onDecision', 'log'] as const) {
       if (!['function', 'undefined'].includes(typeof options[name])) throw new TypeError(`${name}: not a function`);
+    }
+    if (options.local !== undefined && typeof options.local?.judge !== 'function') {
+      throw new TypeError('local: give what readLocalVerdicts returns');
     }
     this.#options = options;
     this.addresses = new AddressCheck(options.exceptions);

@@ -25,13 +25,12 @@ export interface ExportedPolicy {
 
 export interface LocalOptions {
   /** For how long a record is kept, in seconds; 3,600 unless told. Data that changed ends it earlier. */
-  readonly recordSeconds?: number;
+  readonly recordSeconds?: number | undefined;
   /** How many records are kept; 10,000 unless told. */
-  readonly recordEntries?: number;
+  readonly recordEntries?: number | undefined;
 }
 
 const FORMAT = 'pagegate-policy-export/1';
-const DEFAULTS = { recordSeconds: 3_600, recordEntries: 10_000 } as const;
 /**
  * What is left to the server: what it trims or refuses before it judges, and international names, which URL parsers of different
  * versions do not all read alike.
@@ -47,7 +46,17 @@ interface KnownRecord {
 
 /** Reads what `pagegate policy export` wrote. @throws Error where it is something else, PagegateError policy_invalid */
 export function readLocalVerdicts(file: string, options: LocalOptions = {}): LocalVerdicts {
-  return new LocalVerdicts(JSON.parse(readFileSync(file, 'utf8')) as ExportedPolicy, options);
+  return new LocalVerdicts(readExported(file), options);
+}
+
+function readExported(file: string): ExportedPolicy {
+  const text = readFileSync(file, 'utf8');
+  try {
+    return JSON.parse(text) as ExportedPolicy;
+  } catch (cause) {
+    const found = text === '' ? 'it is empty' : 'it is no JSON';
+    throw new Error(`${file}: ${found}; write it anew with "pagegate policy export"`, { cause });
+  }
 }
 
 /** @throws Error where a part is missing, PagegateError policy_invalid */
@@ -75,8 +84,12 @@ export class LocalVerdicts implements LocalJudge {
 
   /** @throws Error where it is not an exported policy, PagegateError policy_invalid */
   constructor(exported: ExportedPolicy, options: LocalOptions = {}) {
-    if (exported.format !== FORMAT) throw new Error(`the policy is not one that "pagegate policy export" wrote`);
-    const { recordSeconds, recordEntries } = { ...DEFAULTS, ...options };
+    if (exported?.format !== FORMAT) {
+      throw new Error(
+        `the policy is not one that "pagegate policy export" of this version wrote: its format must be ${FORMAT}`,
+      );
+    }
+    const { recordSeconds = 3_600, recordEntries = 10_000 } = options;
     if (!(recordSeconds >= 1) || !(recordEntries >= 1))
       throw new TypeError('recordSeconds, recordEntries: out of range');
     this.isUsable = exported.url_parser === process.versions['ada'];

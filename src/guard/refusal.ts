@@ -82,6 +82,8 @@ export function refusalPage(decision: Decision): string {
 /** A request was refused. It was not made. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
+  /** Clients that try again tell by the code of an error whether that is of use: undici's retry does so for every error without one. */
+  readonly code = 'PAGEGATE_REFUSED';
   readonly decision: Decision;
 
   /** @param decision why; its origin and note become the message. */

@@ -7,6 +7,7 @@ export interface AuditEntry {
   /** Seconds since 1970. */
   readonly at: number;
   readonly actor: string;
+  /** The word for what was done; behind a space a note, such as a payment's reference. */
   readonly action: string;
   readonly account: string | null;
   /** The account and its keys' states as JSON; null where there was none. */
@@ -42,6 +43,12 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 
 /** Of these, what is kept is a second since 1970. */
 const TIMES = new Set(['anchor', 'createdAt', 'expiresAt', 'last_seen_at', 'revokedAt']);
+
+/** The word for what was done and its note apart, so that programs can compare the word; the note is null where there is none. */
+export function auditActionJson(kept: string): { readonly action: string; readonly note: string | null } {
+  const end = kept.indexOf(' ');
+  return end < 0 ? { action: kept, note: null } : { action: kept.slice(0, end), note: kept.slice(end + 1) };
+}
 
 /** What stood before or after a change, under the names, and with the times, that all output has; a text where it is no JSON. */
 export function auditStateJson(kept: string | null): unknown {

@@ -97,8 +97,8 @@ export class Ledger {
   readonly #actingKeyId: number | undefined;
   readonly #plans: () => readonly Plan[];
   #vault: KeyVault | undefined;
-  /** Servers that did not follow the latest change in time; they refuse to answer soon. */
-  unreached: readonly string[] = [];
+  /** Servers that did not follow the latest change in time. */
+  #unreached: readonly string[] = [];
 
   /** @param store is closed by {@link close}. */
   constructor(store: LedgerStore, options: LedgerOptions) {
@@ -111,6 +111,12 @@ export class Ledger {
 
   close(): Promise<void> {
     return this.store.close();
+  }
+
+  /** What there is to say of servers that do not follow the latest change yet; undefined where all do. */
+  get lag(): string | undefined {
+    if (this.#unreached.length === 0) return undefined;
+    return `These servers do not follow yet: ${this.#unreached.join(', ')}. Until they do, or refuse to answer, they go by what was before.`;
   }
 
   /**
@@ -377,7 +383,7 @@ export class Ledger {
       await this.#writeAudit(sql, 'ledger.accept_clock', seconds, null, JSON.stringify(before), null);
       return nextRevision(sql);
     });
-    await this.store.followed(revision, { untilReady: true });
+    this.#unreached = await this.store.followed(revision, { untilReady: true });
   }
 
   async #views(accounts: readonly Account[]): Promise<AccountView[]> {
@@ -470,7 +476,7 @@ export class Ledger {
       await this.#writeAudit(sql, text, moment.seconds, id, before, await snapshot(sql, name));
       return { done: result, revision: await nextRevision(sql) };
     });
-    this.unreached = await this.store.followed(revision);
+    this.#unreached = await this.store.followed(revision);
     return done;
   }
 }

@@ -8,16 +8,30 @@ import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from
 
 const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LICENSE_MAX_BYTES } as const;
 
-/** The bytes of a license file; `-` is standard input. @throws PagegateError license_unreadable, bad_license */
-export function readLicenseFile(file: string): Buffer {
-  return readSmallFile(file, { ...FILE, stdin: true });
+/** What is wrong with a license names its file: several may be at hand. */
+function verified(file: string, bytes: Uint8Array, trusted: TrustedKeys): License {
+  try {
+    return verifyLicense(bytes, trusted);
+  } catch (error) {
+    if (!(error instanceof PagegateError) || error.code === 'bad_license_key') throw error;
+    throw new PagegateError(error.code, `${file}: ${error.what}`, { ...error.details, file }, { cause: error });
+  }
+}
+
+/** A license file with its bytes, verified; `-` is standard input. @throws PagegateError license_unreadable, and what verifying throws. */
+export function readLicenseFile(
+  file: string,
+  trusted: TrustedKeys,
+): { readonly license: License; readonly bytes: Buffer } {
+  const bytes = readSmallFile(file, { ...FILE, stdin: true });
+  return { license: verified(file === '-' ? 'standard input' : file, bytes, trusted), bytes };
 }
 
 /** The installed license, verified. @throws PagegateError license_missing, and what reading and verifying throw. */
 export function loadLicense(file: string, trusted: TrustedKeys): License {
   const bytes = readSmallFileIfAny(file, FILE);
   if (bytes === undefined) throw new PagegateError('license_missing', `Looked for ${file}.`, { file });
-  return verifyLicense(bytes, trusted);
+  return verified(file, bytes, trusted);
 }
 
 /**
@@ -26,8 +40,7 @@ export function loadLicense(file: string, trusted: TrustedKeys): License {
  * @throws PagegateError state_unavailable; then what was installed stays
  */
 export function installLicense(target: string, source: string, trusted: TrustedKeys): License {
-  const bytes = readLicenseFile(source);
-  const license = verifyLicense(bytes, trusted);
+  const { license, bytes } = readLicenseFile(source, trusted);
   try {
     makeFolder(dirname(target), 0o750);
     replaceDurable(target, bytes, 0o644);

@@ -204,13 +204,13 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
 export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): License {
   const bytes = typeof file === 'string' ? Buffer.from(file) : file;
   if (bytes.length > LICENSE_MAX_BYTES) return refuse(`It has more than ${LICENSE_MAX_BYTES} bytes.`);
-  const envelope = asFields(parseDocument(bytes, 'bad_license', 'envelope'), 'envelope', [
+  const envelope = asFields(parseDocument(bytes, 'bad_license', 'the file'), 'the file', [
     'format',
     'key',
     'payload',
     'signature',
   ]);
-  if (envelope['format'] !== FORMAT) return refuse(`envelope: expected format "${FORMAT}".`);
+  if (envelope['format'] !== FORMAT) return refuse(`the file: expected format "${FORMAT}".`);
   const name = asText(envelope, 'key', KEY_NAME, "a key's name");
   const payload = asBase64(envelope, 'payload');
   const signature = asBase64(envelope, 'signature');

@@ -1,7 +1,7 @@
 /** Worker threads that take calls and answer them in their order, and how work is shared out among them. */
 import { availableParallelism } from 'node:os';
 import { parentPort, Worker } from 'node:worker_threads';
-import { ERRORS, type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
+import { type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
 /** Threads of a command, at most: more are of no use to anybody, and each takes its memory. */
@@ -37,8 +37,8 @@ function packFailure(error: unknown): PackedFailure {
   if (!(error instanceof PagegateError)) {
     return { what: error instanceof Error ? (error.stack ?? error.message) : String(error), details: {} };
   }
-  const { code, details, message } = error;
-  return { code, what: message.slice(ERRORS[code].message.length + 1), details };
+  const { code, what, details } = error;
+  return { code, what, details };
 }
 
 function unpackFailure({ code, what, details }: PackedFailure): Error {

@@ -119,7 +119,8 @@ export interface RefreshReport {
   readonly withdrawnIsKept: boolean;
   /** What was left out of this build, by reason; each of them is in `rejectsFile`, up to its limit. */
   readonly rejects: Readonly<Record<string, number>>;
-  readonly rejectsFile: string;
+  /** Null where nothing was left out: there is no such file then. */
+  readonly rejectsFile: string | null;
   readonly durationMs: number;
 }
 
@@ -274,7 +275,10 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
     withdrawn,
     withdrawnIsKept: listGenerations(store).some((one) => one.generation === withdrawn?.generation),
     rejects: rejectsOf(report),
-    rejectsFile: join(generationDirectory(store, report.generation), REJECTS_FILE),
+    rejectsFile:
+      Object.keys(rejectsOf(report)).length === 0
+        ? null
+        : join(generationDirectory(store, report.generation), REJECTS_FILE),
     durationMs: Math.round(performance.now() - startedMs),
   });
   assertFull(manifest);

@@ -55,7 +55,7 @@ export const METRICS = table({
   },
   lookup_seconds: {
     type: 'histogram',
-    meaning: 'Time from the request to its verdict, in seconds.',
+    meaning: 'Time from the request to its verdict, without a wait for a reservation, in seconds.',
     labels: {},
     worry: 'The 99th percentile above 0.005: too few processors, or an index that does not fit into memory.',
   },
@@ -116,7 +116,7 @@ export const METRICS = table({
   },
   swaps_total: {
     type: 'counter',
-    meaning: 'Swaps of what is served while serving, over all workers.',
+    meaning: 'Swaps of what is served while serving, over all workers. What a worker begins with does not count.',
     labels: { part: 'index, policy or certificate', outcome: 'done or refused' },
     worry: 'Outcome refused: what was delivered is not what is served; the log line says why.',
   },

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import {
   mkdirSync,
   mkdtempSync,
@@ -19,7 +19,9 @@ import type { BuildProgress } from '../../src/builder/progress.ts';
 import type { BuildReport } from '../../src/builder/report.ts';
 import type { Manifest } from '../../src/drop/manifest.ts';
 import { openIndex } from '../../src/index/read.ts';
+import { hashKeyA } from '../../src/index/write.ts';
 import type { DomainRecord } from '../../src/record/types.ts';
+import { pageTypes } from '../../src/record/vocabulary.ts';
 import { makeDrop, type PartContent, rewriteManifest } from './small-drops.ts';
 
 let folder = '';
@@ -235,6 +237,42 @@ describe('a build', () => {
     expect(found['family.example']?.language).toBe('en');
     expect(found['host-19999.family.example']?.globalRank).toBe(20_000);
     expect(found['host-20000.family.example']).toBeUndefined();
+  });
+
+  it('names a line of those whose names were chosen to meet in one bucket', async () => {
+    const lowest = 2 ** 32 / 64;
+    const domains: string[] = [];
+    for (let i = 0; domains.length < 300; i++) {
+      const domain = Buffer.from(`chosen-${i}.example`);
+      if (hashKeyA(domain, 0, domain.length) < lowest) domains.push(domain.toString());
+    }
+    await makeDrop(drop, {
+      'a.ndjson': entries(900, 'a'),
+      'b.ndjson': domains.map((domain) => ({ domain })),
+    });
+    for (const workers of [0, 2]) {
+      await expect(build({ workers })).rejects.toMatchObject({
+        code: 'index_limit',
+        message: expect.stringMatching(/hashes of one bucket, among them line [\d,]+ of part [12]\. Chance/),
+      });
+    }
+    expect(readdirSync(join(folder, 'out'))).toEqual([]);
+  });
+
+  it('takes few records that are more than a sorter’s memory', async () => {
+    const types = pageTypes('full').map(({ name }) => name);
+    const pages = (i: number): object => {
+      const text = createHash('shake256', { outputLength: types.length * 1125 })
+        .update(`${i}`)
+        .digest('base64url');
+      const paths = types.map((type, page) => [type, text.slice(page * 1500, (page + 1) * 1500)] as const);
+      return Object.fromEntries(paths.map(([type, path]) => [type, `https://d${i}.example/${path}`]));
+    };
+    const rich = Array.from({ length: 1700 }, (_, i) => ({ domain: `d${i}.example`, page_types: pages(i) }));
+    await makeDrop(drop, { 'a.ndjson': rich });
+    const report = await build();
+    expect(report).toMatchObject({ recordCount: 1700, pages: 1700 * types.length });
+    expect(lookUp(['d1699.example'])['d1699.example']?.pageTypes.length).toBe(types.length);
   });
 
   it('keeps only the core vocabulary on request', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PartitionSorter } from '../../src/builder/arrange/partition-sorter.ts';
+import { estimateRecords } from '../../src/builder/arrange/partitions.ts';
 import {
   partitionOf,
   partitionSize,
@@ -133,5 +134,38 @@ describe('sorting a partition', () => {
     const sorter = new PartitionSorter();
     sorter.load(spill(list, 4), 0);
     expect(sorted(sorter)).toEqual(expectedOf(list, 0, 4));
+  });
+});
+
+describe('the number of records', () => {
+  const distinct = (count: number): Spilled[] =>
+    Array.from(
+      { length: count },
+      (_, i): Spilled => ({
+        hashA: Math.imul(i, 0x9e3779b1) >>> 0,
+        hashB: 1,
+        domain: `d${i}`,
+        part: 0,
+        line: i + 1,
+        tail: 0,
+      }),
+    );
+  /** One domain again and again, in the partition of that hash. */
+  const repeated = (count: number, hashA: number): Spilled[] =>
+    Array.from(
+      { length: count },
+      (_, i): Spilled => ({ hashA, hashB: 2, domain: 'same', part: 1, line: i + 1, tail: 0 }),
+    );
+
+  it('is exact of a small drop', () => {
+    expect(estimateRecords(spill([], 3), 3)).toBe(0);
+    expect(estimateRecords(spill([...distinct(5000), ...repeated(5000, 7)], 3), 3)).toBe(5001);
+  });
+
+  it('of a large one is the same within a percent wherever a domain is that is repeated', () => {
+    for (const hashA of [0, 2 ** 32 - 1]) {
+      const files = spill([...distinct(150_000), ...repeated(150_000, hashA)], 4);
+      expect(Math.abs(estimateRecords(files, 4) / 150_001 - 1)).toBeLessThan(0.01);
+    }
   });
 });

@@ -60,14 +60,18 @@ describe('a byte map', () => {
 describe('counts of texts', () => {
   it('are those of a map of strings, also where the space is used up', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.nat(2), text)), fc.nat(20), (added, maxTexts) => {
-        const counts = new TextCounts(maxTexts);
+      fc.property(fc.array(fc.tuple(fc.nat(2), text)), fc.nat(20), fc.nat(200), (added, maxTexts, maxBytes) => {
+        const counts = new TextCounts(maxTexts, maxBytes);
         const expected: Map<string, number>[] = [new Map(), new Map(), new Map()];
         let left = maxTexts;
+        let leftBytes = maxBytes;
         for (const [kind, name] of added) {
           const count = expected[kind]!.get(name) ?? 0;
-          const isCounted = count > 0 || left > 0;
-          if (count === 0 && left > 0) left -= 1;
+          const isCounted = count > 0 || (left > 0 && leftBytes >= name.length);
+          if (count === 0 && isCounted) {
+            left -= 1;
+            leftBytes -= name.length;
+          }
           if (isCounted) expected[kind]!.set(name, count + 1);
           expect(counts.add(kind, take(name, '', '')) !== NOT_COUNTED).toBe(isCounted);
         }
@@ -78,7 +82,7 @@ describe('counts of texts', () => {
         });
       }),
     );
-    const again = new TextCounts(1);
+    const again = new TextCounts(1, 9);
     again.addAgain(again.add(0, take('x', '', '')));
     again.addAgain(again.add(0, take('y', '', '')));
     expect(again.ranked(0, 1)).toEqual([['x', 2]]);

@@ -7,10 +7,10 @@ import { loadConfig } from '../../src/config/config.ts';
 import { decodeHeader } from '../../src/index/format/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { createRefreshSteps } from '../../src/refresh-steps/steps.ts';
-import { pagegate } from '../support/program.ts';
+import { pagegateHere } from '../support/program.ts';
 import { entryOf, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
-const run = (...words: string[]) => pagegate(words);
+const run = (...words: string[]) => pagegateHere(words);
 
 const entries = [
   entryOf(
@@ -23,11 +23,11 @@ const entries = [
 ];
 
 describe('export', () => {
-  it('gives the entries again', () => {
-    withTempDirectory((directory) => {
+  it('gives the entries again', async () => {
+    await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
-      const { status, stdout } = run('export', path);
+      const { status, stdout } = await run('export', path);
       expect(status).toBe(0);
       const parsed = stdout
         .trimEnd()
@@ -67,11 +67,11 @@ describe('the check before an index is served', () => {
 });
 
 describe('lookup', () => {
-  it('prints records, and says by its exit code that one is missing', () => {
-    withTempDirectory((directory) => {
+  it('prints records, and says by its exit code that one is missing', async () => {
+    await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
-      const found = run('lookup', '--index', path, '--json', 'https://www.A.example/login?x=1');
+      const found = await run('lookup', '--index', path, '--json', 'https://www.A.example/login?x=1');
       expect(found.status).toBe(0);
       expect(JSON.parse(found.stdout)).toMatchObject([
         {
@@ -82,28 +82,33 @@ describe('lookup', () => {
           global_rank: 7,
         },
       ]);
-      const missing = run('lookup', '--index', path, 'b.example', 'nobody.example');
+      const missing = await run('lookup', '--index', path, 'b.example', 'nobody.example');
       expect(missing.status).toBe(4);
       expect(missing.stdout).toMatch(/b\.example: found\n(.*\n)*.*nobody\.example: not found/);
-      expect(run('lookup', '--index', path, 'not a host').status).toBe(3);
-      expect(run('lookup', '--index', join(directory, 'none.pgx'), 'a.example').status).toBe(7);
+      expect((await run('lookup', '--index', path, 'not a host')).status).toBe(3);
+      expect((await run('lookup', '--index', join(directory, 'none.pgx'), 'a.example')).status).toBe(7);
     });
   });
 });
 
 describe('verify and inspect', () => {
-  it('tell an intact index from a damaged one, and where', () => {
-    withTempDirectory((directory) => {
+  it('tell an intact index from a damaged one, and where', async () => {
+    await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
-      expect(run('verify', path)).toMatchObject({ status: 0, stdout: expect.stringContaining('intact, 3 records') });
-      expect(run('verify', path, '--workers', '2').stdout).toBe(run('verify', path, '--workers', '0').stdout);
-      expect(run('verify', path, '--workers', '257')).toMatchObject({ status: 2, stdout: '' });
-      const text = run('inspect', path);
+      expect(await run('verify', path)).toMatchObject({
+        status: 0,
+        stdout: expect.stringContaining('intact, 3 records'),
+      });
+      expect((await run('verify', path, '--workers', '2')).stdout).toBe(
+        (await run('verify', path, '--workers', '0')).stdout,
+      );
+      expect(await run('verify', path, '--workers', '257')).toMatchObject({ status: 2, stdout: '' });
+      const text = await run('inspect', path);
       expect(text.status).toBe(0);
       expect(text.stdout).toMatch(/records +3\n/);
       expect(text.stdout).toContain('█');
-      const json = JSON.parse(run('inspect', path, '--json').stdout) as Record<string, unknown>;
+      const json = JSON.parse((await run('inspect', path, '--json')).stdout) as Record<string, unknown>;
       expect(json).toMatchObject({
         records: 3,
         buckets: 1,
@@ -116,17 +121,17 @@ describe('verify and inspect', () => {
       const damaged = join(directory, 'b.pgx');
       writeFileSync(damaged, bytes);
       chmodSync(damaged, 0o444);
-      const report = run('verify', damaged, '--json');
+      const report = await run('verify', damaged, '--json');
       expect(report.status).toBe(5);
       expect(JSON.parse(report.stdout)).toMatchObject({ ok: false, damages: [{ offset, where: 'payload' }] });
-      expect(run('verify', damaged).stdout).toMatch(/DAMAGED/);
+      expect((await run('verify', damaged)).stdout).toMatch(/DAMAGED/);
     });
   });
 });
 
 describe('diff', () => {
-  it('lists what was added, removed and changed, whatever the number of lines', () => {
-    withTempDirectory((directory) => {
+  it('lists what was added, removed and changed, whatever the number of lines', async () => {
+    await withTempDirectory(async (directory) => {
       const before = join(directory, 'a.pgx');
       const after = join(directory, 'b.pgx');
       writeTinyIndex(before, entries);
@@ -136,8 +141,11 @@ describe('diff', () => {
         { language: 'en', iabCategory: 5, filteringCategories: [1] },
       );
       writeTinyIndex(after, [changed, entries[2]!, entryOf('d.example')], { bucketCount: 3 });
-      expect(run('diff', before, before)).toMatchObject({ status: 0, stdout: '0 added, 0 removed, 0 changed.\n' });
-      const text = run('diff', before, after);
+      expect(await run('diff', before, before)).toMatchObject({
+        status: 0,
+        stdout: '0 added, 0 removed, 0 changed.\n',
+      });
+      const text = await run('diff', before, after);
       expect(text.status).toBe(4);
       expect(text.stdout.trimEnd().split('\n').sort()).toEqual([
         '+ d.example',
@@ -145,10 +153,10 @@ describe('diff', () => {
         '1 added, 1 removed, 1 changed.',
         '~ a.example: page_types.login, filtering_categories, global_rank',
       ]);
-      const summary = JSON.parse(run('diff', before, after, '--json', '--summary').stdout);
+      const summary = JSON.parse((await run('diff', before, after, '--json', '--summary')).stdout);
       expect(summary).not.toHaveProperty('changes');
       expect(summary).toMatchObject({ added: expect.any(Number) });
-      const json = JSON.parse(run('diff', before, after, '--json').stdout) as { changes: unknown[] };
+      const json = JSON.parse((await run('diff', before, after, '--json')).stdout) as { changes: unknown[] };
       expect(json).toMatchObject({ added: 1, removed: 1, changed: 1 });
       expect(json.changes).toHaveLength(3);
     });

@@ -9,7 +9,7 @@ import { createProgram } from '../../src/cli.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
-import { CLI, pagegate } from '../support/program.ts';
+import { CLI, pagegateHere } from '../support/program.ts';
 
 const SAMPLE = new URL('../../data/sample', import.meta.url).pathname;
 const DATASET = 'pagegate-sample';
@@ -57,8 +57,8 @@ const log: string[] = [];
 const answers: unknown[] = [];
 
 /** Runs a command and keeps what it printed; a command of which several documents are kept has met several cases. */
-function run(command: string, ...words: string[]): Record<string, unknown> {
-  const { status, stdout, stderr } = pagegate([...command.split(' '), ...words, '--json'], { cwd: dir });
+async function run(command: string, ...words: string[]): Promise<Record<string, unknown>> {
+  const { status, stdout, stderr } = await pagegateHere([...command.split(' '), ...words, '--json'], { cwd: dir });
   const text = stdout === '' ? stderr : stdout;
   expect(text, `pagegate ${command} (${status}): ${stderr}`).toMatch(/^[[{]/);
   const json = JSON.parse(text);
@@ -66,7 +66,7 @@ function run(command: string, ...words: string[]): Record<string, unknown> {
   return json;
 }
 
-const runHere = (command: string, ...words: string[]): Record<string, unknown> =>
+const runHere = (command: string, ...words: string[]): Promise<Record<string, unknown>> =>
   run(command, ...words, '--config', 'pagegate.json');
 
 beforeAll(() => {
@@ -126,78 +126,78 @@ function commandsWith(flag: string, { commands }: Command, path: readonly string
 }
 
 /** All that can be run without a server. */
-function runOffline(): void {
-  run('drop manifest', 'drop', '--dataset', DATASET, '--created', '2026-11-21T01:00:00+01:00');
-  run('drop sign', 'drop', '--key', 'private.pem');
-  runHere('drop verify', 'drop');
-  runHere('license verify', 'license.json');
-  runHere('license install', 'license.json');
-  runHere('license show');
-  run('build', 'drop', '--out', 'index.pgx');
-  run('build', 'nowhere', '--out', 'index.pgx');
-  run('inspect', 'index.pgx');
-  run('verify', 'index.pgx');
+async function runOffline(): Promise<void> {
+  await run('drop manifest', 'drop', '--dataset', DATASET, '--created', '2026-11-21T01:00:00+01:00');
+  await run('drop sign', 'drop', '--key', 'private.pem');
+  await runHere('drop verify', 'drop');
+  await runHere('license verify', 'license.json');
+  await runHere('license install', 'license.json');
+  await runHere('license show');
+  await run('build', 'drop', '--out', 'index.pgx');
+  await run('build', 'nowhere', '--out', 'index.pgx');
+  await run('inspect', 'index.pgx');
+  await run('verify', 'index.pgx');
   const bytes = readFileSync(join(dir, 'index.pgx'));
   bytes[bytes.length >> 1]! ^= 1;
   writeFileSync(join(dir, 'damaged.pgx'), bytes);
-  expect(run('verify', 'damaged.pgx')['damages']).not.toEqual([]);
-  run('diff', 'index.pgx', 'index.pgx');
-  run('lookup', 'github.com', 'nowhere.example', '--index', 'index.pgx');
-  run('explain', 'https://www.twitch.tv/login?x=1', '--index', 'index.pgx');
-  run('policy check', 'policy.json');
-  run('policy test', 'cases.json');
-  run('policy diff', 'shipped', 'policy.json', '--cases', 'cases.json');
-  run('register validate', 'register.json');
-  runHere('refresh');
-  runHere('refresh', '--rebuild');
-  runHere('rollback');
-  runHere('refresh');
-  runHere('generations list');
-  runHere('prune', '--keep', '1');
-  runHere('plan list');
-  runHere('doctor');
+  expect((await run('verify', 'damaged.pgx'))['damages']).not.toEqual([]);
+  await run('diff', 'index.pgx', 'index.pgx');
+  await run('lookup', 'github.com', 'nowhere.example', '--index', 'index.pgx');
+  await run('explain', 'https://www.twitch.tv/login?x=1', '--index', 'index.pgx');
+  await run('policy check', 'policy.json');
+  await run('policy test', 'cases.json');
+  await run('policy diff', 'shipped', 'policy.json', '--cases', 'cases.json');
+  await run('register validate', 'register.json');
+  await runHere('refresh');
+  await runHere('refresh', '--rebuild');
+  await runHere('rollback');
+  await runHere('refresh');
+  await runHere('generations list');
+  await runHere('prune', '--keep', '1');
+  await runHere('plan list');
+  await runHere('doctor');
   for (const command of ['add', 'list', 'reset', 'remove'])
-    runHere(
+    await runHere(
       `console user ${command}`,
       ...(command === 'list' ? [] : ['dana']),
       ...(command === 'add' ? ['--role', 'viewer'] : []),
     );
-  runHere('console user add', 'erin', '--role', 'operator');
-  runHere('console link', 'erin');
+  await runHere('console user add', 'erin', '--role', 'operator');
+  await runHere('console link', 'erin');
 }
 
-function runAccounts(): void {
-  runHere('account create', 'acme');
-  runHere('key issue', 'acme');
-  runHere('account subscribe', 'acme', '--plan', 'pro_plus', '--reference', 'R-1');
-  runHere('account subscribe', 'acme', '--plan', 'pro', '--reference', 'R-2');
-  runHere('account show', 'acme');
-  runHere('account backup', 'backup.sqlite');
-  runHere('account keep-plan', 'acme');
-  runHere('key rotate', 'acme', '--overlap', '1h');
-  runHere('key show', 'acme');
-  runHere('key revoke', 'acme', '1');
-  runHere('account suspend', 'acme');
-  runHere('account reactivate', 'acme');
-  runHere('account correct', 'acme', '--used', '20', '--note', 'test');
-  runHere('account correct', 'acme', '--credit', '5', '--note', 'test');
-  runHere('account accept-clock');
-  runHere('account list');
-  runHere('account check');
-  runHere('account audit');
-  runHere('account restore', 'backup.sqlite');
-  runHere('account usage', 'acme');
-  runHere('account audit');
-  runHere('account close', 'acme');
-  runHere('account create', 'other', '--with-key');
-  runHere('account create', 'first');
-  runHere('account subscribe', 'first', '--plan', 'pro', '--reference', 'R-3');
+async function runAccounts(): Promise<void> {
+  await runHere('account create', 'acme');
+  await runHere('key issue', 'acme');
+  await runHere('account subscribe', 'acme', '--plan', 'pro_plus', '--reference', 'R-1');
+  await runHere('account subscribe', 'acme', '--plan', 'pro', '--reference', 'R-2');
+  await runHere('account show', 'acme');
+  await runHere('account backup', 'backup.sqlite');
+  await runHere('account keep-plan', 'acme');
+  await runHere('key rotate', 'acme', '--overlap', '1h');
+  await runHere('key show', 'acme');
+  await runHere('key revoke', 'acme', '1');
+  await runHere('account suspend', 'acme');
+  await runHere('account reactivate', 'acme');
+  await runHere('account correct', 'acme', '--used', '20', '--note', 'test');
+  await runHere('account correct', 'acme', '--credit', '5', '--note', 'test');
+  await runHere('account accept-clock');
+  await runHere('account list');
+  await runHere('account check');
+  await runHere('account audit');
+  await runHere('account restore', 'backup.sqlite');
+  await runHere('account usage', 'acme');
+  await runHere('account audit');
+  await runHere('account close', 'acme');
+  await runHere('account create', 'other', '--with-key');
+  await runHere('account create', 'first');
+  await runHere('account subscribe', 'first', '--plan', 'pro', '--reference', 'R-3');
 }
 
 /** Answers of the API: one that is charged, and one for each kind of refusal that has fields of its own. */
 async function askAll(url: string): Promise<void> {
-  const keyOf = (account: string): string => String(runHere('key show', account)['key']);
-  const [other, first] = [keyOf('other'), keyOf('first')];
+  const keyOf = async (account: string): Promise<string> => String((await runHere('key show', account))['key']);
+  const [other, first] = [await keyOf('other'), await keyOf('first')];
   for (const [key, value] of [
     [first, 'https://www.twitch.tv/login'],
     [first, 'localhost'],
@@ -225,13 +225,13 @@ async function runServer(): Promise<void> {
   });
   child.stderr.on('data', (chunk) => log.push(String(chunk)));
   await expect.poll(() => said).toMatch(/pagegate serves \S+ /);
-  runHere('status');
-  runHere('reload');
+  await runHere('status');
+  await runHere('reload');
   await askAll(/pagegate serves (\S+) /.exec(said)![1]!);
-  const { pid } = runHere('restart') as { pid: number };
+  const { pid } = (await runHere('restart')) as { pid: number };
   follower = pid;
-  runHere('status');
-  runHere('drain');
+  await runHere('status');
+  await runHere('drain');
   await expect.poll(() => isAlive(pid)).toBe(false);
 }
 
@@ -250,8 +250,8 @@ describe('the names and times that programs read', () => {
   });
 
   it('have one style in all JSON of all commands, in the logs and in the API', async () => {
-    runOffline();
-    runAccounts();
+    await runOffline();
+    await runAccounts();
     await runServer();
     const wanted = commandsWith('--json', await createProgram(true)).filter((name) => !NEED_A_FLEET.includes(name));
     expect([...seen.keys()].sort()).toEqual(wanted.sort());

@@ -1,11 +1,11 @@
 /** `pagegate license`: what is trusted for one command, and what for all. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { writeIndex } from '../support/index-file.ts';
-import { pagegate } from '../support/program.ts';
+import { pagegateHere } from '../support/program.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -22,17 +22,17 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = (...words: string[]) => pagegate(['license', ...words, '--state-dir', 'state'], { cwd: folder });
+const run = (...words: string[]) => pagegateHere(['license', ...words, '--state-dir', 'state'], { cwd: folder });
 
 describe('license install', () => {
-  it('with a key that only this command trusts says what the configuration needs', () => {
-    expect(run('install', 'acme.json').stderr).toContain('license_untrusted');
-    const installed = run('install', 'acme.json', '--trust', 'v-2026=v.pem');
+  it('with a key that only this command trusts says what the configuration needs', async () => {
+    expect((await run('install', 'acme.json')).stderr).toContain('license_untrusted');
+    const installed = await run('install', 'acme.json', '--trust', 'v-2026=v.pem');
     expect(installed.status).toBe(0);
     expect(installed.stdout).toContain('Installed as');
     expect(installed.stderr).toMatch(/^Warning: not trusted by the configuration.*"trusted_keys": \{ "v-2026": /);
-    expect(run('show').stderr).toContain('license_untrusted');
-    const json = run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
+    expect((await run('show')).stderr).toContain('license_untrusted');
+    const json = await run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ signed_by: 'v-2026' });
     expect(json.stderr).toContain('not trusted');
   });
@@ -43,28 +43,45 @@ describe('license install', () => {
     ['is no key', 'acme.json', /Key "v-2026=acme\.json": /],
     ['is a private key', 'v.private.pem', /Key "v-2026=v\.private\.pem": it is a private key/],
     ['is another key than the license asks for, and none', 'config.json', /Key "v-2026=config\.json": /],
-  ])('with --trust and a file that %s names the file', (_what, file, expected) => {
+  ])('with --trust and a file that %s names the file', async (_what, file, expected) => {
     for (const command of [['install', 'acme.json'], ['verify', 'acme.json'], ['show']]) {
-      const { status, stderr } = run(...command, '--trust', `v-2026=${file}`);
+      const { status, stderr } = await run(...command, '--trust', `v-2026=${file}`);
       expect([status, stderr]).toEqual([3, expect.stringMatching(expected)]);
       expect(stderr).toContain('[bad_license_key]');
     }
   });
 
-  it('with a key that the configuration trusts has nothing to add', () => {
-    const { status, stderr } = run('install', 'acme.json', '--config', 'config.json');
+  it.each([
+    ['is no JSON', 'v.pem', 'bad_license', 3],
+    ['is JSON of another kind', 'config.json', 'bad_license', 3],
+    ['nobody here trusts', 'acme.json', 'license_untrusted', 6],
+  ])('of a license that %s names its file', async (_what, file, code, exit) => {
+    for (const command of ['install', 'verify']) {
+      const { status, stderr } = await run(command, file, '--json');
+      expect([status, JSON.parse(stderr)]).toEqual([exit, expect.objectContaining({ error: code, file })]);
+      expect(JSON.parse(stderr).message).toContain(` ${file}: `);
+    }
+    mkdirSync(join(folder, 'other/license'), { recursive: true });
+    cpSync(join(folder, file), join(folder, 'other/license/license.json'));
+    expect((await pagegateHere(['license', 'show', '--state-dir', 'other'], { cwd: folder })).stderr).toContain(
+      'other/license/license.json: ',
+    );
+  });
+
+  it('with a key that the configuration trusts has nothing to add', async () => {
+    const { status, stderr } = await run('install', 'acme.json', '--config', 'config.json');
     expect([status, stderr]).toEqual([0, '']);
-    expect(run('show', '--config', 'config.json').stdout).toContain('v-2026');
+    expect((await run('show', '--config', 'config.json')).stdout).toContain('v-2026');
   });
 
   it.each([
     ['covers what is served', 'web', '2026-01-02T03:04:05Z', ''],
     ['ended before it was made', 'web', '2028-01-02T03:04:05Z', 'it covers drops made up to 2027-06-30'],
     ['is for other data', 'mail', '2026-01-02T03:04:05Z', 'the index has "mail"'],
-  ])('warns where what is served is not covered: the license %s', (_what, dataset, created, expected) => {
+  ])('warns where what is served is not covered: the license %s', async (_what, dataset, created, expected) => {
     const index = join(folder, 'state/index/current/index.pgx');
     writeIndex(index, [{ domain: 'a.example.com', page_types: {} }], { dataset, created });
-    const { status, stderr } = run('install', 'acme.json', '--config', 'config.json');
+    const { status, stderr } = await run('install', 'acme.json', '--config', 'config.json');
     rmSync(index);
     expect(status).toBe(0);
     if (expected === '') expect(stderr).toBe('');
@@ -73,11 +90,13 @@ describe('license install', () => {
 });
 
 describe('license issue', () => {
-  it('with the public key, or none, says which file it is and what is wrong', () => {
+  it('with the public key, or none, says which file it is and what is wrong', async () => {
     const terms = ['--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
-    const issue = (key: string) => pagegate(['license', 'issue', '--key', key, ...terms], { cwd: folder });
-    expect(issue('v.pem').stderr).toMatch(/Key "v\.pem": it is a public key; a license is signed with the private one/);
-    expect(issue('config.json')).toMatchObject({
+    const issue = (key: string) => pagegateHere(['license', 'issue', '--key', key, ...terms], { cwd: folder });
+    expect((await issue('v.pem')).stderr).toMatch(
+      /Key "v\.pem": it is a public key; a license is signed with the private one/,
+    );
+    expect(await issue('config.json')).toMatchObject({
       status: 3,
       stderr: expect.stringContaining('Key "config.json": it holds no private key in PEM ('),
     });

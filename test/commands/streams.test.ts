@@ -187,9 +187,23 @@ describe('a command line that is not understood, with --json', () => {
     expect(JSON.parse(stderr)).toEqual({ error: 'usage', message: expect.stringContaining(message) });
   });
 
-  it('without --json: a line, and where help is', () => {
-    const { status, stderr } = run('bogus');
-    expect([status, stderr]).toEqual([2, "error: unknown command 'bogus'\n(see --help)\n"]);
+  it.each([
+    ['a command that is not known', ['bogus'], "unknown command 'bogus'"],
+    ['an option without its value', ['status', '--config'], "option '--config <file>' argument missing"],
+    ['an argument that is missing', ['diff'], "missing required argument 'before'"],
+    ['a value that does not fit', ['prune', '--keep', '0'], "option '--keep <n>' argument '0' is invalid. It must be"],
+  ])('%s, without --json: one line with the code in brackets', (_name, words, message) => {
+    const { status, stdout, stderr } = run(...words);
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^pagegate: The command line is not understood; see --help\. [^\n]+ \[usage\]\n$/);
+    expect(stderr).toContain(message);
+  });
+
+  it('no command: the help alone', () => {
+    const { status, stdout, stderr } = run('account');
+    expect([status, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^Usage: pagegate account /);
+    expect(stderr).not.toContain('[usage]');
   });
 });
 

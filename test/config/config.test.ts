@@ -98,7 +98,7 @@ describe('environment variables', () => {
 
   it('an address is checked wherever it comes from', () => {
     const { message } = failure(() => loadConfig({ env: { PAGEGATE_BURST_EXEMPT: '10.0.0.0/33' } }));
-    expect(message).toMatch(/the environment: burst\.exempt has "10\.0\.0\.0\/33"/);
+    expect(message).toMatch(/the environment: PAGEGATE_BURST_EXEMPT \(burst\.exempt\) has "10\.0\.0\.0\/33"/);
     expect(failure(() => loadConfig({ env: {}, flags: { burst: { exempt: ['x'] } } })).message).toContain(
       'the command line',
     );
@@ -193,7 +193,9 @@ describe('what is refused, with its place', () => {
       expect.stringContaining('license.trusted_keys has a NUL character'),
     ]);
     const fromEnv = failure(() => loadConfig({ env: { PAGEGATE_LICENSE_TRUSTED_KEYS: '{"v":"a\\u0000b"}' } }));
-    expect(fromEnv.message).toContain('In the environment: license.trusted_keys has a NUL character');
+    expect(fromEnv.message).toContain(
+      'In the environment: PAGEGATE_LICENSE_TRUSTED_KEYS (license.trusted_keys) has a NUL character',
+    );
   });
 
   it('a file that is too large', () => {

@@ -22,6 +22,8 @@ describe('parseTarget', () => {
     ['ht\ttps://example.com/', 'example.com classifiable url https://example.com/'],
     ['ftp://Example.com/file', 'example.com classifiable url ftp://example.com/file'],
     ['gopher://Example.com/', 'example.com classifiable url gopher://Example.com/'],
+    ['az09+-.://Example.com/', 'example.com classifiable url az09+-.://Example.com/'],
+    ['Z://Example.com/', 'example.com classifiable url z://Example.com/'],
     ['file://server.example.com/share', 'server.example.com classifiable url file://server.example.com/share'],
     ['https://localhost/', 'localhost never found url https://localhost/'],
     ['localhost/', 'localhost never found bare https://localhost/'],

@@ -1,6 +1,17 @@
 /** The manifest that a vendor's folder of parts gets. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
 import { makeManifest } from '../../src/drop/make-manifest.ts';
@@ -50,6 +61,40 @@ describe('a manifest', () => {
         message: expect.stringMatching(/^There is no part .*nothing: ENOENT/),
       });
       expect(existsSync(join(drop, 'manifest.json'))).toBe(false);
+    }));
+});
+
+describe('a manifest that no reader would take', () => {
+  it('is refused before a part is read, where that is known', () =>
+    withTempDirectory(async (folder) => {
+      writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
+      const read: string[] = [];
+      const onPart = (name: string): number => read.push(name);
+      for (const facts of [{ dataset: 'Bad Name' }, { created: 'now' }, { revision: 0 }]) {
+        const made = makeManifest(folder, { ...FACTS, ...facts }, { onPart });
+        await expect(made).rejects.toMatchObject({ code: 'manifest_invalid' });
+      }
+      writeFileSync(join(folder, 'b c.ndjson'), '{"domain":"b.example"}\n');
+      await expect(makeManifest(folder, FACTS, { onPart })).rejects.toMatchObject({
+        code: 'manifest_invalid',
+        message: expect.stringContaining('got "b c.ndjson"'),
+      });
+      expect(read).toEqual([]);
+    }));
+
+  it('is not made of a part that unpacks to more than its records may take', () =>
+    withTempDirectory(async (folder) => {
+      const line = (i: number): string => `{"domain":"t${i}.example","x":"${randomBytes(20_000).toString('hex')}"}\n`;
+      const text = Array.from({ length: 10 }, (_, i) => line(i)).join('');
+      writeFileSync(join(folder, 'a.ndjson.gz'), gzipSync(text));
+      await expect(makeManifest(folder, FACTS)).rejects.toMatchObject({
+        code: 'drop_too_large',
+        message: expect.stringContaining('a.ndjson.gz unpacks to more than 229376 bytes, for 10 records'),
+      });
+      expect(readdirSync(folder)).toEqual(['a.ndjson.gz']);
+      writeFileSync(join(folder, 'a.ndjson'), text);
+      rmSync(join(folder, 'a.ndjson.gz'));
+      expect((await makeManifest(folder, FACTS)).files).toMatchObject([{ name: 'a.ndjson', records: 10 }]);
     }));
 });
 

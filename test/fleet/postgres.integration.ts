@@ -14,7 +14,7 @@ import { describeFleet } from './suite.ts';
 
 describeFleet(PostgresHarness.start);
 
-describe('a standby that is promoted', () => {
+describe('a database and its standby', () => {
   let cluster: PostgresCluster;
   let primary: PostgresServer;
   let standby: PostgresServer;
@@ -32,7 +32,16 @@ describe('a standby that is promoted', () => {
     rmSync(keys, { recursive: true, force: true });
   });
 
-  it('is refused before, takes over after, and no count is lost', async () => {
+  it('may default to another isolation: each statement sees what others have committed', async () => {
+    const { url, password } = primary;
+    await primary.sql("ALTER DATABASE pagegate SET default_transaction_isolation = 'repeatable read'");
+    const engine = await connectEngine({ url, password });
+    const [row] = await engine.query<{ level: string }>("SELECT current_setting('transaction_isolation') AS level");
+    expect(row).toEqual({ level: 'read committed' });
+    await engine.close();
+  });
+
+  it('that is promoted is refused before, takes over after, and no count is lost', async () => {
     const { password } = primary;
     await expect(connectEngine({ url: standby.url, password })).rejects.toThrow(/standby, which takes no writes/);
     const url = `postgres://pagegate@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/pagegate`;

@@ -72,6 +72,18 @@ describe('GuardedAgent', () => {
   });
 });
 
+describe('what is nobody to judge', () => {
+  test('is no guard and no agent', async () => {
+    const { guard, agent } = await createScene();
+    for (const none of [undefined, {}, agent]) expect(() => new GuardedAgent(none as never)).toThrow(/^guard: /);
+    for (const other of [new Agent(), {}, { connect: { timeout: 1 } }]) {
+      expect(() => createGuardedFetch(guard, other as never)).toThrow(/^agent: not a GuardedAgent/);
+    }
+    const connect = () => undefined;
+    expect(() => new GuardedAgent(guard, { connect } as never)).toThrow(/^connect: /);
+  });
+});
+
 describe('guardedFetch', () => {
   test('fetches what is allowed, and asks about exactly that', async () => {
     const { guardedFetch, judge, site, at } = await createScene();
@@ -318,6 +330,19 @@ describe('interceptors', () => {
     expect(await (await ask('/302?to=/news')).body.text()).toBe('body of GET /news');
     await expect(ask('/302?to=/login')).rejects.toBeInstanceOf(RefusedError);
     expect(paths(site)).not.toContain('/login');
+  });
+
+  test.each([
+    [
+      'the interceptor',
+      (agent: GuardedAgent) => agent.compose(interceptors.retry({ maxRetries: 1, minTimeout: 3_600_000 })),
+    ],
+    ['a RetryAgent', (agent: GuardedAgent) => new RetryAgent(agent, { maxRetries: 1, minTimeout: 3_600_000 })],
+  ])('that try again, %s, leave a refusal at once', async (_name, compose) => {
+    const { agent, seen, at } = await createScene();
+    const asked = compose(agent).request({ origin: at('a.example', ''), path: '/login', method: 'GET' });
+    await expect(asked).rejects.toMatchObject({ name: 'RefusedError', code: 'PAGEGATE_REFUSED' });
+    expect(seen).toHaveLength(1);
   });
 
   test('of names only change what is refused: an address in the place of the host is judged as one', async () => {

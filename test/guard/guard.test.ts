@@ -5,11 +5,11 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Guard, readApiKeyFile } from '../../src/guard/guard.ts';
+import { Guard, type GuardOptions, readApiKeyFile } from '../../src/guard/guard.ts';
 import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
-import { answerOf, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
+import { answerOf, clockAhead, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
 
 const URL_ASKED = 'https://shop.example.com/prices?a=1&b=2#x';
 
@@ -398,10 +398,13 @@ describe('the cache', () => {
 
   test('ends after its time', async () => {
     const judge = await createJudge(() => 'allow');
-    const { guard } = createGuard(judge.url, { cacheSeconds: 0.05 });
+    const { guard } = createGuard(judge.url, { cacheSeconds: 3_600 });
+    const goAhead = clockAhead();
     await guard.check(URL_ASKED);
-    await new Promise((resolve) => setTimeout(resolve, 80));
-    await guard.check(URL_ASKED);
+    goAhead(1_800);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'cache' });
+    goAhead(1_801);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'lookup' });
     expect(judge.asked).toHaveLength(2);
   });
 
@@ -473,14 +476,26 @@ describe('what a guard is made of', () => {
     ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
     ['an exception for a network', { key: KEY, exceptions: { 'a.example': '10.0.0.0/8' } }],
     ['an exception for a pattern', { key: KEY, exceptions: { '*.example/': '10.0.0.1' } }],
+    ['a server without a scheme', { key: KEY, server: 'pagegate.example.net' }],
+    ['a path in the place of a certificate', { key: KEY, ca: '/etc/pagegate/ca.pem' }],
+    ['a certificate that is empty', { key: KEY, ca: Buffer.alloc(0) }],
+    [
+      'a certificate that is damaged',
+      { key: KEY, ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' },
+    ],
+    ['a path in the place of local verdicts', { key: KEY, local: 'guard-policy.json' as never }],
     ['an exception for a host in capitals', { key: KEY, exceptions: { 'A.example': '10.0.0.1' } }],
   ])('is refused with %s', (_name, options) => {
-    expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow();
+    // The message begins with the option: whoever reads it knows which one to look at.
+    const named = new RegExp(`^(?:${Object.keys(options).join('|')}|give|The file with the API key)\\b`);
+    expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow(named);
   });
 
   test('takes its defaults for what is undefined', async () => {
     const judge = await createJudge(() => 'allow');
-    const nothing = { timeoutMs: undefined, cacheSeconds: undefined, cacheEntries: undefined } as object;
+    const times = { timeoutMs: undefined, cacheSeconds: undefined, cacheEntries: undefined };
+    const hooks = { approve: undefined, onDecision: undefined, log: undefined, local: undefined };
+    const nothing: Partial<GuardOptions> = { ...times, ...hooks, keyFile: undefined, ca: undefined };
     const guard = new Guard({ server: judge.url, key: KEY, ...nothing });
     closeLater(() => guard.close());
     for (const source of ['lookup', 'cache']) expect(await guard.check(URL_ASKED)).toMatchObject({ source });

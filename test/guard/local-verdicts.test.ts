@@ -7,12 +7,13 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { Guard } from '../../src/guard/guard.ts';
-import { LocalVerdicts, readLocalVerdicts } from '../../src/guard/local-verdicts.ts';
+import { type LocalOptions, LocalVerdicts, readLocalVerdicts } from '../../src/guard/local-verdicts.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
 import { NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
 import { pagegate } from '../support/program.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { exportedPolicy, LICENSEE, labelledUrls, type Question, questions, worldEntries } from './local-world.ts';
+import { clockAhead } from './support.ts';
 
 /** Generated questions; `make differential` asks a million, and about all labelled pages. */
 const GIVEN = process.env['DIFFERENTIAL_QUESTIONS'];
@@ -239,6 +240,24 @@ describe('what they cost', () => {
   });
 });
 
+test.each([
+  ['is empty', '', /: it is empty; write it anew/],
+  ['is cut off', '{"format":', /: it is no JSON; write it anew/],
+  ['is null', 'null', /its format must be pagegate-policy-export\/1/],
+  ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
+])('a file that %s is told in words', (_name, text, said) => {
+  const file = join(folder, 'not-exported.json');
+  writeFileSync(file, text);
+  expect(() => readLocalVerdicts(file)).toThrow(said);
+});
+
+test('their options have defaults for what is undefined, and take no number out of range', () => {
+  const create = (options: LocalOptions) => new LocalVerdicts(exportedPolicy(policyFile), options);
+  expect(create({ recordSeconds: undefined, recordEntries: undefined }).size).toBe(0);
+  expect(() => create({ recordSeconds: 0 })).toThrow(/recordSeconds/);
+  expect(() => create({ recordEntries: Number.NaN })).toThrow(/recordEntries/);
+});
+
 describe('they are not given', () => {
   test('where the server has another policy', async () => {
     const guard = createGuard({ cacheSeconds: 0, local: new LocalVerdicts(exportedPolicy()) });
@@ -273,11 +292,14 @@ describe('they are not given', () => {
   });
 
   test('on records that are too old', async () => {
-    const judge = new LocalVerdicts(exportedPolicy(policyFile), { recordSeconds: 1 });
+    const judge = new LocalVerdicts(exportedPolicy(policyFile), { recordSeconds: 3_600 });
     const guard = createGuard({ cacheSeconds: 0, local: judge });
     const source = async () => (await guard.check('https://shop1.co.uk/a')).source;
+    const goAhead = clockAhead();
     expect([await source(), await source()]).toEqual(['lookup', 'local']);
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    goAhead(1_800);
+    expect(await source()).toBe('local');
+    goAhead(1_801);
     expect(await source()).toBe('lookup');
   });
 

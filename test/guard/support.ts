@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns';
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, LookupFunction } from 'node:net';
-import { afterEach } from 'vitest';
+import { afterEach, vi } from 'vitest';
 import { Guard, type GuardOptions } from '../../src/guard/guard.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
 
@@ -17,6 +17,17 @@ export const closeLater = (close: () => void | Promise<void>): void => void open
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
+
+/** A clock that goes ahead, as far as it is told, until the test ends. */
+export function clockAhead(): (seconds: number) => void {
+  let aheadMs = 0;
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+  closeLater(() => clock.mockRestore());
+  return (seconds) => {
+    aheadMs += seconds * 1_000;
+  };
+}
 
 export interface Site {
   readonly port: number;

@@ -27,8 +27,10 @@ import {
   SECTIONS,
   SEED_A,
   SEED_B,
+  type SectionName,
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
+  TABLES_MAX_BYTES,
 } from '../../src/index/format/layout.ts';
 import { bucketChecksum, recordSeed, saltOf } from '../../src/index/format/salt.ts';
 import { openIndexBytes } from '../../src/index/read.ts';
@@ -88,6 +90,7 @@ describe('FORMAT.md', () => {
       `for about ${RECORDS_PER_BUCKET} records`,
       `\`extra = count - ${SLOTS_PER_BUCKET}\``,
       `at most ${RECORDS_PER_BUCKET_MAX} × bucketCount`,
+      `of the metadata, at most ${TABLES_MAX_BYTES.toLocaleString('en-US')} |`,
       `integer, at most ${ANSWER_MAX_BYTES}`,
       `one byte when n is below ${ORDINAL_WIDE}`,
       size(191),
@@ -167,12 +170,14 @@ describe('the golden file', () => {
 
 describe('a header that agrees with itself', () => {
   /** The header of a file of these sizes, everything else as it has to be. */
-  function headerOf(bucketCount: number, payloadSize: number, blocks?: number): () => unknown {
+  function headerOf(bucketCount: number, payload: number, others: Partial<Record<SectionName, number>> = {}) {
     const raw = decodeHeader(golden);
+    const directory = bucketCount * BUCKET_SIZE_BYTES;
     const sizes: Partial<Record<string, number>> = {
-      directory: bucketCount * BUCKET_SIZE_BYTES,
-      payload: payloadSize,
-      blocks: blocks ?? blocksSize(bucketCount * BUCKET_SIZE_BYTES, payloadSize),
+      directory,
+      payload,
+      blocks: blocksSize(directory, payload),
+      ...others,
     };
     let end = HEADER_SIZE_BYTES;
     const sections = Object.fromEntries(
@@ -186,7 +191,8 @@ describe('a header that agrees with itself', () => {
         return [name, section];
       }),
     ) as RawHeader['sections'];
-    return () => validateHeader({ ...raw, recordCount: 0, bucketCount, sections, fileSizeBytes: end }, 'x', end);
+    return (): unknown =>
+      validateHeader({ ...raw, recordCount: 0, bucketCount, sections, fileSizeBytes: end }, 'x', end);
   }
 
   it('has buckets, payload and blocks within the limits of the format', () => {
@@ -198,6 +204,13 @@ describe('a header that agrees with itself', () => {
     expect(headerOf(0, 0)).toThrow(/there are 0 buckets/);
     expect(headerOf(BUCKETS_MAX + 1, 0)).toThrow(/there are \d+ buckets/);
     expect(headerOf(1, PAYLOAD_MAX_BYTES + 1)).toThrow(/the payload has/);
-    expect(headerOf(1, 100, 0)).toThrow(/the size of the blocks/);
+    expect(headerOf(1, 100, { blocks: 0 })).toThrow(/the size of the blocks/);
+  });
+
+  it('has no more to be read as it is opened than the format allows', () => {
+    for (const name of ['dictionary', 'metadata'] as const) {
+      expect(headerOf(1, 0, { [name]: TABLES_MAX_BYTES })()).toMatchObject({ bucketCount: 1 });
+      expect(headerOf(1, 0, { [name]: TABLES_MAX_BYTES + 1 })).toThrow(`the ${name} has 16777217 bytes`);
+    }
   });
 });

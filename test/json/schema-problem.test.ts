@@ -21,6 +21,8 @@ it.each<[string, object, unknown, string, string]>([
   ['a moment', { format: 'date-time' }, 'x', '', 'must be a time like 2026-11-21T00:00:00Z; got "x"'],
   ['a short text', { minLength: 2 }, 'x', '', 'must have 2 or more characters; got "x"'],
   ['a long text', { maxLength: 2 }, 'x'.repeat(99), '', `must have 2 or fewer characters; got "${'x'.repeat(56)}...`],
+  ['a text that can just be shown whole', { const: 1 }, 'x'.repeat(58), '', `must be 1, got "${'x'.repeat(58)}"`],
+  ['one that is a character longer', { const: 1 }, 'x'.repeat(59), '', `must be 1, got "${'x'.repeat(56)}...`],
   ['an empty list', { minItems: 1 }, [], '', 'must have 1 or more entries; got []'],
   ['a long list', { maxItems: 1 }, [1, 2], '', 'must have 1 or fewer entries'],
   ['a small number', { minimum: 1 }, 0, '', 'must be at least 1; got 0'],

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { hasRepeatedName } from '../../src/json/repeated-names.ts';
 import { parseDocument } from '../../src/json/strict-json.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 
 const TEXT = '{"a":{"b":[1,{"c":"x:y\\"{"}]},"d":true,"__proto__":{"e":1},"lone":"\\ud800","big":9007199254740993}';
@@ -31,6 +32,13 @@ describe('a document', () => {
 
   it.each(HARMLESS_JSON)('is read with $name', ({ spoil }) => {
     expect(parse(spoil(TEXT))).toEqual(JSON.parse(TEXT));
+  });
+
+  it('may nest as deep in its outermost value as the limit says, and no deeper', () => {
+    const nested = (levels: number): string => `${'['.repeat(levels + 1)}${']'.repeat(levels + 1)}`;
+    const most = LIMITS.jsonDepth.value;
+    expect(parse(nested(most))).toEqual(JSON.parse(nested(most)));
+    expect(refusal(nested(most + 1)).message).toContain(`nested deeper than ${most} levels`);
   });
 
   it.each([

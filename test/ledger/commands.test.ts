@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { noteInAudit } from '../../src/refresh-steps/audit-note.ts';
-import { pagegate } from '../support/program.ts';
+import { type Ended, pagegateHere } from '../support/program.ts';
 
 let state: string;
 beforeEach(() => {
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(state, { recursive: true, force: true }));
 
-const run = (line: string) => pagegate([...line.split(' '), '--state-dir', state]);
+const run = (line: string): Promise<Ended> => pagegateHere([...line.split(' '), '--state-dir', state]);
 
 const NEEDING = [
   'account list --json',
@@ -27,29 +27,29 @@ const NEEDING = [
 ];
 
 describe('where there never was a ledger', () => {
-  it.each(NEEDING)('%s says so and makes nothing', (line) => {
-    const { status, stderr } = run(line);
+  it.each(NEEDING)('%s says so and makes nothing', async (line) => {
+    const { status, stderr } = await run(line);
     expect(status).toBe(4);
     expect(stderr).toContain('account create');
     expect(stderr).toContain(join(state, 'ledger', 'ledger.sqlite'));
     expect(readdirSync(state)).toEqual([]);
   });
 
-  it('plan list needs none', () => {
-    expect(run('plan list').status).toBe(0);
+  it('plan list needs none', async () => {
+    expect((await run('plan list')).status).toBe(0);
     expect(readdirSync(state)).toEqual([]);
   });
 
-  it('account create makes it', () => {
-    expect(run('account create acme').status).toBe(0);
-    expect(JSON.parse(run('account list --json').stdout)).toMatchObject([{ name: 'acme' }]);
+  it('account create makes it', async () => {
+    expect((await run('account create acme')).status).toBe(0);
+    expect(JSON.parse((await run('account list --json')).stdout)).toMatchObject([{ name: 'acme' }]);
   });
 });
 
 describe('a plan catalog that is broken', () => {
-  beforeEach(() => {
-    run('account create acme');
-    run('account subscribe acme --plan pro --reference INV-1');
+  beforeEach(async () => {
+    await run('account create acme');
+    await run('account subscribe acme --plan pro --reference INV-1');
     writeFileSync(join(state, 'plans.json'), '{');
   });
 
@@ -64,22 +64,24 @@ describe('a plan catalog that is broken', () => {
     'key rotate acme',
     'account suspend acme',
     'key revoke acme 1',
-  ])('does not stop %s, which chooses no plan', (line) => {
-    const { status, stderr } = run(line);
+  ])('does not stop %s, which chooses no plan', async (line) => {
+    const { status, stderr } = await run(line);
     expect([status, stderr]).toEqual([0, '']);
   });
 
-  it('stops what chooses one, and changes nothing', () => {
-    const { status, stderr } = run('account subscribe acme --plan business --reference INV-2');
+  it('stops what chooses one, and changes nothing', async () => {
+    const { status, stderr } = await run('account subscribe acme --plan business --reference INV-2');
     expect([status, stderr]).toEqual([3, expect.stringMatching(/plans\.json.*\[bad_plan_catalogue\]\n$/)]);
-    expect(JSON.parse(run('account show acme --json').stdout)).toMatchObject({ plan: 'pro' });
+    expect(JSON.parse((await run('account show acme --json')).stdout)).toMatchObject({ plan: 'pro' });
   });
 
   it('does not keep a refresh out of the audit', async () => {
     const change = { generation: 2, revision: 2, previousGeneration: 1 };
     const config = loadConfig({ env: {}, flags: { state_dir: state } });
     expect(await noteInAudit(config, 'test', 'index.refresh', change)).toBeUndefined();
-    expect(JSON.parse(run('account audit --json --last 1').stdout)).toMatchObject([{ action: 'index.refresh' }]);
+    expect(JSON.parse((await run('account audit --json --last 1')).stdout)).toMatchObject([
+      { action: 'index.refresh' },
+    ]);
   });
 });
 
@@ -88,76 +90,76 @@ describe('a number', () => {
     ['account subscribe acme --plan custom --reference R-1 --limit', ['0x10', '1e3', '0', '-1', ' 7', '1.0', '']],
     ['account usage --days', ['0x10', '1e1']],
     ['account audit --last', ['0x10', '1e1', '100001']],
-  ])('of %s is decimal digits and in its range', (line, texts) => {
-    expect(run('account create acme').status).toBe(0);
+  ])('of %s is decimal digits and in its range', async (line, texts) => {
+    expect((await run('account create acme')).status).toBe(0);
     for (const text of texts) {
-      const { status, stderr } = pagegate([...line.split(' '), text, '--state-dir', state]);
+      const { status, stderr } = await pagegateHere([...line.split(' '), text, '--state-dir', state]);
       expect([text, status, stderr]).toEqual([text, 2, expect.stringMatching(/whole number|expected 1 to 100000/)]);
     }
   });
 
-  it('of lookups may be as large as a plan can be', () => {
-    expect(run('account create acme').status).toBe(0);
+  it('of lookups may be as large as a plan can be', async () => {
+    expect((await run('account create acme')).status).toBe(0);
     const subscribe = 'account subscribe acme --plan custom --reference R-1 --json --limit';
-    expect(run(`${subscribe} 1000000000001`).stderr).toContain('bad_plan_limit');
-    expect(JSON.parse(run(`${subscribe} 1000000000000`).stdout)).toMatchObject({ quota_limit: 1e12 });
+    expect((await run(`${subscribe} 1000000000001`)).stderr).toContain('bad_plan_limit');
+    expect(JSON.parse((await run(`${subscribe} 1000000000000`)).stdout)).toMatchObject({ quota_limit: 1e12 });
   });
 });
 
 describe('where the ledger is lost', () => {
-  it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', (line) => {
+  it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', async (line) => {
     const file = join(state, 'ledger', 'ledger.sqlite');
     mkdirSync(join(state, 'ledger'));
     const reserver = new Reserver({ file });
     reserver.open();
     reserver.close();
     for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
-    const { status, stderr } = run(line);
+    const { status, stderr } = await run(line);
     expect(status).toBe(7);
     expect(stderr).toMatch(/account restore BACKUP.*start over.*ledger\.id/s);
     expect(readdirSync(join(state, 'ledger'))).toEqual(['ledger.id']);
   });
 
-  it('an empty file is no ledger either', () => {
+  it('an empty file is no ledger either', async () => {
     mkdirSync(join(state, 'ledger'));
     writeFileSync(join(state, 'ledger', 'ledger.sqlite'), '');
-    expect(run('account list').status).toBe(4);
-    expect(run('account create acme').status).toBe(0);
+    expect((await run('account list')).status).toBe(4);
+    expect((await run('account create acme')).status).toBe(0);
   });
 });
 
 describe('account correct', () => {
-  const used = (): unknown => JSON.parse(run('account show acme --json').stdout).quota_used;
-  beforeEach(() => {
-    run('account create acme');
-    run('account subscribe acme --plan custom --limit 100 --reference R-1');
+  const used = async (): Promise<unknown> => JSON.parse((await run('account show acme --json')).stdout).quota_used;
+  beforeEach(async () => {
+    await run('account create acme');
+    await run('account subscribe acme --plan custom --limit 100 --reference R-1');
   });
 
-  it('sets a meter back, by the word of somebody who says why', () => {
-    expect(run('account correct acme --used 90 --note restored').status).toBe(0);
-    expect(used()).toBe(90);
-    const { status, stdout } = run('account correct acme --credit 15 --note lost --json');
+  it('sets a meter back, by the word of somebody who says why', async () => {
+    expect((await run('account correct acme --used 90 --note restored')).status).toBe(0);
+    expect(await used()).toBe(90);
+    const { status, stdout } = await run('account correct acme --credit 15 --note lost --json');
     expect([status, JSON.parse(stdout).quota_used]).toEqual([0, 75]);
     expect(JSON.parse(stdout)).toMatchObject({ credited: 15 });
-    expect(run('account correct acme --credit 600 --note lost').stdout).toMatch(
+    expect((await run('account correct acme --credit 600 --note lost')).stdout).toMatch(
       /^75 lookups given back: no more were used\.\n/,
     );
-    expect(used()).toBe(0);
-    expect(run('account correct acme --used 3 --note set').status).toBe(0);
-    expect(run('account correct acme --credit 1 --note one').stdout).toMatch(/^1 lookup given back\.\n/);
-    expect(used()).toBe(2);
+    expect(await used()).toBe(0);
+    expect((await run('account correct acme --used 3 --note set')).status).toBe(0);
+    expect((await run('account correct acme --credit 1 --note one')).stdout).toMatch(/^1 lookup given back\.\n/);
+    expect(await used()).toBe(2);
     // The text has the times of the JSON.
-    const at = /^(\S+Z) .*ledger\.correct/m.exec(run('account audit acme').stdout)?.[1];
+    const at = /^(\S+Z) .*ledger\.correct/m.exec((await run('account audit acme')).stdout)?.[1];
     expect(at).toMatch(/T\d\d:\d\d:\d\dZ$/);
-    const lines = JSON.parse(run('account audit acme --json').stdout);
+    const lines = JSON.parse((await run('account audit acme --json')).stdout);
     expect(lines[0]).toMatchObject({ at });
     expect(lines.slice(0, 4)).toMatchObject([
-      { actor: 'ledger writer', action: 'ledger.correct', before: { used: 3 }, after: { used: 2 } },
-      { action: 'account.correct {"credit":1} one' },
+      { actor: 'ledger writer', action: 'ledger.correct', note: null, before: { used: 3 }, after: { used: 2 } },
+      { action: 'account.correct', note: '{"credit":1} one' },
       { actor: 'ledger writer', action: 'ledger.correct', before: { used: 0 }, after: { used: 3 } },
-      { action: 'account.correct {"used":3} set' },
+      { action: 'account.correct', note: '{"used":3} set' },
     ]);
-    expect(run('account check').status).toBe(0);
+    expect((await run('account check')).status).toBe(0);
   });
 
   it.each([
@@ -170,14 +172,14 @@ describe('account correct', () => {
     ['--credit 1 --cycle 0 --note why', 2, 'cannot be used with'],
     ['--credit 1 --note=', 2, "option '--note <text>' is empty"],
     [`--credit 1 --note ${'x'.repeat(201)}`, 3, 'got 201'],
-  ])('is refused with %s', (options, exit, expected) => {
-    const { status, stderr } = run(`account correct acme ${options}`);
+  ])('is refused with %s', async (options, exit, expected) => {
+    const { status, stderr } = await run(`account correct acme ${options}`);
     expect([status, stderr]).toEqual([exit, expect.stringContaining(expected)]);
-    expect(used()).toBe(0);
+    expect(await used()).toBe(0);
   });
 
-  it('of an account without a plan is refused', () => {
-    run('account create beta');
-    expect(run('account correct beta --credit 1 --note why').stderr).toContain('has no plan yet');
+  it('of an account without a plan is refused', async () => {
+    await run('account create beta');
+    expect((await run('account correct beta --credit 1 --note why')).stderr).toContain('has no plan yet');
   });
 });

@@ -1,7 +1,9 @@
 /** The counters that workers and ledger writer share: what they hold, what of it is believed, and what a changed bit does. */
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readSync,
@@ -12,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { COUNTERS_SIZE_BYTES, Counters, REFUSED, SLOT_COUNT, STATE } from '../../src/ledger/counters/counters.ts';
 import {
   countersFound,
@@ -20,7 +22,9 @@ import {
   createCounters,
   openCounters,
   readCounters,
+  removeCounters,
 } from '../../src/ledger/counters/location.ts';
+import { awaitPublished } from '../../src/ledger/counters/wait-for-writer.ts';
 import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
 import { LedgerFolder } from './support.ts';
 
@@ -156,7 +160,7 @@ describe('the file', () => {
   };
 
   it('lies in memory, is nobody else’s, and is believed', () => {
-    expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+$/);
+    expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+-\d+$/);
     expect(statSync(path()).mode & 0o777).toBe(0o600);
     expect(countersFound(folder.file, id)).toEqual({ path: path(), isInMemory: true });
     expect(isBelieved()).toBe(true);
@@ -206,5 +210,54 @@ describe('the file', () => {
     copyFileSync(folder.file, other.file);
     expect(countersPaths(other.file, id)[0]).not.toBe(path());
     return other.remove();
+  });
+
+  it.runIf(process.getuid?.() === 0)('of a snapshot that is mounted beside it is another one', ({ skip }) => {
+    // Two new file systems give the same numbers, as a file system and its snapshot do.
+    const places = ['one', 'snapshot'].map((name) => join(folder.dir, name));
+    try {
+      for (const place of places) {
+        mkdirSync(place);
+        execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', place], { stdio: 'ignore' });
+        mkdirSync(join(place, 'ledger'));
+      }
+      const folders = places.map((place) => join(place, 'ledger'));
+      expect(new Set(folders.map((path) => statSync(path).ino)).size).toBe(1);
+      expect(new Set(folders.map((path) => countersPaths(join(path, 'ledger.sqlite'), id)[0])).size).toBe(2);
+    } catch (error) {
+      if ((error as { status?: number }).status !== undefined) skip();
+      throw error;
+    } finally {
+      for (const place of places) spawnSync('umount', ['-l', place]);
+    }
+  });
+});
+
+describe('a command that waits for the ledger writer', () => {
+  const folder = new LedgerFolder();
+  const id = folder.ledger().read.ledgerId();
+  const opened = createCounters(folder.file, id);
+  afterAll(() => {
+    opened.close();
+    removeCounters(folder.file, id);
+    return folder.remove();
+  });
+
+  it.each([
+    ['with its change', 7, 7, 0],
+    ['with that of another command on top', 9, 7, 0],
+    ['beyond 32 bits', 2 ** 31 + 1, 2 ** 31 - 1, 0],
+    ['without it', 6, 7, 1],
+  ])('%s', (_what, published, revision, waits) => {
+    opened.counters.status = { ...opened.counters.status, heartbeatMs: Date.now() };
+    opened.counters.revision = published;
+    // The writer follows while the command sleeps for the first time.
+    const sleep = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      opened.counters.revision = revision;
+      return 'timed-out';
+    });
+    onTestFinished(() => sleep.mockRestore());
+    awaitPublished(folder.file, id, revision);
+    expect(sleep).toHaveBeenCalledTimes(waits);
   });
 });

@@ -5,6 +5,7 @@ import { readAudit } from '../../src/ledger/audit.ts';
 import { COUNTERS_SIZE_BYTES, STATE } from '../../src/ledger/counters/counters.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
+import { usageByDay } from '../../src/ledger/usage.ts';
 import { blockSize, ChargeRate } from '../../src/ledger/writer/block-size.ts';
 import { Random } from '../../tools/random.ts';
 import { SEED } from '../support/seed.ts';
@@ -226,6 +227,19 @@ describe('a correction', () => {
     reserver.publishChanges();
     expect(await charge()).toBe(39);
     expect(row()).toMatchObject({ cycle: 0 });
+  });
+
+  it('leaves the usage by day as it was charged, also right after midnight', async () => {
+    await start(100);
+    for (let i = 0; i < 3; i += 1) await charge();
+    folder.nowMs += 1_000;
+    reserver.tick();
+    folder.nowMs += DAY_MS;
+    for (let i = 0; i < 2; i += 1) await charge();
+    await ledger.correct('acme', { credit: 1 }, 'why');
+    reserver.publishChanges();
+    const days = (await usageByDay(ledger, 'acme', 2, folder.nowMs)).map(({ lookups }) => lookups);
+    expect([days, row()['total']]).toEqual([[3, 2], 5]);
   });
 
   it('waits for a ledger that cannot be written, and is then applied once', async () => {

@@ -54,6 +54,15 @@ describe('a license', () => {
     });
   });
 
+  it.each(['v', '7', 'vendor-2026', `a${'._-'.repeat(21)}`])('may be signed with a key of the name %s', (name) => {
+    const text = issueLicense(terms, vendor.privateKey, name);
+    expect(verifyLicense(text, { [name]: vendor.publicKey })).toMatchObject({ signedBy: name });
+  });
+
+  it.each(['', '-v', '.v', 'a b', 'ä', `a${'b'.repeat(64)}`])('is not signed with a key of the name "%s"', (name) => {
+    expectCode(() => issueLicense(terms, vendor.privateKey, name), 'bad_license');
+  });
+
   it('is refused when any byte of its payload or signature was changed', () => {
     const bytes = payload();
     for (let i = 0; i < bytes.length; i += 1) {

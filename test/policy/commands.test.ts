@@ -1,49 +1,49 @@
 /** The commands as a person types them: what they print, and with which code they end. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { pagegate } from '../support/program.ts';
+import { pagegateHere } from '../support/program.ts';
 import { withFile } from './support.ts';
 
 const cases = fileURLToPath(new URL('../../data/policy/cases.json', import.meta.url));
 
-const run = (...words: string[]): { code: number | null; out: string; error: string } => {
-  const { status, stdout, stderr } = pagegate(words);
+const run = async (...words: string[]): Promise<{ code: number; out: string; error: string }> => {
+  const { status, stdout, stderr } = await pagegateHere(words);
   return { code: status, out: stdout, error: stderr };
 };
 
 describe('pagegate policy', () => {
-  it('finds nothing wrong with what ships, and every shipped case as expected', () => {
-    expect(run('policy', 'check')).toMatchObject({
+  it('finds nothing wrong with what ships, and every shipped case as expected', async () => {
+    expect(await run('policy', 'check')).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^valid: 2,?\d{3} hosts, 2\d guard rules/),
+      out: expect.stringMatching(/^valid: 2,\d{3} hosts, 2\d guard rules, 2\d pattern rules, 0 allow entries, /),
     });
-    const { code, out } = run('policy', 'test', cases);
+    const { code, out } = await run('policy', 'test', cases);
     expect([code, out.trim()]).toEqual([0, expect.stringMatching(/^(\d+) of \1 cases as expected$/)]);
   });
 
-  it('ends with its own code for a file that is not valid, one that has no effect, and cases that fail', () => {
+  it('ends with its own code for a file that is not valid, one that has no effect, and cases that fail', async () => {
     const shadowed = {
       format: 'pagegate-policy/1',
       allow: [{ id: 'a', host: 'webhook.site', path: '/', methods: ['POST'] }],
     };
     const failing = [{ url: 'https://example.org/login', found: true, expect: { verdict: 'allow' } }];
-    expect(withFile('{}', (file) => run('policy', 'check', file))).toMatchObject({
+    expect(await withFile('{}', (file) => run('policy', 'check', file))).toMatchObject({
       code: 3,
       error: expect.stringContaining('policy_invalid'),
     });
-    expect(withFile(JSON.stringify(shadowed), (file) => run('policy', 'check', file, '--json'))).toMatchObject({
+    expect(await withFile(JSON.stringify(shadowed), (file) => run('policy', 'check', file, '--json'))).toMatchObject({
       code: 4,
       out: expect.stringContaining('"by": "webhook.site"'),
     });
-    expect(withFile(JSON.stringify(failing), (file) => run('policy', 'test', file))).toMatchObject({
+    expect(await withFile(JSON.stringify(failing), (file) => run('policy', 'test', file))).toMatchObject({
       code: 4,
       out: expect.stringContaining('expected allow, got deny rules/login'),
     });
   });
 
-  it('shows what differs, and whose verdict changes', () => {
+  it('shows what differs, and whose verdict changes', async () => {
     const own = { format: 'pagegate-policy/1', disable: ['login'] };
-    const { code, out } = withFile(JSON.stringify(own), (file) =>
+    const { code, out } = await withFile(JSON.stringify(own), (file) =>
       run('policy', 'diff', 'shipped', file, '--cases', cases),
     );
     expect(code).toBe(0);
@@ -53,12 +53,12 @@ describe('pagegate policy', () => {
 });
 
 describe('pagegate explain', () => {
-  it('prints the layers for people and for programs', () => {
-    const { code, out } = run('explain', 'https://github.com/login', '--profile', 'strict');
+  it('prints the layers for people and for programs', async () => {
+    const { code, out } = await run('explain', 'https://github.com/login', '--profile', 'strict');
     expect(code).toBe(0);
     expect(out).toMatch(/=> 5 pattern_rules/);
     expect(out).toMatch(/deny {2}rules\/login/);
-    const report = JSON.parse(run('explain', 'HTTP://0x7f.1/', '--method', 'post', '--json').out);
+    const report = JSON.parse((await run('explain', 'HTTP://0x7f.1/', '--method', 'post', '--json')).out);
     expect(report).toMatchObject({
       domain: '127.0.0.1',
       method: 'POST',
@@ -68,19 +68,23 @@ describe('pagegate explain', () => {
     expect(report.steps).toHaveLength(6);
   });
 
-  it('judges by what is stated, without an index', () => {
-    const stated = (...words: string[]): unknown => JSON.parse(run('explain', ...words, '--json').out);
-    expect(stated('https://example.org/', '--found')).toMatchObject({
+  it('judges by what is stated, without an index', async () => {
+    const stated = async (...words: string[]): Promise<unknown> =>
+      JSON.parse((await run('explain', ...words, '--json')).out);
+    expect(await stated('https://example.org/', '--found')).toMatchObject({
       verdict: 'allow',
       record: { index: null, stated: true, found: true, page_urls: [] },
     });
     const page = ['--page-type', 'login=HTTPS://Example.org/Enter', '--page-type', 'help=https://example.org/'];
-    expect(stated('https://example.org/enter/2', ...page)).toMatchObject({
+    expect(await stated('https://example.org/enter/2', ...page)).toMatchObject({
       verdict: 'deny',
       matched: { layer: 'page_type_db', id: 'login' },
       record: { found: true, page_urls: [{ type: 'login', url: 'https://example.org/Enter' }, { type: 'help' }] },
     });
-    expect(run('explain', 'https://example.org/', ...page).out).toContain('as stated: found, 2 verified pages');
+    expect((await run('explain', 'https://example.org/', ...page)).out).toContain('as stated: found, 2 verified pages');
+    expect((await run('explain', 'https://example.org/', ...page.slice(2))).out).toContain(
+      'as stated: found, 1 verified page\n',
+    );
   });
 
   it.each([
@@ -88,19 +92,19 @@ describe('pagegate explain', () => {
     [['--page-type', 'login'], 'expected <type>=<URL>'],
     [['--page-type', 'login=/enter'], 'is not a URL with its scheme'],
     [['--found', '--index', '/tmp/none.pgx'], 'name one or the other'],
-  ])('does not take %j', (words, expected) => {
-    expect(run('explain', 'https://example.org/', ...words)).toMatchObject({
+  ])('does not take %j', async (words, expected) => {
+    expect(await run('explain', 'https://example.org/', ...words)).toMatchObject({
       code: 2,
       error: expect.stringContaining(expected),
     });
   });
 
-  it('refuses what the endpoint would refuse', () => {
-    expect(run('explain', 'user@example.org').code).toBe(3);
-    const long = run('explain', `https://example.org/${'x'.repeat(9_000)}`);
+  it('refuses what the endpoint would refuse', async () => {
+    expect((await run('explain', 'user@example.org')).code).toBe(3);
+    const long = await run('explain', `https://example.org/${'x'.repeat(9_000)}`);
     expect(long.code).toBe(3);
     expect(long.error).toMatch(/^pagegate: .*8,192 bytes.*\[input_too_long\]\n$/);
     expect(long.error.length).toBeLessThan(500);
-    expect(run('explain', 'example.org', '--method', 'G E T').code).toBe(3);
+    expect((await run('explain', 'example.org', '--method', 'G E T')).code).toBe(3);
   });
 });

@@ -1,6 +1,5 @@
 /** Short forms for the tests of the policy: a verdict as `deny rules/login`. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTarget } from '../../src/domain/target.ts';
 import type { LicenseeDocument } from '../../src/policy/documents.ts';
@@ -8,6 +7,7 @@ import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Evidence, Request } from '../../src/policy/types.ts';
+import { withTempDirectory } from '../support/tiny-index.ts';
 
 export const shipped = loadPolicy();
 
@@ -54,12 +54,9 @@ export function licenseePolicy(
 
 /** Runs a task with a file of the given content, which is gone afterwards. */
 export function withFile<T>(text: string | Uint8Array, task: (file: string) => T): T {
-  const dir = mkdtempSync(join(tmpdir(), 'pagegate-policy-'));
-  try {
-    const file = join(dir, 'policy.json');
+  return withTempDirectory((directory) => {
+    const file = join(directory, 'policy.json');
     writeFileSync(file, text);
     return task(file);
-  } finally {
-    rmSync(dir, { recursive: true });
-  }
+  });
 }

@@ -76,6 +76,10 @@ describe('the admin listener', () => {
     expect(samples.get('pagegate_requests_total{status="400",code="bad_encoding"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_verdicts_total{verdict="allow",layer="default"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_index_generation')).toBe(1);
+    // The index that a worker begins with is no swap, and each series is there before its first count.
+    for (const part of ['index', 'policy', 'certificate'])
+      for (const outcome of ['done', 'refused'])
+        expect(samples.get(`pagegate_swaps_total{part="${part}",outcome="${outcome}"}`)).toBe(0);
     expect(samples.get('pagegate_lookup_seconds_bucket{le="+Inf"}')).toBe(samples.get('pagegate_lookup_seconds_count'));
     expect(text).not.toMatch(/example|secret|127\.0\.0\.1|pg_/);
   });

@@ -27,7 +27,13 @@ const text = (query: string, method = 'GET'): string => requestText(path(query),
 beforeAll(async () => {
   server = await startTestServer({
     entries: ENTRIES,
-    accounts: { pro: { plan: 'pro' }, piped: { plan: 'pro' }, new: {}, two: { plan: 'custom', limit: 2 } },
+    accounts: {
+      pro: { plan: 'pro' },
+      piped: { plan: 'pro' },
+      fresh: { plan: 'pro' },
+      new: {},
+      two: { plan: 'custom', limit: 2 },
+    },
   });
   key = server.keys['pro']!;
 });
@@ -66,6 +72,20 @@ describe('an answer', () => {
       matched: { layer: 'page_type_db', id: 'pricing' },
     });
     expect((await server.check(`?url=${url}&method=post`)).body.verdict).toBe('deny');
+  });
+
+  it('that waited for a reservation counts once in the time of lookups', async () => {
+    // Of an account that was never asked for nothing is reserved yet.
+    const countOf = async (name: string): Promise<number> => {
+      const { text: metrics } = await read(await fetch(`${server.adminUrl}/metrics`));
+      return Number(new RegExp(`^pagegate_${name} (\\d+)$`, 'm').exec(metrics)?.[1]);
+    };
+    const names = ['lookup_seconds_count', 'wait_seconds_count', 'requests_total{status="200",code="ok"}'];
+    const counts = () => Promise.all(names.map((name) => countOf(name.replace(/[{}]/g, '\\$&'))));
+    const before = await counts();
+    expect((await server.check('?domain=plain.org', { 'x-api-key': server.keys['fresh']! })).status).toBe(200);
+    const after = await counts();
+    expect(after.map((count, i) => count - before[i]!)).toEqual([1, 1, 1]);
   });
 
   it('many at once, each with its own quota', async () => {

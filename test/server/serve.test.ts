@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control-socket.ts';
+import { freePort } from '../../tools/free-port.ts';
 import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegate } from '../support/program.ts';
@@ -70,10 +71,19 @@ const ask = async (url: string, value = SECRET_URL) =>
       headers: { 'x-api-key': installation.keys['pro']!, connection: 'close' },
     }),
   );
-const workerPids = async (): Promise<number[]> => {
-  const status = (await askServer(installation.paths.socket, 'status')) as { workers: { pid: number }[] };
-  return status.workers.map((worker) => worker.pid);
+interface WorkerState {
+  readonly pid: number;
+  readonly in_flight: number;
+  readonly draining: boolean;
+}
+const workerStates = async (): Promise<readonly WorkerState[]> => {
+  const status = (await askServer(installation.paths.socket, 'status')) as { workers: WorkerState[] };
+  return status.workers;
 };
+const workerPids = async (): Promise<number[]> => (await workerStates()).map(({ pid }) => pid);
+const waitingRequests = async (): Promise<number> =>
+  (await workerStates()).reduce((sum, { in_flight }) => sum + in_flight, 0);
+const drainingWorkers = async (): Promise<number> => (await workerStates()).filter(({ draining }) => draining).length;
 
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
 const childPids = (): number[] =>
@@ -96,7 +106,9 @@ describe('pagegate serve', () => {
     expect([reload.status, reload.stdout.match(/generation 2/g)?.length]).toEqual([0, 2]);
     expect((await ask(url, 'plain.org')).body.found).toBe(true);
     installation.publish(3, [{ domain: 'plain.org' }], { dataset: 'other' });
-    expect(run('reload').status).toBe(6);
+    const refused = run('reload');
+    expect([refused.status, refused.stdout.match(/refused/g)?.length]).toEqual([6, 2]);
+    expect(refused.stderr).toMatch(/^(?:Warning: .+\n)+$/);
     installation.publish(4, [{ domain: 'plain.org' }]);
     server!.kill('SIGHUP');
     await expect.poll(async () => (await ask(url)).body.found).toBe(false);
@@ -109,6 +121,53 @@ describe('pagegate serve', () => {
     for (const line of output.split('\n').filter((text) => text.startsWith('{')))
       expect(JSON.parse(line)).toHaveProperty('event');
     expect(readdirSync(installation.paths.runDir).filter((name) => name.startsWith('burst-'))).toEqual([]);
+  });
+
+  it('SIGHUP reloads, also during the start, and ends no process of it', async () => {
+    const starting = serve();
+    await expect.poll(() => output).toContain('"ledger_ready"');
+    server!.kill('SIGHUP');
+    await starting;
+    const pids = childPids();
+    for (const pid of pids) process.kill(pid, 'SIGHUP');
+    expect(run('reload').status).toBe(0);
+    expect(childPids()).toEqual(pids);
+  });
+
+  it('a command says so where the ledger writer hangs and the workers cannot follow', async () => {
+    await serve();
+    const writer = writerPid();
+    process.kill(writer, 'SIGSTOP');
+    // Or it would replace a ledger writer that hangs.
+    server!.kill('SIGSTOP');
+    const suspended = run('account', 'suspend', 'pro');
+    for (const pid of [writer, server!.pid!]) process.kill(pid, 'SIGCONT');
+    expect([suspended.status, suspended.stderr]).toEqual([0, expect.stringMatching(/^Warning: .*: this host\./)]);
+    const active = run('account', 'reactivate', 'pro');
+    expect([active.status, active.stderr]).toEqual([0, '']);
+  });
+
+  it.each([
+    ['is closed', 'pipe'],
+    ['is full', openSync('/dev/full', 'w')],
+  ] as const)('serves, with a console too, where its standard output %s', async (_how, stdout) => {
+    const withConsole = join(dir, 'console.json');
+    const console = { ...installation.config.console, enabled: true, port: await freePort() };
+    writeFileSync(withConsole, JSON.stringify({ ...installation.config, console }));
+    const child = spawn(process.execPath, [CLI, 'serve', '--config', withConsole], {
+      stdio: ['ignore', stdout, 'pipe'],
+    });
+    server = child;
+    child.stdout?.destroy();
+    output = '';
+    child.stderr!.on('data', (chunk) => {
+      output += chunk;
+    });
+    await expect.poll(() => output).toContain('"console_listening"');
+    const [, address] = /"event":"listening","address":"([^"]+)"/.exec(output)!;
+    expect((await ask(`${address}/api/check`)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   it('SIGTERM ends it gracefully', async () => {
@@ -207,6 +266,27 @@ describe('pagegate serve', () => {
     expect((await ask(url)).status).toBe(200);
     server!.kill('SIGTERM');
     await once(server!, 'exit');
+  });
+
+  it('a primary that is killed while it stops leaves its workers time to answer', async () => {
+    // Longer than a request waits for its reservation.
+    const patient = join(dir, 'patient.json');
+    const { config } = installation;
+    writeFileSync(patient, JSON.stringify({ ...config, server: { ...config.server, workers: 2, drain_seconds: 30 } }));
+    const url = await serve('--config', patient);
+    const pids = childPids();
+    const writer = writerPid();
+    process.kill(writer, 'SIGSTOP');
+    // Waits for its reservation.
+    const answer = ask(url);
+    await expect.poll(waitingRequests).toBe(1);
+    server!.kill('SIGTERM');
+    await expect.poll(drainingWorkers).toBeGreaterThan(0);
+    server!.kill('SIGKILL');
+    await once(server!, 'exit');
+    expect((await answer).body.error).toBe('ledger_unavailable');
+    process.kill(writer, 'SIGKILL');
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
   it.each<[string, string[], number, string]>([

@@ -93,7 +93,7 @@ export async function packNpm(spec: NpmPackage, out: string): Promise<string> {
       copyFileSync(join(ROOT, path), join(folder, 'lib', path));
     }
     for (const path of Object.values(manifest.bin)) chmodSync(join(folder, path), 0o755);
-    for (const path of closureOf(spec.bundled)) copyPackage(path, join(folder, path));
+    for (const path of closureOf(spec.bundled)) copyPackage(path, join(folder, path), spec.exports !== undefined);
     const write = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o644 });
     write('package.json', `${JSON.stringify(manifest, null, 2)}\n`);
     // The program looks for its version where it lies in the checkout, above its sources.
@@ -188,9 +188,12 @@ export function closureOf(names: readonly string[]): string[] {
 }
 
 /** What packages carry beside what runs and its types. */
-const DEAD_WEIGHT = /\.map$|\/(?:docs|scripts|test|tests|benchmarks|\.github)$|\/(?:CHANGELOG|HISTORY)\.md$/i;
+const DEAD_WEIGHT =
+  /\.map$|\/(?:docs|examples|scripts|test|tests|benchmarks|\.github)$|\/(?:CHANGELOG|HISTORY)\.md$|(?<!\.d)\.[cm]?ts$/i;
+const TYPES = /\.d\.[cm]?ts$/;
 
-function copyPackage(path: string, target: string): void {
+/** Copies a package that is bundled; a program that exports nothing has no use for types. */
+function copyPackage(path: string, target: string, withTypes: boolean): void {
   const source = join(ROOT, path);
   if (!existsSync(source)) throw new Error(`${path} is not installed: run "make install"`);
   mkdirSync(dirname(target), { recursive: true });
@@ -199,9 +202,11 @@ function copyPackage(path: string, target: string): void {
     // A package inside a package is one of its own.
     filter: (file) => {
       const inside = file.slice(source.length);
-      if (inside === '/node_modules') return false;
+      if (inside === '/node_modules' || (!withTypes && TYPES.test(inside))) return false;
       if (!DEAD_WEIGHT.test(inside)) return true;
-      return statSync(file).isDirectory() && /\/(?:dist|lib|build|esm|cjs)\//.test(inside);
+      return (
+        statSync(file).isDirectory() && !/\/examples$/.test(inside) && /\/(?:dist|lib|build|esm|cjs)\//.test(inside)
+      );
     },
   });
 }

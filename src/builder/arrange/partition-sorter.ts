@@ -5,7 +5,7 @@ import { compareDomains } from '../../index/write.ts';
 import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledPosition, spilledSize } from './spill.ts';
 
 /** Memory for one partition, in bytes. Many entries of few domains may take more on disk, as their earlier entries are dropped. */
-const PARTITION_MAX_BYTES = 64 << 20;
+export const PARTITION_MAX_BYTES: number = 64 << 20;
 /** A bin with more records than this is sorted by the library. */
 const INSERTION_MAX = 24;
 const BIN_BITS_MAX = 18;

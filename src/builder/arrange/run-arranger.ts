@@ -1,7 +1,9 @@
 /** Second half of a build, for one run of buckets: its partitions sorted and arranged into buckets, ready to be appended to the index. */
+import { withCommas } from '../../counted.ts';
+import { PagegateError } from '../../errors.ts';
 import { BUCKET_COUNT_MULTIPLE, type BucketRun, BucketRunBuilder } from '../../index/write.ts';
-import { PartitionSorter } from './partition-sorter.ts';
-import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledSize } from './spill.ts';
+import { PARTITION_MAX_BYTES, PartitionSorter } from './partition-sorter.ts';
+import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledPlace, spilledSize } from './spill.ts';
 
 /** Runs of an index at most: its buckets fall into as many equal ranges. */
 const RUNS_MAX = BUCKET_COUNT_MULTIPLE;
@@ -45,6 +47,7 @@ export class RunArranger {
    * Arranges the run of that number.
    *
    * @throws PagegateError build_too_large where a partition's domains do not fit into memory
+   * @throws PagegateError index_limit where more records meet in one bucket than it can count
    */
   arrange(number: number): ArrangedRun {
     const { bucketCount, salt, runCount, partitionsPerRun } = this.#plan;
@@ -52,7 +55,10 @@ export class RunArranger {
     const endBucket = ((number + 1) * bucketCount) / runCount;
     const first = number * partitionsPerRun;
     let sizeHint = 1024;
-    for (let i = 0; i < partitionsPerRun; i++) sizeHint += partitionSize(this.#files, first + i);
+    // Of a partition that is larger on the disk more is not kept.
+    for (let i = 0; i < partitionsPerRun; i++) {
+      sizeHint += Math.min(PARTITION_MAX_BYTES, partitionSize(this.#files, first + i));
+    }
     const builder = new BucketRunBuilder({ firstBucket, endBucket, bucketCount, salt }, sizeHint);
     let duplicates = 0;
     for (let i = 0; i < partitionsPerRun; i++) {
@@ -65,10 +71,23 @@ export class RunArranger {
 
   #addAll(builder: BucketRunBuilder): void {
     const { bytes, order, count } = this.#sorter;
-    for (let i = 0; i < count; i++) {
-      const at = order[i]!;
-      const start = at + SPILL_HEADER_BYTES;
-      builder.add(readWord(bytes, at), readWord(bytes, at + 4), bytes, start, start + spilledSize(bytes, at));
+    let at = 0;
+    try {
+      for (let i = 0; i < count; i++) {
+        at = order[i]!;
+        const start = at + SPILL_HEADER_BYTES;
+        builder.add(readWord(bytes, at), readWord(bytes, at + 4), bytes, start, start + spilledSize(bytes, at));
+      }
+    } catch (error) {
+      throw error instanceof PagegateError && error.code === 'index_limit' ? crowded(error, bytes, at) : error;
     }
   }
+}
+
+/** Names one of the lines, so that somebody can look at what the others have in common with it. */
+function crowded(cause: PagegateError, bytes: Uint8Array, at: number): PagegateError {
+  const { part, line } = spilledPlace(bytes, at);
+  const where = `line ${withCommas(line)} of part ${withCommas(part + 1)}`;
+  const what = `More domains than a bucket can count have hashes of one bucket, among them ${where}. Chance does not do that: names can be chosen so. Ask the vendor to look at those that are like it.`;
+  return new PagegateError('index_limit', what, { ...cause.details, part: part + 1, line }, { cause });
 }

@@ -158,6 +158,12 @@ export function spilledPosition(bytes: Uint8Array, at: number): number {
   return part * 2 ** 40 + bytes[at + LINE_AT + 4]! * 2 ** 32 + readWord(bytes, at + LINE_AT);
 }
 
+/** The same as number of the part, from 0, and of the line, from 1. */
+export function spilledPlace(bytes: Uint8Array, at: number): { readonly part: number; readonly line: number } {
+  const position = spilledPosition(bytes, at);
+  return { part: Math.floor(position / 2 ** 40), line: position % 2 ** 40 };
+}
+
 /** Total size of a partition over all files, in bytes. */
 export function partitionSize(files: readonly SpillFile[], partition: number): number {
   let sizeBytes = 0;

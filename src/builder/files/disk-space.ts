@@ -16,14 +16,15 @@ const SHARE_OF_TEXT = 0.15;
 const UNPACKED_FACTOR = 8;
 const SLACK_BYTES = 4 << 20;
 
+/** What the parts of a drop unpack to, in bytes: of packed ones roughly. */
+export function estimateTextBytes({ files }: Manifest): number {
+  return files.reduce((sum, { name, bytes }) => sum + bytes * (isPacked(name) ? UNPACKED_FACTOR : 1), 0);
+}
+
 /** What a build will take, in bytes: the temporary files, and the index about the same again. About twice what ordinary data takes. */
 function estimateTempBytes(manifest: Manifest): number {
-  let sizeBytes = SLACK_BYTES;
-  for (const { name, bytes, records } of manifest.files) {
-    const text = bytes * (isPacked(name) ? UNPACKED_FACTOR : 1);
-    sizeBytes += records * RECORD_MIN_BYTES + text * SHARE_OF_TEXT;
-  }
-  return Math.ceil(sizeBytes);
+  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
+  return Math.ceil(SLACK_BYTES + records * RECORD_MIN_BYTES + estimateTextBytes(manifest) * SHARE_OF_TEXT);
 }
 
 /**

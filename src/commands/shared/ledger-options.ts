@@ -5,6 +5,7 @@ import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Account } from '../../ledger/quota.ts';
 import { rfc3339OrNull } from '../../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './config-options.ts';
+import { warn } from './output.ts';
 
 export interface LedgerCommandOptions extends ConfigFlags {
   readonly actor?: string;
@@ -44,7 +45,10 @@ export async function withLedger<T>(
     create,
   });
   try {
-    return await task(ledger);
+    const result = await task(ledger);
+    // A key that is revoked here still opens there.
+    if (ledger.lag !== undefined) warn(ledger.lag);
+    return result;
   } finally {
     await ledger.close();
   }

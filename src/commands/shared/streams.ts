@@ -7,16 +7,22 @@ export class OutputClosed extends Error {}
 
 let failure: Error | undefined;
 let advice = 'Run the command again.';
+let isTolerant = false;
 
 /** Says what the failure to write is to advise. To be called before a command writes anything. */
 export function adviseOnLostOutput(text: string): void {
   advice = text;
 }
 
+/** Goes on, and ends well, where nobody takes what is written: for a command whose work is something else. To be called before it writes anything. */
+export function tolerateLostOutput(): void {
+  isTolerant = true;
+}
+
 /** Failures of the two streams are kept here instead of ending the process with a dump. To be called once, first of all. */
 export function guardStreams(): void {
   process.stdout.on('error', (error) => {
-    failure ??= asFailure(error);
+    if (!isTolerant) failure ??= asFailure(error);
   });
   // Without standard error there is nowhere left to say it.
   process.stderr.on('error', () => {});
@@ -50,6 +56,7 @@ export async function writeOutBytes(bytes: Uint8Array, signal?: AbortSignal): Pr
  * @throws what writing it failed with
  */
 export async function flushOut(): Promise<void> {
+  if (isTolerant) return;
   await writeOutBytes(new Uint8Array(0));
   // A stream reports a failure one turn later than its last write.
   await nextTurn();

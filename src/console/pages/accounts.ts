@@ -34,12 +34,8 @@ export async function told(to: string, change: Promise<Notice>, onFailure = to):
 }
 
 /** What a change says of servers that do not follow it yet. */
-export function withUnreached(notice: Notice, { unreached }: Ledger): Notice {
-  if (unreached.length === 0) return notice;
-  return {
-    ...notice,
-    text: `${notice.text} These servers do not follow yet and refuse to answer soon: ${unreached.join(', ')}.`,
-  };
+export function withLag(notice: Notice, { lag }: Ledger): Notice {
+  return lag === undefined ? notice : { ...notice, text: `${notice.text} ${lag}` };
 }
 
 async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
@@ -116,7 +112,7 @@ function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> 
     session.name,
     async (ledger): Promise<Notice> => {
       await ledger.createAccount(name);
-      return withUnreached({ tone: 'good', text: `${name} is created. Subscribe a plan to activate it.` }, ledger);
+      return withLag({ tone: 'good', text: `${name} is created. Subscribe a plan to activate it.` }, ledger);
     },
     { create: true },
   );
@@ -195,7 +191,7 @@ function act(visit: SignedVisit): Promise<Redirect> {
   const name = params['name']!;
   const { ledgerFile } = app.paths;
   const done = app.accounts.change(session.name, async (ledger) =>
-    withUnreached(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
+    withLag(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
   );
   return told(`/accounts/${segment(name)}`, done);
 }

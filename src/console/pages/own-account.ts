@@ -6,7 +6,7 @@ import { form } from '../web/layout.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
-import { daysOf, told, withUnreached } from './accounts.ts';
+import { daysOf, told, withLag } from './accounts.ts';
 import { actorOf } from './sign-in.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
@@ -64,8 +64,7 @@ function act(
     const { ledgerFile } = app.paths;
     const done = app.accounts.change(
       actorOf(session),
-      async (ledger) =>
-        withUnreached(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
+      async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
       { actingKeyId: session.keyId ?? 0 },
     );
     return told('/account', done);

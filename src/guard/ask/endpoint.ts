@@ -2,6 +2,7 @@
  * The one endpoint of pagegate, asked over a connection of its own: through no proxy, whatever the environment says, and without
  * following a redirect, so that the key reaches the named server and nobody else.
  */
+import { X509Certificate } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Agent, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,7 +47,11 @@ export class Endpoint {
   /** @throws TypeError where an option cannot be used. */
   constructor({ server, key, ca, plainHttp, timeoutMs }: EndpointOptions) {
     this.#url = endpointUrl(server, plainHttp === true);
-    if (!KEY.test(key)) throw new TypeError('key: not an API key');
+    if (!KEY.test(key))
+      throw new TypeError('key: not an API key, which is 1 to 256 characters without blanks or line ends');
+    if (ca !== undefined && !isPem(ca)) {
+      throw new TypeError('ca: holds no certificate in PEM; it takes what is in a file, not the path of one');
+    }
     if (typeof timeoutMs !== 'number' || !(timeoutMs >= 1 && timeoutMs <= TIMEOUT_MAX_MS)) {
       throw new TypeError(`timeoutMs: must be a number from 1 to ${TIMEOUT_MAX_MS}`);
     }
@@ -56,7 +61,7 @@ export class Endpoint {
     this.#timeoutMs = timeoutMs;
     // An agent of its own: the global one may take a proxy from the environment, and no certificate goes unchecked because of it.
     const pool = { keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_MS };
-    const tls = { rejectUnauthorized: true, ...(ca && { ca }) };
+    const tls = { rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
     this.#agent = this.#url.protocol === 'https:' ? new https.Agent({ ...pool, ...tls }) : new http.Agent(pool);
   }
 
@@ -124,10 +129,21 @@ function replyOf(response: IncomingMessage, body: string): Reply {
   return { status: response.statusCode ?? 0, data: [data].flat()[0] ?? '', retryAfter: retryAfter ?? '', body };
 }
 
+/** Whether there is a certificate in it. TLS itself passes over anything else, and then trusts nobody. */
+function isPem(ca: string | Buffer): boolean {
+  try {
+    new X509Certificate(ca);
+    return ca.includes('-----BEGIN ');
+  } catch {
+    return false;
+  }
+}
+
 function endpointUrl(server: string, plainHttp: boolean): URL {
-  const url = new URL(server);
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw new TypeError(`server: ${server}: not http or https`);
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw new TypeError(`server: ${server}: not an http or https URL, such as https://pagegate.example.net:8443`);
+  }
   if (
     !['/', '/api', '/api/'].includes(url.pathname) ||
     url.search !== '' ||

@@ -23,6 +23,7 @@ import {
   SEED_A,
   SEED_B,
   type SectionName,
+  TABLES_MAX_BYTES,
 } from './layout.ts';
 
 /** A section: offset and size in bytes, and the XXH64 of its bytes (0 for those that the block checksums cover). */
@@ -153,12 +154,17 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
   if (raw.reserved.some((byte) => byte !== 0)) throw corrupt(path, 'header', 'reserved bytes are not zero');
   if (raw.bucketCount < 1 || raw.bucketCount > BUCKETS_MAX)
     throw corrupt(path, 'header', `there are ${raw.bucketCount} buckets`);
-  const { directory, payload, blocks } = raw.sections;
+  const { dictionary, directory, payload, blocks, metadata } = raw.sections;
   const mostRecords = raw.bucketCount * RECORDS_PER_BUCKET_MAX;
   if (raw.recordCount > mostRecords)
     throw corrupt(path, 'header', `there are ${raw.recordCount} records, the buckets hold at most ${mostRecords}`);
   check('the size of the directory', directory.size, raw.bucketCount * BUCKET_SIZE_BYTES);
-  if (payload.size > PAYLOAD_MAX_BYTES) throw corrupt(path, 'header', `the payload has ${payload.size} bytes`);
+  const checkSize = (name: string, size: number, most: number): void => {
+    if (size > most) throw corrupt(path, 'header', `the ${name} has ${size} bytes, at most ${most} are possible`);
+  };
+  checkSize('dictionary', dictionary.size, TABLES_MAX_BYTES);
+  checkSize('payload', payload.size, PAYLOAD_MAX_BYTES);
+  checkSize('metadata', metadata.size, TABLES_MAX_BYTES);
   check('the size of the blocks', blocks.size, blocksSize(directory.size, payload.size));
   let end = HEADER_SIZE_BYTES;
   for (const name of SECTIONS) {

@@ -25,8 +25,9 @@ import { TextCounts } from './text-counts.ts';
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
 /** An origin, template or set that the sample has fewer times than this is not worth its place in the dictionary. */
 const COUNT_MIN = 3;
-/** Distinct texts that are counted in all; what comes later is only counted if it is known already. */
+/** Distinct texts that are counted in all, and their bytes; what comes later is only counted if it is known already. */
 const COUNTED_MAX = 250_000;
+const COUNTED_MAX_BYTES = 32 * 1024 * 1024;
 const TEXT_SAMPLE_MAX_BYTES = 192 * 1024;
 /** Longer paths tell one page, not a habit. */
 const TEMPLATE_MAX_BYTES = 128;
@@ -47,7 +48,7 @@ const othersOf = (type: number): number => 3 + 2 * type;
 /** Learns from one record after the other; `add` a sample, then `train`. */
 export class DictionaryTrainer {
   readonly #names: RecordNames;
-  readonly #texts = new TextCounts(COUNTED_MAX);
+  readonly #texts = new TextCounts(COUNTED_MAX, COUNTED_MAX_BYTES);
   readonly #key = new ByteKey();
   /** Where `origin TAB path` is put together. */
   readonly #joined: DataView = new DataView(new ArrayBuffer(ORIGIN_MAX_BYTES + 1 + URL_MAX_BYTES));

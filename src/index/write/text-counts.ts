@@ -7,6 +7,7 @@ export const NOT_COUNTED = -1;
 /** Counts texts of several kinds. What comes when the table is full is only counted if it is known already. */
 export class TextCounts {
   #left: number;
+  #leftBytes: number;
   readonly #numbers = new ByteMap();
   /** By number, in the order in which they came: count, size in bytes, place in the map. */
   readonly #counts: number[] = [];
@@ -14,9 +15,10 @@ export class TextCounts {
   readonly #places: number[] = [];
   readonly #ofKind: number[][] = [];
 
-  /** Counts at most so many different texts. */
-  constructor(maxTexts: number) {
+  /** Counts at most so many different texts, of so many bytes together. */
+  constructor(maxTexts: number, maxBytes: number) {
     this.#left = maxTexts;
+    this.#leftBytes = maxBytes;
   }
 
   /** Counts a text of a kind (a small number); returns the text's number, or `NOT_COUNTED`. */
@@ -26,8 +28,9 @@ export class TextCounts {
       this.#counts[number] = this.#counts[number]! + 1;
       return number;
     }
-    if (this.#left === 0) return NOT_COUNTED;
+    if (this.#left === 0 || this.#leftBytes < text.size) return NOT_COUNTED;
     this.#left -= 1;
+    this.#leftBytes -= text.size;
     const added = this.#counts.length;
     this.#places.push(this.#numbers.add(kind, text, added));
     this.#counts.push(1);

@@ -17,8 +17,8 @@ const SLOT_SIZE_BYTES = 64;
 export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
 
 const MAGIC = 0x54436770;
-/** The version of the layout. Processes that share counters must agree on it. */
-export const COUNTERS_VERSION = 3;
+/** The version of the layout and of the file's name. Processes that share counters must agree on both. */
+export const COUNTERS_VERSION = 4;
 
 /** Indexes of 32-bit fields in the header. The owner has 48 bytes. */
 const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 18, lastSeenSeconds: 19 } as const;

@@ -33,10 +33,14 @@ export interface OpenCounters {
   close(): void;
 }
 
-/** The paths that counters may have, the best first. The name has the folder's inode: a copied folder has counters of its own. */
+/**
+ * The paths that counters may have, the best first. The name has the folder's device and inode, so that a copied folder has counters of its
+ * own: in a snapshot of a file system that is mounted beside it, the inode alone is the same.
+ */
 export function countersPaths(ledgerFile: string, ledgerId: string): string[] {
   const folder = dirname(ledgerFile);
-  const name = `pagegate-${ledgerId}-${statSync(folder, { throwIfNoEntry: false })?.ino ?? 0}`;
+  const { dev = 0n, ino = 0n } = statSync(folder, { bigint: true, throwIfNoEntry: false }) ?? {};
+  const name = `pagegate-${ledgerId}-${dev}-${ino}`;
   return [join(MEMORY_FOLDER, name), join(folder, name)];
 }
 

@@ -18,6 +18,13 @@ const VERSION_MIN = 130_000;
 /** 64-bit integers: all of ours are below 2^53. */
 const INT8_OID = 20;
 
+/**
+ * What a session goes by, whatever role and database default to. The rules of grants need each statement to see what others have committed:
+ * in repeatable read, one that has waited for a lock would grant by what was true before.
+ */
+const SESSION =
+  "SET search_path = pagegate; SET default_transaction_isolation = 'read committed'; SET lock_timeout = 4000; SET tcp_keepalives_idle = 10";
+
 /** A warning without a class of its own; of our statements only the wait for a standby gives one. */
 const STANDBY_WARNING = '01000';
 
@@ -159,7 +166,7 @@ async function connectTo(
         `${name}: a standby, which takes no writes. Name the primary, too.`,
       );
     }
-    await engine.script('SET search_path = pagegate; SET lock_timeout = 4000; SET tcp_keepalives_idle = 10');
+    await engine.script(SESSION);
     return engine;
   } catch (error) {
     await engine.close();

@@ -112,8 +112,7 @@ export class SqliteStore implements LedgerStore {
   }
 
   async followed(revision: number, options: { readonly untilReady?: boolean } = {}): Promise<readonly string[]> {
-    awaitPublished(this.name, this.#ledgerId, revision, options);
-    return [];
+    return awaitPublished(this.name, this.#ledgerId, revision, options) ? [] : ['this host'];
   }
 
   async close(): Promise<void> {

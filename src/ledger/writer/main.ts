@@ -51,9 +51,8 @@ function report(message: WriterMessage): void {
 async function main(options: LedgerWriterOptions): Promise<void> {
   // Without its parent nobody would start it again. The workers may live a little longer: the next ledger writer finds what they use.
   process.on('disconnect', () => process.exit(0));
-  // Ctrl-C reaches the whole group: the ledger writer stays until its parent has drained the workers.
-  process.on('SIGINT', () => {});
-  process.on('SIGTERM', () => {});
+  // A signal may reach the whole group: the ledger writer stays until its parent has drained the workers.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
   makeFolder(dirname(options.file), 0o750);
   refuseNetworkFileSystem(dirname(options.file));

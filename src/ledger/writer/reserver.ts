@@ -551,6 +551,8 @@ export class Reserver {
         for (const { meter, row, jump } of steps) {
           if (correction === undefined) meters.save(meter.id, meter.row, row);
           else {
+            // What was charged by now belongs to its day and to the total, whatever the correction makes of the cycle.
+            meters.save(meter.id, meter.row, correction.before);
             meters.correct(meter.id, row, correction.id);
             meters.audit(seconds, METER_CORRECTED, meter.id, correction.before, row);
           }

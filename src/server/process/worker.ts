@@ -59,6 +59,8 @@ export class Worker {
   readonly #connections: ConnectionCount;
   #listener: Listener | undefined;
   #isDraining = false;
+  /** Resolves when the drain is over; undefined before it begins. */
+  #drained: Promise<void> | undefined;
 
   private constructor(options: WorkerOptions, meter: Meter) {
     const { config, number, workers, burstMemory, log, knownGood = {}, onKnownGood = () => {} } = options;
@@ -70,7 +72,10 @@ export class Worker {
       exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
       onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
     });
+    // A series that begins at its first count hides that count from rate().
     for (const reason of ['all', 'address'] as const) this.#metrics.counter('connections_refused_total', { reason });
+    for (const part of ['index', 'policy', 'certificate'] as const)
+      for (const outcome of ['done', 'refused'] as const) this.#metrics.counter('swaps_total', { part, outcome });
     this.#data = new DataWatch({ config, log, metrics: this.#metrics, knownGood, onKnownGood });
     this.#decisions = config.decision_log.enabled ? openDecisionLog(config, number, log) : undefined;
     this.#refusals = new RefusalLog({ log, networks: config.log.client_networks });
@@ -182,10 +187,14 @@ export class Worker {
    * Stops: no new connections, open requests answered with `Connection: close`, then the ledger.
    *
    * @param keepsIdle leaves idle connections to their clients: each ends with its next answer, or with the transport's timeout. Otherwise
-   * they are closed as soon as nothing happens on any.
+   * they are closed as soon as nothing happens on any. Asked again, it ends when the first drain does.
    */
-  async drain(keepsIdle = false): Promise<void> {
-    if (this.#isDraining) return;
+  drain(keepsIdle = false): Promise<void> {
+    this.#drained ??= this.#drain(keepsIdle);
+    return this.#drained;
+  }
+
+  async #drain(keepsIdle: boolean): Promise<void> {
     this.#isDraining = true;
     this.#data.stop();
     const limitMs = drainMs(this.#config.server, keepsIdle);

@@ -216,7 +216,8 @@ export class CheckHandler {
     if (kept !== undefined) this.#writer.writeKept(served!.answers, kept);
     const judged = kept ?? this.#judge(question, served);
     if (served === undefined || judged === undefined) return true;
-    metrics.lookup.observe((performance.now() - startedMs) / 1_000);
+    // How long it waited is another metric.
+    if (question.waiting === undefined) metrics.lookup.observe((performance.now() - startedMs) / 1_000);
     // Everything that can fail has been done: what is charged is answered in the same turn.
     const outcome = meter.charge(account);
     if (outcome === 'wait') return this.#wait(question, account);

@@ -80,7 +80,7 @@ export class DataWatch {
 
   /** Loads the index. It may come later, unless the other workers have one: then this one has it too. @throws what is wrong with it then */
   async openIndex(): Promise<void> {
-    await this.#reload('index', () => this.#swapIndex());
+    await this.#reload('index', () => this.#openCurrent());
     if (this.#served !== undefined || this.#knownGood.index === undefined) return;
     try {
       await this.#serve(openGivenIndex(this.#knownGood.index));
@@ -235,6 +235,12 @@ export class DataWatch {
   }
 
   async #swapIndex(): Promise<string> {
+    const outcome = await this.#openCurrent();
+    this.#options.metrics.count('swaps_total', { part: 'index', outcome: 'done' });
+    return outcome;
+  }
+
+  async #openCurrent(): Promise<string> {
     const identity = this.#identityOf('index');
     const index = openCurrentIndex(this.#options.config);
     // Another file may have taken the place of the one that was looked at; it is found at the next look.
@@ -266,6 +272,7 @@ export class DataWatch {
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
     if (this.#served !== undefined) this.#use(this.#served.index, policy, 'policy');
+    this.#options.metrics.count('swaps_total', { part: 'policy', outcome: 'done' });
     return policy.revision;
   }
 
@@ -275,7 +282,6 @@ export class DataWatch {
     this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
     if (old?.index !== index) this.#indexFailure = undefined;
     if (old !== undefined && old.index !== index) old.index.close();
-    this.#options.metrics.count('swaps_total', { part, outcome: 'done' });
     this.#options.log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
   }
 

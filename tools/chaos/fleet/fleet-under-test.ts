@@ -90,7 +90,7 @@ export class FleetUnderTest {
   async witness(): Promise<void> {
     this.#witnesses += 1;
     await this.ledger.createAccount(`witness-${this.#witnesses}`);
-    if (this.ledger.unreached.length > 0) throw new Error(`${this.ledger.unreached.join()} did not follow a change`);
+    if (this.ledger.lag !== undefined) throw new Error(this.ledger.lag);
   }
 
   /** The cycle of an account that nobody has used yet ends soon; returns when, in milliseconds since 1970. */

@@ -38,7 +38,7 @@ const UNSEEN_FEATURES = ['BackgroundFetch', 'WebSocketStream'];
 
 export interface BrowserProxyOptions {
   /** Resolves names in the place of the system; what it finds is checked all the same. */
-  readonly lookup?: LookupFunction;
+  readonly lookup?: LookupFunction | undefined;
 }
 
 export class BrowserProxy {

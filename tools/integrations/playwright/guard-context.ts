@@ -11,7 +11,7 @@ import type { BrowserProxy } from './browser-proxy.ts';
 
 export interface GuardContextOptions {
   /** The proxy that the browser was launched with, see `startBrowserProxy`: without it addresses are not checked. */
-  readonly proxy?: BrowserProxy;
+  readonly proxy?: BrowserProxy | undefined;
 }
 
 /** A request that Chromium holds until it is told what to do with it. */
