@@ -3,8 +3,11 @@ import { once } from 'node:events';
 import { request, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import { ROUTES } from '../../src/console/routes.ts';
+import type { Redirect } from '../../src/console/web/route.ts';
+import { allowedNames } from '../../src/console/web/security.ts';
 import { createWebServer, type Timeouts } from '../../src/console/web/server.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { formFields, startTestConsole, type TestConsole, Visitor } from '../support/console.ts';
@@ -43,6 +46,14 @@ const head = (path: string, headers: readonly string[] = []): string =>
 
 const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
 
+it('the names of this host alone are those of a console that only this host reaches', () => {
+  const names = (host: string): string[] => [
+    ...allowedNames(loadConfig({ env: {}, flags: { console: { host, names: ['console.example'] } } }), undefined),
+  ];
+  expect(names('127.0.0.1')).toEqual(['127.0.0.1', 'localhost', '[::1]', 'console.example']);
+  expect(names('192.0.2.1')).toEqual(['192.0.2.1', 'console.example']);
+});
+
 describe('a form', () => {
   it.each([
     ['without its token', { csrf: '' }, {}],
@@ -50,6 +61,7 @@ describe('a form', () => {
     ['that another site sent, as the browser says', {}, { 'sec-fetch-site': 'cross-site' }],
     ['that another port of this host sent, as the browser says', {}, { 'sec-fetch-site': 'same-site' }],
     ['that another site sent, by its origin', {}, { origin: 'http://evil.example' }],
+    ['that another port of this host sent, by its origin', {}, { origin: 'http://127.0.0.1:1' }],
     ['of a page without an origin', {}, { origin: 'null' }],
   ])('%s is refused', async (_what, fields, headers) => {
     const operator = await console.signIn('operator');
@@ -286,9 +298,9 @@ describe('a request', () => {
 
 describe('a request that comes too slowly', () => {
   /** A listener of this process with the console's code, so that nobody has to wait as long as a browser may take. */
-  function listener(timeouts?: Timeouts): Server {
+  function listener(timeouts?: Timeouts, routes = ROUTES): Server {
     const app = { config: console.server.config } as ConsoleContext;
-    const options = { app, routes: ROUTES, certificate: undefined, allowedNames: () => new Set(['127.0.0.1']) };
+    const options = { app, routes, certificate: undefined, allowedNames: () => new Set(['127.0.0.1']) };
     return createWebServer({
       ...options,
       ...(timeouts && { timeouts }),
@@ -335,6 +347,26 @@ describe('a request that comes too slowly', () => {
       server.close();
     },
   );
+
+  it('takes a place once it is there, and where there is none it is turned away', async () => {
+    let begun = 0;
+    const { promise: end, resolve: endAll } = Promise.withResolvers<Redirect>();
+    const handle = (): Promise<Redirect> => {
+      begun += 1;
+      return end;
+    };
+    const server = listener(undefined, [{ method: 'GET', path: '/slow', roles: 'anybody', handle }]);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port: at } = server.address() as AddressInfo;
+    const most = LIMITS.consoleRequests.value;
+    const slow = Array.from({ length: most }, () => raw(head('/slow'), undefined, at));
+    await expect.poll(() => begun).toBe(most);
+    expect(statusOf(await raw(head('/slow'), undefined, at))).toBe(503);
+    endAll({ kind: 'redirect', to: '/' });
+    expect(new Set((await Promise.all(slow)).map(statusOf))).toEqual(new Set([303]));
+    expect(statusOf(await raw(head('/slow'), undefined, at))).toBe(303);
+    server.close();
+  });
 
   it('has as long as the limits say', () => {
     const { headersTimeout, requestTimeout, timeout, maxConnections } = listener();

@@ -24,7 +24,7 @@ const lineOf = (n: number, more: Partial<Decision> = {}): Decision => ({
   account: n % 10 === 0 ? 'rare' : 'pro',
   method: 'GET',
   scheme: 'https',
-  host: `host-${n % 7}.example.com`,
+  host: `${n % 70 === 3 ? 'shop.' : ''}host-${n % 7}.example.com`,
   path: '/a',
   domain: `host-${n % 7}.example.com`,
   found: true,
@@ -73,6 +73,11 @@ describe('decision logs', () => {
     ['rule', { rule: 'seldom' }, (line: Decision) => line.matched.id === 'seldom'],
     ['domain', { domain: 'host-3.example.com' }, (line: Decision) => line.domain === 'host-3.example.com'],
     ['a domain above', { domain: 'example.com' }, () => true],
+    [
+      'a host below the domain',
+      { domain: 'shop.host-3.example.com' },
+      (line: Decision) => line.host.startsWith('shop.'),
+    ],
     ['no domain, but a part of its name', { domain: 'ost-3.example.com' }, () => false],
     [
       'several',

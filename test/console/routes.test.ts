@@ -134,6 +134,19 @@ describe("an account's own addresses name nobody", () => {
   });
 });
 
+it('what a change says is shown once, on the next page that somebody looks at', async () => {
+  const operator = await console.signIn('operator');
+  expect((await operator.submit('accounts', { name: 'not a name!' })).status).toBe(303);
+  const cookie = [...operator.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  expect((await fetch(new URL('health', console.url), { method: 'HEAD', headers: { cookie } })).status).toBe(200);
+  const texts = [
+    (await operator.get('health', { 'x-pagegate-renew': '1' })).text,
+    (await operator.get('health')).text,
+    (await operator.get('health')).text,
+  ];
+  expect(texts.map((text) => text.includes('class="notice bad"'))).toEqual([false, true, false]);
+});
+
 it('does not read a broken plan catalog where no plan is chosen', async () => {
   const plans = join(dirname(dirname(console.server.paths.ledgerFile)), 'plans.json');
   writeFileSync(plans, '{');

@@ -11,6 +11,8 @@ import { IDLE_SECONDS, SESSION_SECONDS, type Session } from '../../src/console/s
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { SignInLimiter } from '../../src/console/web/sign-in-limiter.ts';
+import { LIMITS } from '../../src/limits.ts';
+import { type Database, Sqlite } from '../../src/platform/sqlite.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../src/server/metric-definitions.ts';
 
 const START = 1_767_225_600;
@@ -152,11 +154,53 @@ describe('sessions', () => {
     const user = begin();
     const account = store.sessions.begin({ role: 'account', name: 'v', keyId: 1, address: '' });
     const found = store.sessions.find(account, true)!;
+    expect(store.sessions.list(found)).toEqual([found]);
     store.sessions.endOthers(found);
     expect(store.sessions.find(user, true)?.role).toBe('viewer');
     store.users.add('v', 'viewer', 'me');
     store.users.remove('v', 'me');
     expect([store.sessions.find(user, true), store.sessions.find(account, true)?.role]).toEqual([undefined, 'account']);
+  });
+});
+
+/** What one statement does to the file of the console, beside it. */
+const inFile = <T>(run: (file: Database) => T): T => {
+  const file = new Sqlite(join(dir, 'console', 'console.sqlite'));
+  try {
+    return run(file);
+  } finally {
+    file.close();
+  }
+};
+const fill = (count: number, insert: string): void => {
+  const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
+  inFile((file) => file.exec(`${numbers} INSERT INTO ${insert} FROM n`));
+};
+const first = (table: string, of: string): unknown =>
+  inFile((file) => file.prepare(`SELECT count(*) AS count, min(${of}) AS first FROM ${table}`).get());
+
+describe('limits', () => {
+  it('of sessions: the longest unused goes for a new one', () => {
+    fill(
+      LIMITS.consoleSessions.value,
+      `sessions SELECT 'hash ' || i, 'viewer', 'v' || i, NULL, '', ${now}, ${now} + i`,
+    );
+    now += 2;
+    store.sessions.begin({ role: 'viewer', name: 'v', keyId: null, address: '' });
+    expect(first('sessions', 'seen_at')).toEqual({ count: LIMITS.consoleSessions.value, first: START + 2 });
+  });
+
+  it('of links: the oldest goes for a new one', () => {
+    store.users.add('dana', 'operator', 'me');
+    fill(LIMITS.consoleLinks.value, `links SELECT 'hash ' || i, 'dana', ${now} + i`);
+    store.users.createLink('dana', 'me');
+    expect(first('links', 'expires_at')).toEqual({ count: LIMITS.consoleLinks.value, first: START + 2 });
+  });
+
+  it('of users: a further one is refused', () => {
+    fill(LIMITS.consoleUsers.value - 1, `users SELECT 'user-' || i, 'viewer', NULL, ${now}`);
+    store.users.add('last', 'viewer', 'me');
+    expect(() => store.users.add('one-more', 'viewer', 'me')).toThrow(/There are 1000 users, the most possible/);
   });
 });
 
@@ -275,6 +319,14 @@ it('a limiter counts tries within its window, and forgets the oldest names first
   expect(limiter.wait('b')).toBe(0);
   limiter.note('b');
   expect(limiter.wait('b')).toBe(600);
+  // What is taken back late was forgotten with its window.
+  const takeBack = limiter.note('c');
+  ms += 600_000;
+  limiter.note('c');
+  limiter.wait('c');
+  takeBack();
+  limiter.note('c');
+  expect(limiter.wait('c')).toBe(600);
   limiter.note('first');
   limiter.note('first');
   for (let i = 0; i < 10_000; i++) limiter.note(`other ${i}`);

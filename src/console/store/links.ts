@@ -25,7 +25,7 @@ export class Links {
     this.#database.prepare('DELETE FROM links WHERE expires_at <= ?').run(now);
     const surplus =
       'DELETE FROM links WHERE hash IN (SELECT hash FROM links ORDER BY expires_at DESC LIMIT -1 OFFSET ?)';
-    this.#database.prepare(surplus).run(LINKS_MAX);
+    this.#database.prepare(surplus).run(LINKS_MAX - 1);
     this.#database.prepare('INSERT INTO links VALUES (?, ?, ?)').run(hashToken(token), name, now + LINK_SECONDS);
     return token;
   }
