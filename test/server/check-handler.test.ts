@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ERRORS } from '../../src/errors.ts';
 import { exchange, type RawResponse, requestText } from '../support/raw-http.ts';
@@ -24,6 +24,14 @@ const withBody = (apiKey: string, header: string, body: string): string =>
 const path = (query: string): string => `/api/check${query}`;
 const text = (query: string, method = 'GET'): string => requestText(path(query), [['x-api-key', key]], method);
 
+/** The transport itself knows `close` alone. */
+const CLOSE = ['connection', 'keep-alive, close'] as const;
+const open = async (): Promise<Socket> => {
+  const socket = connect({ port: server.port, host: '127.0.0.1', noDelay: true });
+  await once(socket, 'connect');
+  return socket;
+};
+
 beforeAll(async () => {
   server = await startTestServer({
     entries: ENTRIES,
@@ -31,6 +39,7 @@ beforeAll(async () => {
       pro: { plan: 'pro' },
       piped: { plan: 'pro' },
       fresh: { plan: 'pro' },
+      last: { plan: 'pro' },
       new: {},
       two: { plan: 'custom', limit: 2 },
     },
@@ -86,6 +95,18 @@ describe('an answer', () => {
     expect((await server.check('?domain=plain.org', { 'x-api-key': server.keys['fresh']! })).status).toBe(200);
     const after = await counts();
     expect(after.map((count, i) => count - before[i]!)).toEqual([1, 1, 1]);
+    expect(await countOf('in_flight')).toBe(0);
+  });
+
+  it('that waited for a reservation closes its own connection where that was asked for, whatever came meanwhile', async () => {
+    const sockets = [await open(), await open()] as const;
+    const first = once(sockets[0], 'data');
+    const second = once(sockets[1], 'data');
+    sockets[0].write(requestText(path('?domain=plain.org'), [['x-api-key', server.keys['last']!], CLOSE]));
+    sockets[1].write(text('?domain=plain.org'));
+    expect(String(await first)).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is);
+    expect(String(await second)).not.toMatch(/\r\nconnection: close\r\n/i);
+    for (const socket of sockets) socket.destroy();
   });
 
   it('many at once, each with its own quota', async () => {
@@ -315,6 +336,26 @@ describe('the wire', () => {
     const { responses } = await exchange(server.port, [request], { untilClose: true });
     expect(responses[0]!.status).toBe(400);
     expect(JSON.parse(responses[0]!.body).error).toBe('body_not_allowed');
+  });
+
+  it.each(['close', 'Close', 'keep-alive, close', 'close , x'])(
+    'connection: %s closes behind the answer',
+    async (value) => {
+      const request = requestText(path('?domain=plain.org'), [
+        ['x-api-key', key],
+        ['connection', value],
+      ]);
+      const { responses, closed } = await exchange(server.port, [request], { untilClose: true });
+      expect([responses.length, closed]).toEqual([1, true]);
+    },
+  );
+
+  it('what stands behind the last request of a connection is not served', async () => {
+    const before = (await server.check('?domain=plain.org')).body.quota_remaining;
+    const last = requestText(path('?domain=plain.org'), [['x-api-key', key], CLOSE]);
+    const { responses } = await exchange(server.port, [last + text('?domain=plain.org')], { untilClose: true });
+    expect(responses.map(({ status }) => status)).toEqual([200]);
+    expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 2);
   });
 
   it('content-length 0 is no body: the connection goes on', async () => {

@@ -1,7 +1,20 @@
 /** An index that is written to, cut or damaged while it is served: no wrong answer, and health says it. */
-import { chmodSync, closeSync, openSync, readFileSync, statSync, truncateSync, utimesSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type IndexScan, openScan } from '../../src/index/read-all.ts';
 import { type EntryInput, writeIndex } from '../support/index-file.ts';
 import { type Answer, read, startTestServer, type TestServer } from '../support/server.ts';
@@ -12,10 +25,14 @@ const entriesOf = (language: string): EntryInput[] =>
 
 let server: TestServer;
 const served = (): string => join(server.paths.indexDir, 'generations/1/index.pgx');
+const dir = mkdtempSync(join(tmpdir(), 'pagegate-damaged-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const policyFile = join(dir, 'policy.json');
 const start = async (workers?: number): Promise<void> => {
+  writeFileSync(policyFile, '{"format":"pagegate-policy/1"}');
   server = await startTestServer({
     entries: entriesOf('de'),
-    config: { server: { poll_seconds: 0.2 } },
+    config: { server: { poll_seconds: 0.2 }, policy: { file: policyFile } },
     ...(workers === undefined ? {} : { workers }),
   });
   chmodSync(served(), 0o644);
@@ -125,6 +142,10 @@ describe('an index with zeros in its records', () => {
     expect(status).toBe(503);
     expect(text).toMatch(/worker 0: .* The record at payload offset \d+/);
     expect(events('request_failed').length).toBeLessThan(60);
+    // Another policy makes no other index of it.
+    writeFileSync(policyFile, '{"format":"pagegate-policy/1","profile":"strict"}');
+    await expect.poll(() => events('policy_in_use')).toHaveLength(1);
+    expect((await ready()).status).toBe(503);
     server.publish(2, entriesOf('it'));
     await expect.poll(async () => (await answer(0)).body.language).toBe('it');
     expect((await ready()).status).toBe(200);

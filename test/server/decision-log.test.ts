@@ -196,14 +196,17 @@ describe('the files', () => {
     });
   });
 
-  it('rotates by size and keeps so many', async () => {
+  it('rotates by size and keeps so many, and leaves the files of others alone', async () => {
+    const others = ['decisions-1.ndjson', 'decisions-10.20260101T000000000Z-0123abcd.ndjson', 'a-file-of-somebody'];
+    for (const name of others) writeFileSync(join(dir, name), '');
     const log = new DecisionLog(options({ maxSizeBytes: 1_000 }));
     for (let i = 0; i < 40; i++) {
       log.record(decision(`https://example.com${path(i)}`));
       await log.flush();
     }
     await log.close();
-    const names = readdirSync(dir);
+    expect(readdirSync(dir)).toEqual(expect.arrayContaining(others));
+    const names = readdirSync(dir).filter((name) => !others.includes(name));
     expect(names.length).toBe(4);
     expect(names).toContain('decisions-0.ndjson');
     for (const name of names) {

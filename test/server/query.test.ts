@@ -50,6 +50,7 @@ describe('parseQuery', () => {
     ['url=a&url=+', 'repeated_parameter', 'url'],
     [`url=${'a'.repeat(VALUE_MAX_BYTES + 1)}`, 'input_too_long', 'url'],
     [`url=${'%C3%BC'.repeat(VALUE_MAX_BYTES / 2)}a`, 'input_too_long', 'url'],
+    [`url=${'%E2%82%AC'.repeat(Math.floor(VALUE_MAX_BYTES / 3))}aaa`, 'input_too_long', 'url'],
     ['foo=1&url=%zz', 'unknown_parameter', 'foo'],
   ])('%j is %s', (raw, problem, parameter) => {
     expect(parseQuery(raw)).toMatchObject({ problem, parameter });

@@ -158,6 +158,11 @@ describe('without being told', () => {
         .poll(async () => (await other.server.status()).workers)
         .toMatchObject([{ problems: { policy: expect.any(String) } }]);
       expect(await verdict()).toBe('allow');
+      // A look at the index is one at the policy, too: the same file is refused once.
+      other.publish(2, [{ domain: 'blocked.com' }]);
+      await expect.poll(async () => generationOf(await other.check('?domain=blocked.com'))).toBe('2');
+      const { text } = await read(await fetch(`${other.adminUrl}/metrics`));
+      expect(text).toMatch(/^pagegate_swaps_total\{part="policy",outcome="refused"\} 1$/m);
       writeFileSync(file, policy([own]));
       await expect.poll(verdict).toBe('deny');
       expect((await other.server.status()).workers).toMatchObject([{ problems: {} }]);

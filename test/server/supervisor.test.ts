@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { STABLE_MS } from '../../src/platform/watchdog.ts';
 import { Supervisor } from '../../src/server/process/supervisor.ts';
 import type { WorkerLink } from '../../src/server/process/worker-link.ts';
 
@@ -39,6 +40,18 @@ describe('the start', () => {
     await expect(supervisor.start()).rejects.toThrow('worker 1');
     expect(supervisor.pids).toEqual([]);
   });
+
+  it('that ends after the stop leaves no worker running', async () => {
+    const { promise, resolve } = Promise.withResolvers<WorkerLink>();
+    const supervisor = new Supervisor({ workers: 1, start: () => promise, drainMs: () => 0, log: () => {} });
+    const started = supervisor.start();
+    const late = link(1);
+    const kill = vi.spyOn(late, 'kill');
+    await supervisor.stop();
+    resolve(late);
+    await expect(started).rejects.toMatchObject({ code: 'shutting_down' });
+    expect(kill).toHaveBeenCalled();
+  });
 });
 
 /** A worker that answers as long as it does not hang; killed, it ends. */
@@ -65,7 +78,7 @@ class FakeWorker implements WorkerLink {
         }),
       ]);
     const counters = { requests_total: this.requests };
-    return (question === 'metrics' ? { counters, gauges: {}, histograms: {} } : {}) as never;
+    return (question === 'metrics' ? { counters, gauges: { connections: 1 }, histograms: {} } : {}) as never;
   }
 }
 
@@ -92,7 +105,7 @@ describe('a worker that hangs', () => {
   };
   afterEach(() => supervisor.stop());
 
-  it('is killed and replaced, and what it had counted is kept', async () => {
+  it('is killed and replaced, and what it had counted is kept, but not what it had open', async () => {
     await startWith(2_000);
     workers[1]!.requests = 7;
     await expect.poll(() => supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
@@ -103,7 +116,7 @@ describe('a worker that hangs', () => {
       expect.stringMatching(/^worker_died .*"worker":1,"pid":101/),
       expect.stringMatching(/^worker_replaced .*"worker":1,"pid":102/),
     ]);
-    expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
+    expect(await supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 }, gauges: { connections: 2 } });
     expect((await supervisor.ask('status')).missing).toEqual([]);
   });
 
@@ -143,6 +156,30 @@ describe('a worker that hangs', () => {
     const { answers, missing } = await supervisor.ask('reload');
     expect(answers).toMatchObject([{ worker: 0 }]);
     expect(missing).toMatchObject([{ worker: 1, pid: 101, reason: expect.stringMatching(/^did not answer for 3 s/) }]);
+  });
+
+  it('that ends again and again is started ever more seldom, and again at once after it has lived for long', async () => {
+    vi.useFakeTimers();
+    try {
+      await startWith(60_000);
+      const replaced = (): number => log.filter((line) => line.startsWith('worker_replaced')).length;
+      /** The replacements in each of the next periods, of a worker that ends at its start. */
+      const end = async (periodsMs: readonly number[]): Promise<number[]> => {
+        const counts: number[] = [];
+        for (const ms of periodsMs) {
+          const before = replaced();
+          workers.at(-1)!.kill();
+          await vi.advanceTimersByTimeAsync(ms);
+          counts.push(replaced() - before);
+        }
+        return counts;
+      };
+      expect(await end([0, 99, 1, 199, 1, 399, 1])).toEqual([1, 0, 1, 0, 1, 0, 1]);
+      await vi.advanceTimersByTimeAsync(STABLE_MS + 1_000);
+      expect(await end([0])).toEqual([1]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('is told apart from one that ended and cannot be started', async () => {
