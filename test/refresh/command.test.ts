@@ -5,10 +5,13 @@ import { chmodSync, existsSync, readFileSync, rmSync, statSync, truncateSync, wr
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
 import { EXIT } from '../../src/errors.ts';
 import { openIndex } from '../../src/index/read.ts';
+import { readAudit } from '../../src/ledger/audit.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
+import { refreshFrom } from '../../src/refresh-steps/run.ts';
 import {
   createInstallation,
   domainOf,
@@ -253,6 +256,22 @@ test.runIf(spawnSync('openssl', ['version']).status === 0)(
     await expect(refused).rejects.toMatchObject({ code: EXIT.bad_input });
   },
 );
+
+test('a refresh is in the audit where it changed what is served', async () => {
+  const config = loadConfig({ env: {}, file: place.configFile });
+  const drop = place.drop('audited', { revision: 60 });
+  const outcomeOf = async (): Promise<string> =>
+    (await refreshFrom(config, { drop, actor: 'somebody' }, { update: () => {} })).report.outcome;
+  expect([await outcomeOf(), await outcomeOf()]).toEqual(['activated', 'unchanged']);
+  const file = join(place.state, 'ledger/ledger.sqlite');
+  const ledger = await openLedger({ file, keyFile: join(place.state, 'keys/ledger.key') });
+  const lines = await readAudit(ledger, undefined, 100);
+  await ledger.close();
+  const { generation } = listGenerations(place.store).at(-1)!;
+  expect(lines.filter(({ actor }) => actor === 'somebody')).toEqual([
+    expect.objectContaining({ action: 'generation.refresh', after: JSON.stringify({ generation, revision: 60 }) }),
+  ]);
+});
 
 test('prune removes what an interrupted refresh left, and old generations', async () => {
   execFileSync('mkdir', ['-p', join(place.store, 'generations/.building-99/temp')]);

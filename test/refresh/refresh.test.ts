@@ -79,14 +79,20 @@ describe('a refresh', () => {
     expect(currentGeneration(bench.store)).toBe(2);
   });
 
-  test('builds anew where the finished generation is damaged', async () => {
+  test.each([
+    ['damaged', 'not an index'],
+    [
+      'of another drop',
+      JSON.stringify({ dataset: 'test', revision: 9, manifestSha256: 'a'.repeat(64), recordCount: 2 }),
+    ],
+  ])('builds anew where the index of the finished generation is %s', async (_what, index) => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
     const drop = bench.drop('b', { revision: 2 });
     await refresh(bench.options(drop), fakeSteps());
     rmSync(join(bench.store, 'current'));
     symlinkSync('generations/1', join(bench.store, 'current'));
     rmSync(join(bench.store, 'generations/2/index.pgx'));
-    writeFileSync(join(bench.store, 'generations/2/index.pgx'), 'not an index');
+    writeFileSync(join(bench.store, 'generations/2/index.pgx'), index);
     expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({ outcome: 'activated', reused: false });
     expect(JSON.parse(readFileSync(join(bench.store, 'current/index.pgx'), 'utf8'))).toMatchObject({ revision: 2 });
     expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 3]);
