@@ -77,6 +77,13 @@ describe('the order of the sources', () => {
     expect(statePaths(config).indexFile).toBe('/srv/x.pgx');
   });
 
+  it('the ledger of a host and the copy of a fleet are two files', () => {
+    const fileOf = (url: string | null): string =>
+      statePaths(loadConfig({ env: {}, cwd: '/srv', flags: { ledger: { url } } })).ledgerFile;
+    expect(fileOf(null)).toBe('/srv/var/ledger/ledger.sqlite');
+    expect(fileOf('postgres://pagegate@db.example/pagegate')).toBe('/srv/var/fleet/ledger.sqlite');
+  });
+
   it('cannot be changed afterwards', () => {
     const config = loadConfig({ env: {} });
     expect(() => Object.assign(config.server, { port: 1 })).toThrow(TypeError);

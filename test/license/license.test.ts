@@ -107,10 +107,18 @@ describe('a license', () => {
     ['a date in another form', { entitlement: { kind: 'refreshes_until', until: '30.06.2026' } }],
     ['no manifest', { entitlement: { kind: 'frozen', manifests: [] } }],
     ['a manifest that is no hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
+    ['no id', { licenseId: '' }],
+    ['an id of 65 characters', { licenseId: 'x'.repeat(65) }],
+    ['an id with a space', { licenseId: 'L 1' }],
     ['a licensee with a line break', { licensee: 'Acme\nEvil' }],
     ['no dataset', { dataset: '' }],
   ] as [string, Partial<LicenseTerms>][])('is not even issued with %s', (_what, change) => {
     expectCode(() => issueLicense({ ...terms, ...change }, vendor.privateKey, 'vendor'), 'bad_license');
+  });
+
+  it.each(['1', '!', '~'.repeat(64)])('may have the id %s', (licenseId) => {
+    const text = issueLicense({ ...terms, licenseId }, vendor.privateKey, 'vendor');
+    expect(verifyLicense(text, trusted).licenseId).toBe(licenseId);
   });
 
   it('may end on a leap day', () => {
