@@ -42,6 +42,15 @@ function emptyBucket(bytes: Uint8Array, bucket: number): void {
   sealBucketOf(bytes, bucket, base);
 }
 
+/** Makes the checksum of a bucket's first record fit. */
+function sealFirstRecord(bytes: Uint8Array, bucket: number): void {
+  const at = bucketAt(bucket);
+  const record = payload.offset + baseOf(bytes, bucket);
+  const last = record + SIZE_OF_LENGTH_CODE[bytes[at + BUCKET.lengths.offset]!]! - 1;
+  const seed = recordSeed(saltOfFile(bytes), bucket, bytes[at + BUCKET.fingerprints.offset]!);
+  bytes[last] = crc8(bytes, record, last, seed);
+}
+
 /** Verifies a changed copy, its buckets as they are and its blocks sealed. */
 async function report(change: (bytes: Uint8Array) => void): Promise<VerifyReport> {
   const bytes = good.slice();
@@ -88,12 +97,27 @@ describe('what several threads report', () => {
         bytes[bucketAt(seam) + BUCKET.count.offset]! += 1;
         sealBucketOf(bytes, seam - 1, baseOf(good, seam - 1));
         sealBucketOf(bytes, seam, baseOf(good, seam) - size);
-        const record = payload.offset + baseOf(bytes, seam);
-        const seed = recordSeed(saltOfFile(bytes), seam, bytes[bucketAt(seam)]!);
-        bytes[record + size - 1] = crc8(bytes, record, record + size - 1, seed);
+        sealFirstRecord(bytes, seam);
       });
       expect(moved.damages.map(({ what }) => what)).toEqual(['its domain belongs in another bucket']);
     }
+  });
+
+  it('is something in the first slot that a bucket does not use', async () => {
+    const { damages } = await report((bytes) => {
+      bytes[bucketAt(3) + BUCKET.fingerprints.offset + bytes[bucketAt(3) + BUCKET.count.offset]!] = 1;
+      sealBucketOf(bytes, 3, baseOf(good, 3));
+    });
+    expect(damages[0]).toMatchObject({ where: 'bucket 3', what: 'an unused slot is not zero' });
+  });
+
+  it('is a record that nobody finds by its domain, though all checksums fit', async () => {
+    const hidden = await report((bytes) => {
+      bytes[bucketAt(3) + BUCKET.fingerprints.offset]! ^= 1;
+      sealBucketOf(bytes, 3, baseOf(good, 3));
+      sealFirstRecord(bytes, 3);
+    });
+    expect(hidden.damages.map(({ what }) => what)).toEqual(['its fingerprint is not that of its domain']);
   });
 
   it('is the same at the end, and of the number of records', async () => {
