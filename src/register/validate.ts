@@ -220,8 +220,8 @@ function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
 
 /** Dates have a pattern beside their format, and some may be null. */
 function findingOf(problem: ErrorObject): string {
-  const isDate = problem.keyword === 'pattern' && problem.schemaPath.includes('date');
-  if (isDate) return wordsFor({ ...problem, keyword: 'format', params: { format: 'date' } });
+  if (problem.schemaPath.includes('date'))
+    return wordsFor({ ...problem, keyword: 'format', params: { format: 'date' } });
   if (problem.keyword === 'anyOf') return `must be a date, YYYY-MM-DD, or null; got ${shown(problem.data)}`;
   return wordsFor(problem);
 }

@@ -126,6 +126,7 @@ describe('spec 2.5: what a register entry may hold', () => {
 describe('what a finding says', () => {
   it.each([
     ['a date in another form', changed({ review_by: '2026-2-3' }), 'must be a date, YYYY-MM-DD; got "2026-2-3"'],
+    ['a number for a date', changed({ review_by: 7 }), 'must be a date, YYYY-MM-DD; got 7'],
     ['a day that does not exist', changed({ review_by: '2026-02-30' }), 'must be a date, YYYY-MM-DD; got "2026-02-30"'],
     ['no date where null may be', changed({ retired_on: 'soon' }), 'must be a date, YYYY-MM-DD, or null; got "soon"'],
     ['an id in another form', changed({ agent_id: 'AG-1' }), 'must match ^AG-[0-9]{4,}$; got "AG-1"'],

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
+import { recordNames } from '../../src/record/names.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
 /** Generation n says so in the record's language, so that a mixed answer shows. */
@@ -109,15 +109,25 @@ describe('hot swap', () => {
   });
 
   it('an index outside the license is refused, one of another dataset and one of another vocabulary', async () => {
-    const wrong: [number, object][] = [
-      [41, { dataset: 'other' }],
-      [42, { created: '2100-01-01T00:00:00Z' }],
-      [43, { vocabulary: { name: VOCABULARY_NAME, version: 99, pageTypes: ['login', 'signup', 'docs'] } }],
-      [44, { vocabulary: { name: 'mine', version: VOCABULARY_VERSION, pageTypes: ['login', 'signup', 'docs'] } }],
+    const { vocabulary } = recordNames('full');
+    const wrong: [number, object, RegExp][] = [
+      [41, { dataset: 'other' }, /it is for dataset "test", the index has "other"/],
+      [42, { created: '2100-01-01T00:00:00Z' }, /this one was made 2100-01-01/],
+      [
+        43,
+        { vocabulary: { ...vocabulary, version: 99 } },
+        /was built with page-type vocabulary .* 99, this program has/,
+      ],
+      [
+        44,
+        { vocabulary: { ...vocabulary, name: 'mine' } },
+        /was built with page-type vocabulary mine .*, this program has/,
+      ],
     ];
-    for (const [generation, metadata] of wrong) {
+    for (const [generation, metadata, reason] of wrong) {
       server.publish(generation, [{ domain: 'x.com' }], metadata);
       expect(JSON.stringify(await server.server.reload()), String(generation)).toContain('refused');
+      expect(await reasonOf()).toMatch(reason);
       expect(generationOf(await server.check('?domain=site-1.com'))).toBe('2');
     }
     expect((await read(await fetch(`${server.adminUrl}/metrics`))).text).toMatch(

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Log } from '../../src/server/log.ts';
 import { startServer } from '../../src/server/server.ts';
 import { isAlive } from '../support/processes.ts';
-import { requestText } from '../support/raw-http.ts';
+import { converse, requestText } from '../support/raw-http.ts';
 import { install, read, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -88,6 +88,17 @@ describe('two worker processes', () => {
       429,
     );
     expect((await read(await fetch(`${server.url}/elsewhere`, { headers: from('192.0.2.7') }))).status).toBe(429);
+  });
+
+  it('a client is the one that the nearest proxy names, also in a header of its own behind what the client sent', async () => {
+    const texts = Array.from({ length: 241 }, (_, i) =>
+      requestText('/api/check', [
+        ['x-forwarded-for', `203.0.113.${i}`],
+        ['x-forwarded-for', '192.0.2.77'],
+      ]),
+    );
+    const statuses = (await converse(server.port, texts, '127.0.0.1')).map(({ status }) => status);
+    expect([statuses.slice(0, 240).every((status) => status === 401), statuses[240]]).toEqual([true, 429]);
   });
 
   it('IPv6 clients count by /64', async () => {
