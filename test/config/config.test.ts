@@ -75,6 +75,21 @@ describe('the order of the sources', () => {
     expect(config.policy.file).toBe(join(dir, 'own.json'));
     expect(config.index.path).toBe('/srv/x.pgx');
     expect(statePaths(config).indexFile).toBe('/srv/x.pgx');
+    const all = loadConfig({
+      env: {},
+      file: file({
+        state_dir: 'state',
+        tls: { certificate_file: 'x', key_file: 'x' },
+        ledger: { password_file: 'x', ca_file: 'x' },
+        refresh: { drop: 'x' },
+        admin: { socket: 'x' },
+        decision_log: { dir: 'x' },
+      }),
+    });
+    const { tls, ledger, refresh, admin, decision_log } = all;
+    const paths = [tls.certificate_file, tls.key_file, ledger.password_file, ledger.ca_file];
+    expect([...paths, refresh.drop, admin.socket, decision_log.dir]).toEqual(Array(7).fill(join(dir, 'x')));
+    expect(all.state_dir).toBe(join(dir, 'state'));
   });
 
   it('the ledger of a host and the copy of a fleet are two files', () => {
@@ -123,6 +138,22 @@ describe('environment variables', () => {
   it('a name that begins like a setting and is not one is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
+    // This one is no setting, but read.
+    expect(loadConfig({ env: { PAGEGATE_LEDGER_PASSWORD: 'secret' } }).server.port).toBe(8080);
+  });
+
+  it.each([
+    ['index.poll_seconds', 'index.poll_seconds is now server.poll_seconds'],
+    ['ledger.durability', 'no answer waits for the disk; remove the setting'],
+  ])('a setting that is gone says what became of it: %s', (name, says) => {
+    const [section = '', key = ''] = name.split('.');
+    const variable = `PAGEGATE_${section}_${key}`.toUpperCase();
+    expect(failure(() => loadConfig({ env: { [variable]: '1' } })).message).toContain(`${variable}: `);
+    for (const load of [
+      () => loadConfig({ env: { [variable]: '1' } }),
+      () => loadConfig({ env: {}, file: file({ [section]: { [key]: 1 } }) }),
+    ])
+      expect(failure(load).message).toContain(says);
   });
 
   it('a name that nothing reads can be told', () => {

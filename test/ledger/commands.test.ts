@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
+import { EXIT } from '../../src/errors.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
+import { Sqlite } from '../../src/platform/sqlite.ts';
 import { noteInAudit } from '../../src/refresh-steps/audit-note.ts';
 import { type Ended, pagegateHere } from '../support/program.ts';
 
@@ -104,6 +106,46 @@ describe('a number', () => {
     expect((await run(`${subscribe} 1000000000001`)).stderr).toContain('bad_plan_limit');
     expect(JSON.parse((await run(`${subscribe} 1000000000000`)).stdout)).toMatchObject({ quota_limit: 1e12 });
   });
+});
+
+describe('a key that was rotated', () => {
+  it.each([
+    ['90s', 90],
+    ['15m', 900],
+    ['24h', 86_400],
+    ['7d', 604_800],
+  ])('goes on for the overlap, here %s, and then ends', async (overlap, seconds) => {
+    await run('account create acme --with-key');
+    const before = Math.floor(Date.now() / 1_000);
+    expect((await run(`key rotate acme --overlap ${overlap}`)).status).toBe(0);
+    const after = Math.ceil(Date.now() / 1_000);
+    const [old, current] = JSON.parse((await run('account show acme --json')).stdout).keys;
+    const ends = Date.parse(old.expires_at) / 1_000 - seconds;
+    expect([ends >= before, ends <= after, current.expires_at]).toEqual([true, true, null]);
+    expect((await run('account show acme')).stdout).toMatch(/^keys {5}number 1, until \S+Z; number 2, current$/m);
+  });
+
+  it('ends at once without one, and a revoked one is called that', async () => {
+    await run('account create acme --with-key');
+    await run('key rotate acme');
+    await run('key rotate acme');
+    await run('key revoke acme 3');
+    expect((await run('account show acme')).stdout).toMatch(
+      /^keys {5}number 1, expired; number 2, expired; number 3, revoked$/m,
+    );
+  });
+});
+
+it('a ledger that is damaged is told by the exit code, too', async () => {
+  await run('account create acme --with-key');
+  expect(await run('account check')).toMatchObject({ status: 0, stdout: 'The ledger is intact.\n' });
+  const ledger = new Sqlite(join(state, 'ledger', 'ledger.sqlite'));
+  ledger.pragma('foreign_keys = off');
+  ledger.exec('DELETE FROM accounts');
+  ledger.close();
+  const { status, stdout } = await run('account check');
+  expect([status, stdout]).toEqual([EXIT.corrupt, expect.stringContaining('its account is missing')]);
+  expect(JSON.parse((await run('account check --json')).stdout)).toMatchObject({ ok: false });
 });
 
 describe('where the ledger is lost', () => {

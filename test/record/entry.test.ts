@@ -242,6 +242,11 @@ describe('what is wrong with a line', () => {
     expect(parsed.entry).toEqual({ domain: 'example.com', pageTypes: [], filteringCategories: kept });
   });
 
+  it('keeps the categories before and behind one that goes', () => {
+    const { entry } = parseEntry(text(entryOf('example.com', { filtering_categories: [7, 'malware', 8, 'phishing'] })));
+    expect(entry?.filteringCategories).toHaveLength(2);
+  });
+
   it.each(REPAIR_CASES)('%s is repaired and counted (case %#)', (repair, line, part) => {
     const parsed = parseEntry(text(line));
     expect(parsed.rejects).toEqual([]);

@@ -57,6 +57,10 @@ describe('spec 2.5: what a register entry may hold', () => {
     ['the required fields alone', SMALLEST],
     ['every field', FULL],
     ['four digits and more in agent_id', { ...FULL, agent_id: 'AG-00000000001' }],
+    ...['250ms', '90s', '15m', '8 h', '7d', '2w'].map((v) => [
+      `a lifetime of ${v}`,
+      { ...FULL, credential_lifetime: v },
+    ]),
     ['a name of one character', { ...FULL, agent_name: 'X' }],
     ['a purpose of ten characters', { ...FULL, purpose: '0123456789' }],
     ['tier 1', { ...FULL, agency_tier: 1 }],
