@@ -136,6 +136,15 @@ describe('a key that was rotated', () => {
   });
 });
 
+it.each(['account check', 'account backup copy.sqlite', 'account restore copy.sqlite'])(
+  '%s is not for the copy that a node of a fleet has',
+  async (line) => {
+    const config = join(state, 'pagegate.json');
+    writeFileSync(config, JSON.stringify({ ledger: { url: 'postgres://pagegate@127.0.0.1:9/pagegate' } }));
+    expect((await run(`${line} --config ${config}`)).stderr).toContain('[not_in_a_fleet]');
+  },
+);
+
 it('a ledger that is damaged is told by the exit code, too', async () => {
   await run('account create acme --with-key');
   expect(await run('account check')).toMatchObject({ status: 0, stdout: 'The ledger is intact.\n' });
