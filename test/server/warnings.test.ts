@@ -1,5 +1,6 @@
 /** What health warns of, while lookups are answered: in /readyz, in the log, in metrics, and in what a reload answers. */
 import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,6 +9,7 @@ import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { withdraw } from '../../src/refresh/withdrawn-drops.ts';
 import { certificateWarnings, hostWarnings } from '../../src/server/admin/warnings.ts';
 import { askServer } from '../../src/server/control-socket.ts';
+import { readCertificate } from '../../src/server/read-certificate.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { putPem } from '../support/put-pem.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
@@ -49,6 +51,16 @@ describe('the certificate', () => {
   const HALF_A_DAY_AGO = -0.5;
   const inDays = (days: number, names: readonly string[] = []): string[] =>
     certificateWarnings({ chain: createCertificate('x.test', days).certificate }, names, Date.now());
+
+  it('expires with the first of its chain that does', () => {
+    const [own, other] = [createCertificate('own.test', 30), createCertificate('other.test', 5)];
+    const dir = folder();
+    const files = [join(dir, 'cert.pem'), join(dir, 'key.pem')] as const;
+    putPem(files[0], own.certificate + other.certificate);
+    putPem(files[1], own.key);
+    const { expiresMs } = readCertificate(...files);
+    expect(expiresMs).toBe(Date.parse(new X509Certificate(other.certificate).validTo));
+  });
 
   it('that is good for its names is no warning', () => {
     expect(inDays(30, ['localhost', '127.0.0.1'])).toEqual([]);
