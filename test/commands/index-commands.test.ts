@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
+import { EXIT } from '../../src/errors.ts';
 import { decodeHeader } from '../../src/index/format/header.ts';
 import { parseEntry } from '../../src/record/entry.ts';
 import { createRefreshSteps } from '../../src/refresh-steps/steps.ts';
@@ -130,6 +131,19 @@ describe('verify and inspect', () => {
 });
 
 describe('diff', () => {
+  it.each([
+    ['added', entries.slice(1), entries],
+    ['removed', entries, entries.slice(1)],
+    ['changed', [entryOf('a.example')], entries.slice(0, 1)],
+  ])('says by its exit code that one domain is %s', async (_what, before, after) => {
+    await withTempDirectory(async (directory) => {
+      const [first, second] = [join(directory, 'before.pgx'), join(directory, 'after.pgx')] as const;
+      writeTinyIndex(first, before);
+      writeTinyIndex(second, after);
+      expect((await run('diff', first, second, '--summary')).status).toBe(EXIT.negative);
+    });
+  });
+
   it('lists what was added, removed and changed, whatever the number of lines', async () => {
     await withTempDirectory(async (directory) => {
       const before = join(directory, 'a.pgx');
