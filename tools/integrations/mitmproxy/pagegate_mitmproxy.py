@@ -255,6 +255,9 @@ def _settings(arguments: argparse.Namespace) -> dict:
         # Nothing is connected before a request was judged: not for the tunnel, nor to read the site's certificate.
         "connection_strategy": "lazy",
         "upstream_cert": False,
+        # As HTTP/1.1 it would write a body that came by HTTP/2 without a length so that a site takes it for the next request, and header
+        # names that hold a colon or a control as other headers.
+        "http2": False,
         # What is neither TLS nor HTTP is not passed on.
         "rawtcp": False,
         # Lines of a lower level name what agents visit.
