@@ -24,7 +24,7 @@ from typing import Any, List, Optional, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
 
-from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, is_ambiguous_path, is_plain_url, refusal_text  # noqa: E402
+from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, header_name, is_ambiguous_path, is_plain_url, refusal_text  # noqa: E402
 
 try:
     from mitmproxy import http, master, options, version
@@ -137,14 +137,14 @@ class Pagegate:
         if not all(_is_place(text, request) for text in places) or not _is_name(client, request):
             raise self._guard.refuse(url, request.method, "host_header")
         methods = [request.method]
-        methods += [value.strip() for name, value in request.headers.items(multi=True) if name.lower() in OVERRIDES]
+        methods += [value.strip() for name, value in request.headers.items(multi=True) if header_name(name) in OVERRIDES]
         if _opens_websocket(request):
             methods[0] = WEBSOCKET_METHOD
         else:
             # Another protocol could not be judged inside.
             for name in ("upgrade", "http2-settings", "sec-websocket-version"):
                 request.headers.pop(name, None)
-        for name in ("proxy-authorization", "proxy-connection", *REWRITES):
+        for name in ("proxy-authorization", "proxy-connection", *filter(_rewrites, request.headers.keys())):
             request.headers.pop(name, None)
         for method in methods:
             await asyncio.get_running_loop().run_in_executor(self._threads, self._guard.enforce, url, method)
@@ -213,6 +213,10 @@ def _opens_websocket(request: http.Request) -> bool:
     asked = [word.strip().lower() for word in request.headers.get("connection", "").split(",")]
     is_websocket = request.headers.get("upgrade", "").strip().lower() == "websocket" and "sec-websocket-key" in request.headers
     return request.method == "GET" and is_websocket and "upgrade" in asked
+
+
+def _rewrites(name: str) -> bool:
+    return header_name(name) in REWRITES
 
 
 def _is_large(request: http.Request) -> bool:
