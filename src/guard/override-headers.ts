@@ -7,16 +7,19 @@ const REWRITES = new Set(['x-original-url', 'x-rewrite-url']);
 
 type Headers = Iterable<readonly [string, string]>;
 
+/** The name that a site knows a header by: many take an underscore for a hyphen. */
+const known = (name: string): string => name.toLowerCase().replaceAll('_', '-');
+
 /** The method, and those that headers would put in its place; each is judged. Header names may have any case. */
 export function methodsOf(method: string, headers: Headers): readonly string[] {
   const methods = [method];
-  for (const [name, value] of headers) if (OVERRIDES.has(name.toLowerCase())) methods.push(value.trim());
+  for (const [name, value] of headers) if (OVERRIDES.has(known(name))) methods.push(value.trim());
   return methods;
 }
 
 /** Whether a header names another URL, which nobody would have judged. */
 export function namesAnotherUrl(headers: Headers): boolean {
-  for (const [name] of headers) if (REWRITES.has(name.toLowerCase())) return true;
+  for (const [name] of headers) if (REWRITES.has(known(name))) return true;
   return false;
 }
 

@@ -38,7 +38,7 @@ export const GUARD_IDS = {
   bad_request: 'The URL or the method cannot be asked about: it is too long, or not one.',
   inside_address: 'The host leads to an address that is not public. This is policy: a retry will not help.',
   host_header: 'A header of the request names another place than its URL. This is policy: a retry will not help.',
-  request_target: 'Only http and https URLs can be fetched, with a path that begins with a slash.',
+  request_target: 'Only http and https URLs can be fetched, written in ASCII, with a path that begins with a slash.',
   ambiguous_path:
     'Sites read the path in different ways: it has dot segments, a backslash or a number sign. Ask for the URL that is meant.',
 } as const;

@@ -428,7 +428,7 @@ describe('what is judged is what is sent', () => {
     expect((await scene.agent.request(options)).statusCode).toBe(200);
   });
 
-  test.each(['X-HTTP-Method-Override', 'x-method-override', 'X-HTTP-Method'])(
+  test.each(['X-HTTP-Method-Override', 'x-method-override', 'X-HTTP-Method', 'X_HTTP-Method_Override'])(
     'a method that %s asks for is judged as well',
     async (name) => {
       const judging: Judging = (_url, method) => (method === 'DELETE' ? 'deny' : 'allow');

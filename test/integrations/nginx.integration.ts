@@ -1,6 +1,7 @@
 /** The auth_request adapter and the shipped nginx configuration, with Debian's nginx on loopback. */
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { get, speak } from './network/client.ts';
 import { startNginx } from './proxies.ts';
 import { createJudge, createWorld, type Judge, put, stop, through, verdict, type World } from './world.ts';
 
@@ -12,7 +13,7 @@ let adapter: number;
 beforeAll(async () => {
   world = await createWorld();
   judge = await createJudge((url, method) => {
-    if (url.startsWith('http://allowed.example/'))
+    if (URL.parse(url)?.hostname === 'allowed.example')
       return verdict(method === 'GET' ? 'allow' : 'deny', 'unclassified_write');
     if (url.startsWith('http://flagged.example/')) return verdict('flag');
     if (url.startsWith('http://broken.example/')) return { status: 503, body: '{"error":"no_index","message":"x"}' };
@@ -60,6 +61,22 @@ test('a Host header that contradicts the request line changes nothing', async ()
   expect(reply.status).toBe(403);
   expect(judge.asked).toEqual(['GET http://denied.example/x']);
   expect(world.reached).toEqual([]);
+});
+
+test.each([
+  ['bytes beyond ASCII in the path', '/an-ö-page', 'allowed.example'],
+  ['bytes beyond ASCII in the host', '/', 'allowed.ex\u00adample'],
+  ['a user name', '/', 'allowed.example@denied.example'],
+])('%s: refused without a question, as nobody can tell how they are read', async (_name, path, host) => {
+  expect(await speak(gateway, get(path, host))).toMatch(/^HTTP\/1\.1 403 [\s\S]*deny \(guard\/request_target\)/);
+  expect(judge.asked).toEqual([]);
+  expect(world.reached).toEqual([]);
+});
+
+test('the site is told the host of the URL that was judged, whatever the Host header holds', async () => {
+  expect(await speak(gateway, get('/x', 'allowed.example?denied'))).toMatch(/^HTTP\/1\.1 200 /);
+  expect(judge.asked).toEqual(['GET http://allowed.example?denied/x']);
+  expect(world.reached).toEqual(['GET allowed.example /?denied/x']);
 });
 
 test('an agent cannot bring its own description of the request, nor reach the adapter', async () => {

@@ -56,12 +56,11 @@ function makeSquidAuthority(folder: string): { authority: string; certificates: 
   const block = readme.split('<!-- authority -->')[1]?.split('```sh\n')[1]?.split('```')[0] ?? 'false';
   const own = mkdtempSync(join(folder, 'squid-'));
   chmodSync(own, 0o755);
-  const [authority, certificates] = [`${own}/pagegate-ca.pem`, `${own}/certificates`];
-  const commands = block
-    .replaceAll('/etc/squid/pagegate-ca.pem', authority)
-    .replaceAll('/var/lib/squid/pagegate-certs', certificates);
+  // As on a fresh Debian, whose packages make no /var/lib/squid.
+  const [authority, store] = [`${own}/pagegate-ca.pem`, `${own}/store`];
+  const commands = block.replaceAll('/etc/squid/pagegate-ca.pem', authority).replaceAll('/var/lib/squid', store);
   execFileSync('sh', ['-eu', '-c', commands], { stdio: 'pipe', cwd: own });
-  return { authority, certificates, caFile: `${own}/pagegate-ca.crt` };
+  return { authority, certificates: `${store}/pagegate-certs`, caFile: `${own}/pagegate-ca.crt` };
 }
 
 /** Starts Squid with a shipped configuration, whose paths and ports are changed to the test's; returns the port. */

@@ -107,6 +107,40 @@ describe('a helper and a server', () => {
     asker.close();
   });
 
+  test.each([
+    ...['http://a.example/\xffx', 'http://a.example/an-\u00f6', 'http://a.ex\u00adample/', 'http://a.example/x y'],
+    ...[
+      'http://b@a.example/',
+      'http://a%2eexample/',
+      'http://a.example\\x',
+      'a.example',
+      '//a.example/',
+      'http:a.example',
+    ],
+    ...['ftp://a.example/', 'http:///x', 'http://a.example:x/', 'http://a.example/\n'],
+  ])('%j, which is not read alike everywhere, is refused and not asked about', async (url) => {
+    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
+    const before = seen.length;
+    expect(await asker.ask(url, 'GET')).toMatchObject({
+      allowed: false,
+      verdict: 'deny',
+      reason: 'guard/request_target',
+    });
+    expect(seen).toHaveLength(before);
+    asker.close();
+  });
+
+  test.each(['http://A.example', 'https://a_b.example:8443/', 'HTTP://[2606:2800:21f::1]/x?y', 'http://a.example?b'])(
+    '%s is plain, and asked about',
+    async (url) => {
+      const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
+      const before = seen.length;
+      await asker.ask(url, 'GET');
+      expect(seen).toHaveLength(before + 1);
+      asker.close();
+    },
+  );
+
   test.each(['/.well-known/x', '/..a/b..', '/a...b', '/a/.../b', '/a?b=/../c', '/a?b=\\', '/a;b=..', '/', '', '/%2ea'])(
     '%s is read in one way',
     (path) => {

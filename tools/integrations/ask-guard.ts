@@ -67,6 +67,9 @@ export function guardOf(values: AskValues, options: Partial<GuardOptions> = {}):
   });
 }
 
+/** A URL that its sender and pagegate read alike: its bytes are ASCII, and in front of the path is nothing but a host and a port. */
+const PLAIN_URL = /^https?:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][\x21-\x7e]*)?$/i;
+
 /** In a path, what some sites resolve or cut off and others do not: dot segments, however they are written, and a backslash. */
 const AMBIGUOUS_PATH = /\\|(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\]*)?(?:\/|%2f|%5c|$)/i;
 
@@ -77,6 +80,8 @@ export const isAmbiguous = (url: string): boolean =>
 /** The decision about one request; a guard that fails, as where a decision cannot be written down, has refused it. */
 async function decide(guard: Guard, url: string, method: string) {
   try {
+    // Other bytes are judged as the letters that they are in one encoding, and are sent as they came.
+    if (!PLAIN_URL.test(url)) return guard.refuse(url, method, 'request_target');
     if (isAmbiguous(url)) return guard.refuse(url, method, 'ambiguous_path');
     return await guard.check(url, { method });
   } catch (error) {

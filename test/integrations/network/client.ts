@@ -1,5 +1,6 @@
 /** Other programs on the host that use a proxy: curl, and a client that says what no ordinary one would. */
 import { spawn } from 'node:child_process';
+import { connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
@@ -76,6 +77,34 @@ export function speak(port: number, text: string, tunnel?: Tunnel): Promise<stri
       inner.write(text);
     });
     socket.write(`CONNECT ${tunnel.to} HTTP/1.1\r\nHost: ${tunnel.to}\r\n\r\n`);
+  });
+}
+
+/** One request by HTTP/2 inside a tunnel, its body without a length; returns its status, or that the proxy speaks no HTTP/2. */
+export function speakHttp2(port: number, host: string, headers: OutgoingHttpHeaders, body: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connectTcp(port, '127.0.0.1');
+    socket.setTimeout(3_000, () => socket.destroy());
+    socket.on('error', () => {}).on('close', () => resolve('no answer'));
+    socket.once('data', () => {
+      const tls = connectTls({ socket, servername: host, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+      tls.on('error', () => {});
+      tls.once('secureConnect', () => {
+        if (tls.alpnProtocol !== 'h2') {
+          resolve('no HTTP/2');
+          socket.destroy();
+          return;
+        }
+        const session = connectHttp2(`https://${host}`, { createConnection: () => tls }).on('error', () => {});
+        const request = session.request(headers).on('error', () => {});
+        request.on('response', ({ ':status': status }) => {
+          resolve(String(status));
+          session.destroy();
+        });
+        request.end(body);
+      });
+    });
+    socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\n\r\n`);
   });
 }
 

@@ -92,6 +92,14 @@ class Addon(unittest.TestCase):
         self.assertLessEqual({line.split(" ")[0] for line in self.judge.asked}, {"PUT", "DELETE"})
         self.assertNotEqual(self.judge.asked, [])
 
+    def test_an_underscore_hides_no_header(self):
+        flow = self.flow()
+        flow.request.headers["X_Original-URL"] = "/login"
+        flow.request.headers["X_HTTP_Method_Override"] = "DELETE"
+        self.headers(flow)
+        self.assertNotIn("x_original-url", flow.request.headers)
+        self.assertEqual([line.split(" ")[0] for line in self.judge.asked], ["GET", "DELETE"])
+
     def test_headers_are_handed_on_in_a_form_that_sites_read_alike(self):
         for length, sent in (("+5", "5"), ("0_5", "5"), ("005", "5")):
             flow = self.flow()

@@ -751,6 +751,21 @@ class Opener(Case):
             if status != 308 or sys.version_info >= (3, 11):
                 self.assertEqual(self.opener().open(self.at("good.example", "/fine")).read(), b"page")
 
+    def test_a_body_ends_where_its_length_says(self):
+        body = b"GET /login HTTP/1.1\r\nHost: good.example\r\n\r\n"
+        for name, value in (("Content-Length", "0"), ("content-length", "3"), (b"Content-Length", "0"), ("Transfer-Encoding", "identity")):
+            request = urllib.request.Request(self.at("good.example", "/fine"), data=body, method="GET")
+            request.headers[name] = value
+            self.assertEqual(self.opener().open(request).read(), b"page")
+            sent = {header.lower(): value for header, value in self.origin.headers[-1].items()}
+            self.assertEqual((sent["content-length"], sent.get("transfer-encoding")), (str(len(body)), None))
+
+    def test_what_is_not_the_name_of_a_header_is_not_sent(self):
+        for name in ("X-HTTP-Method-Override ", "X A", "X\tA", "X\xffA", ""):
+            with self.assertRaises(ValueError):
+                self.opener().open(urllib.request.Request(self.at("good.example"), headers={name: "DELETE"}))
+        self.assertEqual(self.origin.connections, 0)
+
     def test_a_page_that_leads_on_by_refresh_or_script_is_text_and_opens_nothing(self):
         leads = f'<meta http-equiv="refresh" content="0;url={self.at("bad.example")}"><script>location="/login"</script>'
         refresh = {"refresh": f"0;url={self.at('bad.example')}", "link": f"<{self.at('bad.example')}>; rel=preload"}
@@ -766,7 +781,7 @@ class Opener(Case):
         hidden = urllib.request.Request(self.at("good.example"), headers={"X-HTTP-Method": "GET"})
         hidden.add_unredirected_header("X-HTTP-Method", "DELETE")
         self.assertOpenRefused(hidden, opener=opener)
-        for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"):
+        for name in ("X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method", "X_HTTP_Method_Override", b"X-HTTP-Method"):
             self.assertOpenRefused(urllib.request.Request(self.at("good.example"), headers={name: "DELETE"}), opener=opener)
         self.assertEqual(self.origin.connections, 0)
         self.world.judge = lambda url, method: verdict()

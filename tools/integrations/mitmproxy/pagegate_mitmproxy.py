@@ -24,7 +24,7 @@ from typing import Any, List, Optional, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
 
-from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, is_ambiguous_path, is_plain_url, refusal_text  # noqa: E402
+from pagegate_guard import OVERRIDES, REWRITES, Decision, Guard, RefusedError, header_name, is_ambiguous_path, is_plain_url, refusal_text  # noqa: E402
 
 try:
     from mitmproxy import http, master, options, version
@@ -137,14 +137,14 @@ class Pagegate:
         if not all(_is_place(text, request) for text in places) or not _is_name(client, request):
             raise self._guard.refuse(url, request.method, "host_header")
         methods = [request.method]
-        methods += [value.strip() for name, value in request.headers.items(multi=True) if name.lower() in OVERRIDES]
+        methods += [value.strip() for name, value in request.headers.items(multi=True) if header_name(name) in OVERRIDES]
         if _opens_websocket(request):
             methods[0] = WEBSOCKET_METHOD
         else:
             # Another protocol could not be judged inside.
             for name in ("upgrade", "http2-settings", "sec-websocket-version"):
                 request.headers.pop(name, None)
-        for name in ("proxy-authorization", "proxy-connection", *REWRITES):
+        for name in ("proxy-authorization", "proxy-connection", *filter(_rewrites, request.headers.keys())):
             request.headers.pop(name, None)
         for method in methods:
             await asyncio.get_running_loop().run_in_executor(self._threads, self._guard.enforce, url, method)
@@ -215,6 +215,10 @@ def _opens_websocket(request: http.Request) -> bool:
     return request.method == "GET" and is_websocket and "upgrade" in asked
 
 
+def _rewrites(name: str) -> bool:
+    return header_name(name) in REWRITES
+
+
 def _is_large(request: http.Request) -> bool:
     size = request.headers.get("content-length", "0")
     return "transfer-encoding" in request.headers or not size.isdigit() or int(size) > GATHERED_BODY_MAX_BYTES
@@ -255,6 +259,9 @@ def _settings(arguments: argparse.Namespace) -> dict:
         # Nothing is connected before a request was judged: not for the tunnel, nor to read the site's certificate.
         "connection_strategy": "lazy",
         "upstream_cert": False,
+        # As HTTP/1.1 it would write a body that came by HTTP/2 without a length so that a site takes it for the next request, and header
+        # names that hold a colon or a control as other headers.
+        "http2": False,
         # What is neither TLS nor HTTP is not passed on.
         "rawtcp": False,
         # Lines of a lower level name what agents visit.

@@ -34,8 +34,8 @@ import weakref
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "REWRITES", "RefusedError", "is_ambiguous_path", "is_plain_url"]
-__all__ += ["is_public_address", "refusal_text"]
+__all__ = ["Decision", "Guard", "GUARD_IDS", "OVERRIDES", "REWRITES", "RefusedError", "header_name"]
+__all__ += ["is_ambiguous_path", "is_plain_url", "is_public_address", "refusal_text"]
 
 _failures = logging.getLogger("pagegate_guard")
 
@@ -84,6 +84,8 @@ _AMBIGUOUS_PATH = re.compile(r"\\|(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\?]*)?(?:/
 OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
 #: Headers by which some servers are told another URL than the one in the request line.
 REWRITES = frozenset(("x-original-url", "x-rewrite-url"))
+# Headers that say where a body ends.
+_FRAMING = frozenset(("content-length", "transfer-encoding"))
 # Ids of the shipped rules that say that the URL, or the host, carries data out.
 _CARRIERS = frozenset(("secret_in_url", "dns_tunnel"))
 _KNOWN_METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split())
@@ -120,6 +122,11 @@ def is_public_address(text: str) -> bool:
 def is_plain_url(url: str) -> bool:
     """Whether every client reads a URL alike: http or https, ASCII, no user name, no escape in the host."""
     return _PLAIN_URL.fullmatch(url) is not None
+
+
+def header_name(name: Any) -> str:
+    """The name that a site knows a header by: many take an underscore for a hyphen."""
+    return _text(name).lower().replace("_", "-")
 
 
 def is_ambiguous_path(target: str) -> bool:
@@ -678,8 +685,15 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         tls_connection = functools.partial(_TlsConnection, guard=self._guard, url=request.full_url, tls=self._tls)
         return self.do_open(tls_connection, request)
 
-    http_request = urllib.request.AbstractHTTPHandler.do_request_
-    https_request = urllib.request.AbstractHTTPHandler.do_request_
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        # urllib writes the length of such a body itself. By another one a site would take the rest of the body for the next request.
+        if request.data is None or isinstance(request.data, (bytes, bytearray, memoryview)):
+            for headers in (request.headers, request.unredirected_hdrs):
+                for name in [name for name in headers if header_name(name) in _FRAMING]:
+                    del headers[name]
+        return self.do_request_(request)
+
+    https_request = http_request
 
     def _enforce(self, request: urllib.request.Request) -> None:
         url, method = request.full_url, request.get_method()
@@ -694,11 +708,13 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         methods = [method]
         # Both kinds of headers are sent, and of one that is in both, not the one that header_items tells.
         for name, value in [*request.headers.items(), *request.unredirected_hdrs.items()]:
-            is_other_host = name.lower() == "host" and str(value).strip().lower() != plain.host.lower()
-            if is_other_host or name.lower() in REWRITES:
+            if not _TOKEN.fullmatch(_text(name)):
+                raise ValueError(f"not the name of a header: {name!r}")
+            known, value = header_name(name), _text(value).strip()
+            if known in REWRITES or (known == "host" and value.lower() != plain.host.lower()):
                 raise self._guard.refuse(url, method, "host_header")
-            if name.lower() in OVERRIDES:
-                methods.append(str(value).strip())
+            if known in OVERRIDES:
+                methods.append(value)
         for one in methods:
             self._guard.enforce(url, one)
 
@@ -737,6 +753,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
                 if name.lower() in ("authorization", "cookie", "proxy-authorization", "host"):
                     following.remove_header(name)
         return following
+
+
+def _text(header: Any) -> str:
+    """A header's name or value as it is sent."""
+    return header.decode("latin-1") if isinstance(header, bytes) else str(header)
 
 
 def _read_answer(response: http.client.HTTPResponse, body: bytes, url: str) -> _Answer:
