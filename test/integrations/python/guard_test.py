@@ -329,6 +329,7 @@ class FailsClosed(Case):
             (good, {"key": KEY, "ca_file": os.path.join(folder, "none")}),
             (good, {"key": KEY, "timeout_seconds": 0}),
             (good, {"key": KEY, "timeout_seconds": float("nan")}),
+            (good, {"key": KEY, "timeout_seconds": float("inf")}),
             (good, {"key": KEY, "cache_seconds": -1}),
             (good, {"key": KEY, "exceptions": {"intra.example": "10.0.0.0/8"}}),
             (good, {"key": KEY, "exceptions": {"intra.example": []}}),

@@ -86,6 +86,8 @@ OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-me
 REWRITES = frozenset(("x-original-url", "x-rewrite-url"))
 # Headers that say where a body ends.
 _FRAMING = frozenset(("content-length", "transfer-encoding"))
+# A socket takes no longer one, and nobody waits so long.
+_TIMEOUT_MAX_SECONDS = 3600
 # Ids of the shipped rules that say that the URL, or the host, carries data out.
 _CARRIERS = frozenset(("secret_in_url", "dns_tunnel"))
 _KNOWN_METHODS = frozenset("GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH".split())
@@ -286,8 +288,10 @@ class Guard:
         key = _read_key(key_file) if key is None else key  # type: ignore[arg-type]
         if not _KEY.fullmatch(key):
             raise ValueError("key: not an API key")
-        if not timeout_seconds > 0 or not cache_seconds >= 0 or not cache_entries >= 0:
-            raise ValueError("timeout_seconds must be above 0, cache_seconds and cache_entries from 0")
+        if not 0 < timeout_seconds <= _TIMEOUT_MAX_SECONDS:
+            raise ValueError(f"timeout_seconds must be above 0 and at most {_TIMEOUT_MAX_SECONDS}")
+        if not cache_seconds >= 0 or not cache_entries >= 0:
+            raise ValueError("cache_seconds and cache_entries must be from 0")
         self._host, self._port, is_tls = _server_address(server, plain_http)
         self._tls = _tls_context(ca_file) if is_tls else None
         self._headers = {"X-API-Key": key, "Accept": "application/json"}
