@@ -187,21 +187,35 @@ export async function askServer(
       else if (BUSY.has(cause.code)) reject(fromSystem('server_busy', path, cause));
       else fail(cause.message, cause);
     });
-    socket.on('data', (chunk) => {
-      received += chunk.toString('utf8');
+    // A character may come in two pieces.
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk: string) => {
+      received += chunk;
       if (received.length > REPLY_MAX_BYTES) fail('the answer is too long');
     });
     socket.on('end', () => resolve(received));
   });
-  const reply = JSON.parse(text === '' ? '{"ok":false,"message":"The server ended."}' : text) as {
-    readonly ok: boolean;
-    readonly result?: unknown;
-    readonly error?: string;
-    readonly message?: string;
-  };
+  const reply = replyIn(text);
   // Why a server is not replaced has codes of its own.
   if (!reply.ok && reply.error?.startsWith('restart_'))
     throw relayedError(reply.error, reply.message ?? '', 'server_refused');
   if (!reply.ok) throw new PagegateError('server_refused', reply.message ?? '', { command });
   return reply.result;
+}
+
+interface Reply {
+  readonly ok: boolean;
+  readonly result?: unknown;
+  readonly error?: string;
+  readonly message?: string;
+}
+
+/** What a server has answered, which may have ended before or meanwhile. */
+function replyIn(text: string): Reply {
+  if (text === '') return { ok: false, message: 'The server ended.' };
+  try {
+    return JSON.parse(text) as Reply;
+  } catch {
+    return { ok: false, message: 'The server ended in the middle of its answer.' };
+  }
 }

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/limits.ts';
 import { askServer, listenControl } from '../../src/server/control-socket.ts';
@@ -183,5 +184,41 @@ describe('the control socket', () => {
     } finally {
       for (const socket of idle) socket.destroy();
     }
+  });
+
+  /** Asks a server that answers with these pieces, a moment between two of them. */
+  async function askPieces(pieces: readonly Buffer[]): Promise<unknown> {
+    const path = `${server.paths.runDir}/pieces.sock`;
+    const answering = createServer((socket) => {
+      socket.once('data', async () => {
+        for (const piece of pieces) {
+          socket.write(piece);
+          await sleep(20);
+        }
+        socket.end();
+      });
+    }).listen(path);
+    try {
+      await once(answering, 'listening');
+      return await askServer(path, 'status');
+    } finally {
+      answering.close();
+    }
+  }
+
+  it('may cut its answer within a character', async () => {
+    const answer = Buffer.from('{"ok":true,"result":"Prüfung"}');
+    const inside = answer.indexOf('ü') + 1;
+    expect(await askPieces([answer.subarray(0, inside), answer.subarray(inside)])).toBe('Prüfung');
+  });
+
+  it.each([
+    ['nothing', [], 'The server ended.'],
+    ['half an answer', [Buffer.from('{"ok":tr')], 'The server ended in the middle of its answer.'],
+  ])('that ends after %s is told so', async (_what, pieces, text) => {
+    await expect(askPieces(pieces)).rejects.toMatchObject({
+      code: 'server_refused',
+      message: expect.stringContaining(text),
+    });
   });
 });
