@@ -16,6 +16,7 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'an encoded fragment': (path) => `${path}%23x`,
   'an encoded parameter': (path) => `${path}%26x=1`,
   'a parameter in the path': (path) => `${path}&x=1`,
+  'empty parameters in front of it': (path) => `${path}&&&x=1`,
   'a parameter of the segment': (path) => `${path};x=1`,
   'a parameter of a segment without a name': (path) => `${path}/;x=1`,
   'such a parameter in front': (path) => path.replace(/^\//, '/;x=1/'),
@@ -59,6 +60,20 @@ describe('what hides a page', () => {
   it.each(Object.entries(VEILS))('does not hide the name of a program, nor the site’s own: %s', (_name, veil) => {
     for (const path of ['/members/shibbolethLogin', '/members/shibbolethLogin!', '/my-example', '/my-example!'])
       expect([path, judge(`https://example.org${veil(path)}`).slice(0, 10)]).toEqual([path, 'deny rules']);
+  });
+
+  it('does not make a page of a file', () => {
+    for (const path of [
+      '/a/refe&rencedocumentation.h',
+      '/a/refe&rencedocumentation.h=',
+      '/a/refe&rencedocumentation.h&x=',
+    ])
+      expect([path, judge(`https://tagmanager.google.com${path}`).slice(0, 4)]).toEqual([path, 'deny']);
+  });
+
+  it('does not hide a file', () => {
+    for (const path of ['/.env', '/.env&&&', '/.env&&&x=1', '/.env&x=1'])
+      expect([path, judge(`https://example.org${path}`)]).toEqual([path, 'deny rules/secret_file']);
   });
 
   it('does not hide a front page', () => {

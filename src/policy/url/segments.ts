@@ -16,7 +16,10 @@ const STATIC_EXTENSIONS = new ExtensionSet(
 export function wholeNameEnd(path: string, cut: number, end: number): number {
   const stop = nameStop(path, cut + 1, end);
   const dot = path.slice(cut, stop).lastIndexOf('.');
-  return dot > 0 ? withoutExtension(path, cut + dot, stop) : stop;
+  if (dot <= 0) return stop;
+  // Signs behind it are no part of an extension.
+  const last = lastLetterEnd(path, cut + dot, stop);
+  return withoutExtension(path, cut + dot, last) === last ? stop : cut + dot;
 }
 
 /** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
@@ -85,11 +88,15 @@ export function isMethodMark(path: string, at: number, end: number): boolean {
   return next >= 0x61 && next <= 0x7a;
 }
 
-/** Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`). */
+/**
+ * Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`) or
+ * before another one.
+ */
 export function beginsQuery(text: string, at: number, end: number): boolean {
   const code = text.charCodeAt(at);
   if (code === 0x3f || code === 0x23) return true;
   if (code !== 0x26) return false;
+  if (text.charCodeAt(at + 1) === 0x26) return true;
   // Two words with `&` between them are no parameters.
   for (let next = at + 1; next < end; next++) {
     const sign = text.charCodeAt(next);
