@@ -71,6 +71,18 @@ describe('what hides a page', () => {
       expect([path, judge(`https://tagmanager.google.com${path}`).slice(0, 4)]).toEqual([path, 'deny']);
   });
 
+  it('does not hide where a URL in the path leads', () => {
+    for (const path of [
+      '/go/https://evil.o%25',
+      '/go/https://evil.o%25&x=',
+      '/go/https://evil.o%25&x=1',
+      '/go/https://evil.o&x=',
+    ])
+      expect([path, judge(`https://example.org${path}`)]).toEqual([path, 'deny rules/nested_internal']);
+    const away = ['/x/https://evil.com%25', '/x/https://evil.com%25&x=', '/x/https://evil.com&x='];
+    expect(away.filter((path) => judge(`https://example.org${path}`).startsWith('allow'))).toEqual([]);
+  });
+
   it('does not hide a file', () => {
     for (const path of ['/.env', '/.env&&&', '/.env&&&x=1', '/.env&x=1'])
       expect([path, judge(`https://example.org${path}`)]).toEqual([path, 'deny rules/secret_file']);

@@ -183,7 +183,7 @@ function isInternalText(text: string, places: InternalPlaces, isBare: boolean): 
   if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
   // To whoever reads parameters from a path, the next one begins at an `&`.
   const mark = start.indexOf('&');
-  if (mark > 0 && isInternal(parseUrl(start.slice(0, mark)))) return true;
+  if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;
   return isInternalBehindUser(text, text.indexOf(':') + 1, places);
 }
 
@@ -245,7 +245,7 @@ function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): b
   if (text === undefined) return false;
   // Signs behind a URL are no part of its host, and an `&` may begin the next parameter.
   const start = text.slice(0, 600);
-  const other = parseUrl(withoutTail(start)) ?? parseUrl(start.split('&', 1)[0]!);
+  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split('&', 1)[0]!));
   if (other === undefined) return false;
   own.site ??= registrableDomain(url.host) ?? url.host;
   return (registrableDomain(other.host) ?? other.host) !== own.site;
