@@ -3,6 +3,7 @@ import { invalid, type PlaceEntry } from '../documents.ts';
 import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { areDigits } from '../url/keys.ts';
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
+import { isAnyIn } from './token-table.ts';
 import { CONTEXT } from './word-contexts.ts';
 
 /** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
@@ -70,7 +71,7 @@ export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: U
   for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);
   const { path, starts, ends, lists } = segments;
   const names = named.map((at) => path.slice(starts[at], ends[at]).toLowerCase());
-  const isWanted = (position: number): boolean => lists[named[position]!]!.some((list) => wanted[list] === 1);
+  const isWanted = (position: number): boolean => isAnyIn(lists[named[position]!]!, wanted);
   const contexts = new Uint8Array(names.length).fill(everywhere);
   const isFirstOwner = names.length > 0 && (own === undefined ? !isWanted(0) : isForeign(names[0]!, own));
   if (own !== undefined && isFirstOwner) contexts[0] = CONTEXT.title;

@@ -2,7 +2,7 @@
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { isSentence, wordEnd } from '../url/segments.ts';
 import { type PlaceWords, SAYS } from './place-words.ts';
-import { NO_LISTS } from './token-table.ts';
+import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** A program's own extension within a path: what follows it is no page of its own. */
@@ -123,10 +123,4 @@ export class PathOutline {
     }
     return 0;
   }
-}
-
-/** Whether one of some token lists is in a set, which has a 1 for each list in it. */
-export function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
-  for (let at = 0; at < lists.length; at++) if (set[lists[at]!] === 1) return true;
-  return false;
 }

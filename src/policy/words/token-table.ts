@@ -11,6 +11,12 @@ const NO_ENTRY = -1;
 /** In no list. */
 export const NO_LISTS: readonly number[] = Object.freeze([]);
 
+/** Whether one of some token lists is in a set, which has a 1 for each list in it. */
+export function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
+  for (let at = 0; at < lists.length; at++) if (set[lists[at]!] === 1) return true;
+  return false;
+}
+
 /** A hash table behind a filter; filled once. */
 export class TokenTable {
   readonly #filter: Uint32Array;

@@ -9,11 +9,11 @@ import { DatedFolders } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
 import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
-import { isAnyIn, PathOutline } from './path-outline.ts';
+import { PathOutline } from './path-outline.ts';
 import { PlaceWords, SAYS } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
 import { withoutSiteName } from './site-name.ts';
-import { NO_LISTS } from './token-table.ts';
+import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 import { CONTEXT, POSITION } from './word-contexts.ts';
 
