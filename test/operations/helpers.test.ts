@@ -74,6 +74,14 @@ describe('a helper and a server', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  async function expectRefusedUnasked(url: string, reason: string): Promise<void> {
+    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
+    const before = seen.length;
+    expect(await asker.ask(url, 'GET')).toMatchObject({ allowed: false, verdict: 'deny', reason });
+    expect(seen).toHaveLength(before);
+    asker.close();
+  }
+
   test('the URL is percent-encoded once, and the key goes into the header', async () => {
     const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
     expect(await asker.ask('http://a.example/?x=1&y=%2F+', 'POST')).toMatchObject({ allowed: true });
@@ -96,15 +104,7 @@ describe('a helper and a server', () => {
     ],
     ...['/a\\b', '/a#b', '/a?b#c', '/#'],
   ])('%s, which sites read in different ways, is refused and not asked about', async (path) => {
-    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
-    const before = seen.length;
-    expect(await asker.ask(`http://a.example${path}`, 'GET')).toMatchObject({
-      allowed: false,
-      verdict: 'deny',
-      reason: 'guard/ambiguous_path',
-    });
-    expect(seen).toHaveLength(before);
-    asker.close();
+    await expectRefusedUnasked(`http://a.example${path}`, 'guard/ambiguous_path');
   });
 
   test.each([
@@ -119,15 +119,7 @@ describe('a helper and a server', () => {
     ],
     ...['ftp://a.example/', 'http:///x', 'http://a.example:x/', 'http://a.example/\n'],
   ])('%j, which is not read alike everywhere, is refused and not asked about', async (url) => {
-    const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
-    const before = seen.length;
-    expect(await asker.ask(url, 'GET')).toMatchObject({
-      allowed: false,
-      verdict: 'deny',
-      reason: 'guard/request_target',
-    });
-    expect(seen).toHaveLength(before);
-    asker.close();
+    await expectRefusedUnasked(url, 'guard/request_target');
   });
 
   test.each(['http://A.example', 'https://a_b.example:8443/', 'HTTP://[2606:2800:21f::1]/x?y', 'http://a.example?b'])(

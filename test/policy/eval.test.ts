@@ -4,11 +4,29 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
-import { readRows, SETS, type SetName } from '../../tools/eval/labelled-urls.ts';
+import { type Row, readRows, SETS, type SetName } from '../../tools/eval/labelled-urls.ts';
 import { GOALS, judge as judgeRows, nameOf, outcomes } from '../../tools/eval/score.ts';
 import { evidence, judge, shipped } from './support.ts';
 
 const labelled = readRows('labelled');
+
+/** What the file of a set is known by: a set that is fixed stays as it was. */
+const digestOf = (set: SetName): string =>
+  createHash('sha256')
+    .update(readFileSync(new URL(`../data/eval/${set}-urls.tsv`, import.meta.url)))
+    .digest('hex');
+
+/** Half of the pages are put away. */
+function expectHalved(rows: readonly Row[]): void {
+  const share = rows.filter(({ half }) => half === 'report').length / rows.length;
+  expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
+}
+
+/** None of the pages is in another set. */
+function expectNoneOf(rows: readonly Row[], others: readonly SetName[]): void {
+  const seen = new Set(others.flatMap((set) => readRows(set).rows).map(({ target }) => target.url.href));
+  expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
+}
 
 describe('labelled real pages', () => {
   it('are enough to tell', () => {
@@ -50,10 +68,7 @@ describe('our own pages', () => {
 
 describe('the set that was put away', () => {
   it('is as it was when it was frozen', () => {
-    const bytes = readFileSync(new URL('../data/eval/unseen-urls.tsv', import.meta.url));
-    expect(createHash('sha256').update(bytes).digest('hex')).toBe(
-      'a782f474a54f719e0b977c2db647d41fdba449c42bd28b90de0856c93249ed88',
-    );
+    expect(digestOf('unseen')).toBe('a782f474a54f719e0b977c2db647d41fdba449c42bd28b90de0856c93249ed88');
   });
 
   it('is at least 1,500 URLs in many languages, half of them put away, and has none of another set', () => {
@@ -62,20 +77,14 @@ describe('the set that was put away', () => {
     expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
     expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
     expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(30);
-    const share = rows.filter(({ half }) => half === 'report').length / rows.length;
-    expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
-    const others = (['labelled', 'own', 'hard', 'code'] as const).flatMap((set) => readRows(set).rows);
-    const seen = new Set(others.map(({ target }) => target.url.href));
-    expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
+    expectHalved(rows);
+    expectNoneOf(rows, ['labelled', 'own', 'hard', 'code']);
   });
 });
 
 describe('the set that was remembered', () => {
   it('is as it was, each URL with a category and a language', () => {
-    const bytes = readFileSync(new URL('../data/eval/remembered-urls.tsv', import.meta.url));
-    expect(createHash('sha256').update(bytes).digest('hex')).toBe(
-      'f9a4601230c2441539ce9346e836e72ae82ee53d1e52cd48d2db42238b809052',
-    );
+    expect(digestOf('remembered')).toBe('f9a4601230c2441539ce9346e836e72ae82ee53d1e52cd48d2db42238b809052');
     const { rows, unparsable, duplicates } = readRows('remembered');
     expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
     expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
@@ -84,19 +93,16 @@ describe('the set that was remembered', () => {
 
 describe('the set that was recalled', () => {
   it('is as it was, half of it put away, in many languages, and has none of another set', () => {
-    const bytes = readFileSync(new URL('../data/eval/recalled-urls.tsv', import.meta.url));
-    expect(createHash('sha256').update(bytes).digest('hex')).toBe(
-      '51a1358a10d345cacc6cf481fc8df82a2666a1ac5279deacbbbd18f1aae52e62',
-    );
+    expect(digestOf('recalled')).toBe('51a1358a10d345cacc6cf481fc8df82a2666a1ac5279deacbbbd18f1aae52e62');
     const { rows, unparsable, duplicates } = readRows('recalled');
     expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
     expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
     expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(30);
-    const share = rows.filter(({ half }) => half === 'report').length / rows.length;
-    expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
-    const others = (Object.keys(SETS) as SetName[]).filter((set) => set !== 'recalled');
-    const seen = new Set(others.flatMap((set) => readRows(set).rows).map(({ target }) => target.url.href));
-    expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
+    expectHalved(rows);
+    expectNoneOf(
+      rows,
+      (Object.keys(SETS) as SetName[]).filter((set) => set !== 'recalled'),
+    );
   });
 });
 
@@ -106,11 +112,8 @@ describe('the set of what packages declare', () => {
     expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
     expect(rows.filter(({ expect: wanted }) => wanted === 'deny').length).toBeGreaterThan(500);
     expect(rows.filter(({ expect: wanted }) => wanted === 'allow').length).toBeGreaterThan(5000);
-    const share = rows.filter(({ half }) => half === 'report').length / rows.length;
-    expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
-    const others = (['labelled', 'own', 'unseen', 'hard', 'code'] as const).flatMap((set) => readRows(set).rows);
-    const seen = new Set(others.map(({ target }) => target.url.href));
-    expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
+    expectHalved(rows);
+    expectNoneOf(rows, ['labelled', 'own', 'unseen', 'hard', 'code']);
   });
 });
 
