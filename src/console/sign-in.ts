@@ -5,7 +5,7 @@ import { clientKey } from '../network/client-address.ts';
 import type { ConsoleContext } from './context.ts';
 import type { Session } from './store/sessions.ts';
 import type { User } from './store/users.ts';
-import { HttpRefusal } from './web/request.ts';
+import { tooManyTries } from './web/request.ts';
 
 /** What somebody who is not signed in may find out: nothing but that it did not work. */
 export const WRONG = 'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
@@ -23,8 +23,7 @@ async function limited<T>(
   const client = parseAddress(address);
   const from = client === undefined ? address : clientKey(client);
   const wait = Math.max(limits.address.wait(from), name === undefined ? 0 : limits.name.wait(name));
-  if (wait > 0)
-    throw new HttpRefusal(429, `Too many failures to sign in. Try again in ${Math.ceil(wait / 60)} minutes.`);
+  if (wait > 0) throw tooManyTries('Too many failures to sign in.', wait);
   const takeBack = limits.address.note(from);
   if (name !== undefined) limits.name.note(name);
   const found = await attempt();

@@ -25,7 +25,9 @@ describe('a sign-in', () => {
     ['/\\evil.example', ''],
     ['/\t/evil.example', ''],
     ['https://evil.example', ''],
-    ['/decisions?verdict=deny', ''],
+    ['/decisions?verdict=deny', 'decisions?verdict=deny'],
+    ['/x/%2e%2E/../other?a=b', ''],
+    ['/accounts#x', ''],
   ])('that wants to go on to %j leads into the console', async (next, to) => {
     const { link } = console.users.add(`u${Math.random()}`, 'viewer');
     const visitor = console.visitor();

@@ -4,16 +4,19 @@ import { PagegateError } from '../../errors.ts';
 import { signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../sign-in.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
-import { HttpRefusal } from '../web/request.ts';
+import { signedOut, tooManyTries } from '../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, STAFF, type Visit } from '../web/route.ts';
 import { moment, table } from '../web/widgets.ts';
 
-const home = (visit: Visit): string => {
-  const next = visit.form.get('next');
-  const path = visit.app.config.console.base_path + next.slice(1);
+/** Where somebody was going who had to sign in first; the first page, where that may lead out of the console. */
+function nextOf({ app, query, form: fields }: Visit): string {
+  const [, path = '', rest = ''] = /^([^?]*)\??(.*)$/s.exec(fields.get('next') || query.get('next')) ?? [];
+  const full = app.config.console.base_path + path.slice(1);
   // A path below ours that browsers and proxies take as it is: whatever they would read as another one may lead out of the console.
-  return /^\/(?!\/|.*%(?:2f|5c))/i.test(next) && new URL(`http://console${path}`).pathname === path ? next : '/';
-};
+  const isOurs = /^\/(?!\/|.*%(?:2f|5c))/i.test(path) && new URL(`http://console${full}`).pathname === full;
+  if (!isOurs) return '/';
+  return rest === '' ? path : `${path}?${new URLSearchParams(rest)}`;
+}
 
 function signInPage(visit: Visit, problem?: string): Page {
   const base = visit.app.config.console.base_path;
@@ -43,7 +46,7 @@ ${form(
 /** Signs in and goes on, or says that it did not work. */
 async function enter(visit: Visit, attempt: Promise<string | undefined>): Promise<Reply> {
   const session = await attempt;
-  return session === undefined ? signInPage(visit, WRONG) : { kind: 'redirect', to: home(visit), session };
+  return session === undefined ? signInPage(visit, WRONG) : { kind: 'redirect', to: nextOf(visit), session };
 }
 
 function linkPage(visit: Visit): Page {
@@ -96,7 +99,7 @@ async function setPassword({ app, session, form: fields, address }: SignedVisit)
   const { users, events } = app.store;
   if (users.find(session.name)?.hasPassword) {
     const wait = app.limits.name.wait(session.name);
-    if (wait > 0) return bad(`Too many failures. Try again in ${Math.ceil(wait / 60)} minutes.`);
+    if (wait > 0) return bad(tooManyTries('Too many failures.', wait).message);
     app.limits.name.note(session.name);
     if ((await users.authenticate(session.name, fields.get('present'), () => true)) === undefined) {
       events.note(session.name, 'user.password_refused', `from ${address}`);
@@ -105,7 +108,7 @@ async function setPassword({ app, session, form: fields, address }: SignedVisit)
     app.limits.name.forget(session.name);
   }
   try {
-    if (!(await users.setPassword(session, fields.get('password')))) throw new HttpRefusal(401, 'Nobody is signed in.');
+    if (!(await users.setPassword(session, fields.get('password')))) throw signedOut();
   } catch (error) {
     if (error instanceof PagegateError) return bad(error.message);
     throw error;
@@ -139,8 +142,10 @@ export const SIGN_IN_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/sign-in',
     roles: 'anybody',
-    handle: (visit) => (visit.session === undefined ? signInPage(visit) : { kind: 'redirect', to: '/' }),
+    handle: (visit) => (visit.session === undefined ? signInPage(visit) : { kind: 'redirect', to: nextOf(visit) }),
   },
+  // The address that stands there after a failure.
+  { method: 'GET', path: '/sign-in/key', roles: 'anybody', handle: () => ({ kind: 'redirect', to: '/sign-in' }) },
   {
     method: 'POST',
     path: '/sign-in',

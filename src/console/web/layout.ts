@@ -57,7 +57,7 @@ export function pageHead(page: Page, frame: Frame): Html {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="light dark">${page.isOpenedAgain === true && html`<meta http-equiv="refresh" content="0">`}
 <title>${page.title} · pagegate</title>
 <link rel="icon" href="${assetPath(base, 'icon.svg')}">
 <link rel="stylesheet" href="${assetPath(base, 'console.css')}">

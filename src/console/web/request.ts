@@ -1,5 +1,6 @@
 /** What a browser sends: cookies and forms, within limits. */
 import type { IncomingMessage } from 'node:http';
+import { counted } from '../../counted.ts';
 import { LIMITS } from '../../limits.ts';
 
 export const BODY_MAX_BYTES = LIMITS.consoleFormBytes.value;
@@ -8,12 +9,23 @@ const FIELDS_MAX = LIMITS.consoleFields.value;
 /** Why a request is not answered as it was meant. */
 export class HttpRefusal extends Error {
   readonly status: number;
+  /** After how long it may be tried again; undefined where that is not known. */
+  readonly waitSeconds: number | undefined;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, waitSeconds?: number) {
     super(message);
     this.status = status;
+    this.waitSeconds = waitSeconds;
   }
 }
+
+/** The answer to a form whose session has ended. */
+export const signedOut = (): HttpRefusal =>
+  new HttpRefusal(401, 'You are not signed in, or no longer. Nothing was changed: sign in, and do it again.');
+
+/** The answer to too many tries. */
+export const tooManyTries = (what: string, waitSeconds: number): HttpRefusal =>
+  new HttpRefusal(429, `${what} Try again in ${counted(Math.ceil(waitSeconds / 60), 'minute')}.`, waitSeconds);
 
 /** The value of a cookie; undefined where it is not there, or there twice. */
 export function cookieOf(req: IncomingMessage, name: string): string | undefined {
@@ -51,6 +63,15 @@ export class Fields {
     if (!/^\d{1,15}$/.test(text))
       throw new HttpRefusal(400, `${name}: expected a whole number, got "${text.slice(0, 40)}".`);
     return Number(text);
+  }
+
+  get isEmpty(): boolean {
+    return this.#values.size === 0;
+  }
+
+  /** As a query. */
+  toString(): string {
+    return new URLSearchParams([...this.#values]).toString();
   }
 
   [Symbol.iterator](): IterableIterator<[string, string]> {

@@ -35,6 +35,8 @@ export interface Page {
   readonly title: string;
   readonly body: Html;
   readonly status?: number;
+  /** Whether the browser asks for it once more, at once. */
+  readonly isOpenedAgain?: boolean;
   /** Seconds after which the parts marked `data-live` are renewed by the script. */
   readonly renewSeconds?: number;
   /** More of the body, sent as it comes. */

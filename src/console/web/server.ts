@@ -15,7 +15,7 @@ import { createToken, hashToken } from '../store/passwords.ts';
 import type { Session } from '../store/sessions.ts';
 import { html } from './html.ts';
 import { ASSETS, type Frame, pageHead, pageTail } from './layout.ts';
-import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm } from './request.ts';
+import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
 import {
   type Download,
   findRoute,
@@ -149,7 +149,7 @@ class Web {
     const url = req.url ?? '';
     if (url.length > URL_MAX_LENGTH)
       throw new HttpRefusal(414, `Expected an address of at most ${URL_MAX_LENGTH} characters.`);
-    const [full = '', query = ''] = url.split('?', 2);
+    const [, full = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(url) ?? [];
     if (!full.startsWith(this.#base)) {
       if (`${full}/` === this.#base) return this.#redirect(res, { kind: 'redirect', to: '/' }, undefined);
       throw new HttpRefusal(404, 'There is nothing here.');
@@ -161,8 +161,10 @@ class Web {
     if (route === undefined) {
       if (methods.length === 0) throw new HttpRefusal(404, 'There is nothing here.');
       res.setHeader('allow', methods.join(', '));
+      if (method === 'GET') throw new HttpRefusal(405, 'Only the form of a page leads here: begin at that page.');
       throw new HttpRefusal(405, `Expected ${methods.join(' or ')}.`);
     }
+    if (isFromElsewhere(req)) return sendPage(req, res, openedAgain(url), { ...NOBODY, base: this.#base });
     const token = this.#formToken(req, res);
     let form = new Fields('');
     if (method === 'POST') {
@@ -206,9 +208,8 @@ class Web {
     if (route.roles === 'anybody') return route.handle(visit);
     const { session } = visit;
     if (session === undefined) {
-      if (route.method === 'POST') throw new HttpRefusal(401, 'Nobody is signed in.');
-      const next = visit.path === '/' ? '' : `?${new URLSearchParams({ next: visit.path })}`;
-      return { kind: 'redirect', to: `/sign-in${next}` };
+      if (route.method === 'POST') throw signedOut();
+      return { kind: 'redirect', to: signInBefore(visit) };
     }
     if (!route.roles.includes(session.role)) {
       if (visit.path === '/' && session.role === 'account') return { kind: 'redirect', to: '/account' };
@@ -256,7 +257,7 @@ class Web {
   }
 
   async #fail(req: IncomingMessage, res: ServerResponse, error: unknown): Promise<void> {
-    const { status, message } = failure(error);
+    const { status, message, waitSeconds } = failure(error);
     // Of a browser that went away nobody needs to know.
     if (status === 500 && !req.destroyed) this.#options.onFailure(error);
     if (res.headersSent || res.destroyed) {
@@ -265,14 +266,16 @@ class Web {
     }
     // What was not read of a body must not be taken for the next request.
     if (!req.complete) res.setHeader('connection', 'close');
-    const body = html`<p>${message}</p><p><a href="${this.#base}">To the first page</a></p>`;
+    if (waitSeconds !== undefined) res.setHeader('retry-after', waitSeconds);
+    const onward = status === 401 ? 'To the sign-in' : 'To the first page';
+    const body = html`<p>${message}</p><p><a href="${this.#base}">${onward}</a></p>`;
     const page: Page = {
       kind: 'page',
       title: status === 404 ? 'Not found' : status === 403 ? 'Not allowed' : 'This did not work',
       body,
       status,
     };
-    await sendPage(req, res, page, { base: this.#base, path: '', session: undefined, csrf: '', notices: [] });
+    await sendPage(req, res, page, { ...NOBODY, base: this.#base });
     if (!req.complete) discard(req);
   }
 }
@@ -286,11 +289,40 @@ function visitorAddress(req: IncomingMessage, proxies: readonly Network[]): stri
   return client === address ? peer : formatAddress(client);
 }
 
+/** The frame of a page that does not depend on who looks. */
+const NOBODY = { path: '', session: undefined, csrf: '', notices: [] } as const;
+
+/** Whether a link of another site led here. Cookies that are `SameSite=Strict` are not sent then, whoever is signed in. */
+const isFromElsewhere = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'GET' && headers['sec-fetch-site'] === 'cross-site' && headers['sec-fetch-mode'] === 'navigate';
+
+/** Has the browser ask once more, now from a page of our own: with its cookies. */
+const openedAgain = (url: string): Page => ({
+  kind: 'page',
+  title: 'One moment',
+  body: html`<p><a href="${url}">Open the page</a></p>`,
+  isOpenedAgain: true,
+});
+
+/** The sign-in that leads back to what was asked for: without its query, where that is too long to be put into another one. */
+function signInBefore({ app, path, query }: Visit): string {
+  if (path === '/' && query.isEmpty) return '/sign-in';
+  const withNext = (next: string): string => `/sign-in?${new URLSearchParams({ next })}`;
+  const whole = withNext(query.isEmpty ? path : `${path}?${query}`);
+  return app.config.console.base_path.length + whole.length <= URL_MAX_LENGTH ? whole : withNext(path);
+}
+
 /** Whether the page renews itself, without anybody's doing. */
 const isRenewal = (req: IncomingMessage): boolean => req.headers['x-pagegate-renew'] !== undefined;
 
-function failure(error: unknown): { readonly status: number; readonly message: string } {
-  if (error instanceof HttpRefusal) return { status: error.status, message: error.message };
+interface Failure {
+  readonly status: number;
+  readonly message: string;
+  readonly waitSeconds?: number | undefined;
+}
+
+function failure(error: unknown): Failure {
+  if (error instanceof HttpRefusal) return error;
   if (!(error instanceof PagegateError)) return { status: 500, message: 'An unexpected failure; the log says more.' };
   const status = /_not_found$|^generation_missing$/.test(error.code) ? 404 : /_busy$/.test(error.code) ? 503 : 500;
   return { status: status === 500 ? 503 : status, message: error.message };

@@ -295,6 +295,31 @@ describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
   });
 });
 
+describe('a link of another site', () => {
+  /** Follows a link from a page whose origin is nobody's. */
+  async function follow(page: Page, url: string): Promise<void> {
+    await page.goto('about:blank');
+    await page.setContent(`<a href="${url.replaceAll('&', '&amp;')}">sent</a>`);
+    await page.getByRole('link').click();
+  }
+
+  it.each([true, false])('opens the page for who is signed in (scripts: %s)', async (javaScriptEnabled) => {
+    const page = await signIn('viewer', { javaScriptEnabled });
+    await follow(page, at('decisions?verdict=deny'));
+    await page.getByRole('heading', { name: 'Decisions' }).waitFor();
+    expect(page.url()).toBe(at('decisions?verdict=deny'));
+  });
+
+  it('signs in by an invitation, whoever is signed in already', async () => {
+    const page = await signIn('viewer');
+    const name = `invited-${++invited}`;
+    await follow(page, world.users.add(name, 'operator').link);
+    await page.getByRole('main').getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL(world.url);
+    expect(await page.locator('.who').textContent()).toContain(name);
+  });
+});
+
 describe('with scripts', () => {
   it('decisions are followed live, and hostile text stays text', async () => {
     const page = await signIn('viewer');

@@ -1,0 +1,143 @@
+/** How people come to a page: by a link that somebody sent, after signing in, back from a session that has ended. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../src/limits.ts';
+import { formFields, startTestConsole, type TestConsole } from '../support/console.ts';
+import { ENTRIES } from './entries.ts';
+
+let console: TestConsole;
+
+beforeAll(async () => {
+  console = await startTestConsole({ entries: ENTRIES, accounts: { pro: { plan: 'pro' } } });
+});
+
+afterAll(() => console.stop());
+
+/** What a browser says of a link on another site. */
+const ELSEWHERE = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+
+/** Asks as a browser does: `fetch` sets some of these headers itself. */
+async function arrive(
+  path: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<{ status: number; setsCookie: boolean; text: string }> {
+  const [response] = (await once(request(new URL(path, console.url), { headers }).end(), 'response')) as [
+    IncomingMessage,
+  ];
+  return {
+    status: response.statusCode ?? 0,
+    setsCookie: response.headers['set-cookie'] !== undefined,
+    text: await text(response),
+  };
+}
+
+describe('a link of another site', () => {
+  it.each(['', 'decisions?verdict=deny', 'sign-in', 'sign-in/link?token=x', 'usage.csv'])(
+    'to /%s is opened once more, from a page of the console: with the cookies that the browser kept back',
+    async (path) => {
+      const reply = await arrive(path, ELSEWHERE);
+      expect(reply.status).toBe(200);
+      expect(reply.text).toContain('<meta http-equiv="refresh" content="0">');
+      expect(reply.text).toContain(`<a href="/${path}">`);
+      // Forms that are open elsewhere in this browser stay good.
+      expect(reply.setsCookie).toBe(false);
+    },
+  );
+
+  it.each([
+    ['a link of our own', { ...ELSEWHERE, 'sec-fetch-site': 'same-origin' }],
+    ['an address that was typed', { ...ELSEWHERE, 'sec-fetch-site': 'none' }],
+    ['a script of another site', { ...ELSEWHERE, 'sec-fetch-mode': 'cors' }],
+  ])('and not %s', async (_what, headers) => {
+    expect((await arrive('sign-in', headers)).text).not.toContain('http-equiv');
+  });
+
+  it('that leads nowhere finds nothing', async () => {
+    expect((await arrive('nothing', ELSEWHERE)).status).toBe(404);
+  });
+});
+
+/** Signs in at the page where somebody arrived who was sent there from `path`; returns where that leads. */
+async function onward(path: string): Promise<string> {
+  const visitor = console.visitor();
+  const { headers } = await visitor.get(path);
+  const page = await visitor.get(headers.get('location')!.slice(1));
+  expect(page.status).toBe(200);
+  const { link } = console.users.add(`onward-${++added}`, 'viewer');
+  const next = formFields(page.text)['next']!.replaceAll('&amp;', '&');
+  const token = new URL(link).searchParams.get('token')!;
+  const reply = await visitor.submit('sign-in/link', { token, next });
+  expect(reply.status).toBe(303);
+  return reply.headers.get('location')!;
+}
+let added = 0;
+
+describe('after the sign-in', () => {
+  it.each([
+    '/decisions?verdict=deny&rule=login',
+    '/try?url=https%3A%2F%2Fshop.example.com%2F%3Fa%3Db%26c%3D%252f',
+    '/?range=hour',
+    '/accounts',
+  ])('it goes on to %s', async (path) => expect(await onward(path.slice(1))).toBe(path));
+
+  it('it goes on without a query that is too long to be kept', async () => {
+    const most = LIMITS.consoleUrlCharacters.value;
+    expect(await onward(`try?url=${'%25'.repeat(most / 3 - 10)}`)).toBe('/try');
+  });
+
+  it('a sign-in page that is still open leads on as well', async () => {
+    const viewer = await console.signIn('viewer');
+    const reply = await viewer.get(`sign-in?${new URLSearchParams({ next: '/decisions?verdict=deny' })}`);
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/decisions?verdict=deny']);
+  });
+
+  it('the query leads nowhere else', async () => {
+    const viewer = await console.signIn('viewer');
+    for (const next of ['//evil.example?a=b', '/\\evil.example?', '?//evil.example', '/%2fevil.example?x']) {
+      const reply = await viewer.get(`sign-in?${new URLSearchParams({ next })}`);
+      expect(reply.headers.get('location'), next).toBe('/');
+    }
+    const split = await viewer.get(`sign-in?${new URLSearchParams({ next: '/accounts?q=\r\nset-cookie:x' })}`);
+    expect(split.headers.get('location')).toBe('/accounts?q=%0D%0Aset-cookie%3Ax');
+  });
+});
+
+it('a question mark in a query belongs to what it says', async () => {
+  const viewer = await console.signIn('viewer');
+  expect((await viewer.get('try?url=https://shop.example.com/?q=1?2')).text).toContain(
+    'GET https://shop.example.com/?q=1?2',
+  );
+});
+
+describe('who cannot go on is told what to do', () => {
+  it('with a form whose session has ended', async () => {
+    const operator = await console.signIn('operator');
+    await operator.get('accounts');
+    console.users.remove(/class="who"><a href="[^"]*">([^ ]+)/.exec((await operator.get('you')).text)![1]!);
+    const reply = await operator.submit('accounts', { name: 'late' });
+    expect(reply.status).toBe(401);
+    expect(reply.text).toMatch(/Nothing was changed: sign in, and do it again\..*>To the sign-in</s);
+  });
+
+  it('at an address that only a form leads to', async () => {
+    const operator = await console.signIn('operator');
+    const reply = await operator.get('generations/1/verify');
+    expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST']);
+    expect(reply.text).toContain('begin at that page');
+    const key = await console.visitor().get('sign-in/key');
+    expect([key.status, key.headers.get('location')]).toEqual([303, '/sign-in']);
+  });
+
+  it('after too many failures: how long to wait, for people and for programs', async () => {
+    const visitor = console.visitor();
+    const fail = () => visitor.submit('sign-in/key', { key: 'x' });
+    for (let i = 0; i < LIMITS.consoleAddressFailures.value; i++) expect((await fail()).status).toBe(403);
+    const reply = await fail();
+    expect(reply.status).toBe(429);
+    expect(reply.text).toContain('Try again in 10 minutes.');
+    expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(Number(reply.headers.get('retry-after'))).toBeLessThanOrEqual(LIMITS.consoleSignInSeconds.value);
+  });
+});
