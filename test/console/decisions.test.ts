@@ -3,8 +3,11 @@ import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ConsoleContext } from '../../src/console/context.ts';
 import type { Decision, DecisionFilter } from '../../src/console/decisions/filter.ts';
 import { DecisionLogs, type Place, Searched } from '../../src/console/decisions/logs.ts';
+import { topDenied } from '../../src/console/pages/top-denied.ts';
+import { ShortCache } from '../../src/console/short-cache.ts';
 
 let dir: string;
 
@@ -226,7 +229,12 @@ describe('decision logs', () => {
     const readers = Array.from({ length: 32 }, () => logs.read({}));
     for (const reader of readers) await reader.next();
     await expect(logs.read({}).next()).rejects.toMatchObject({ code: 'console_busy' });
+    // The overview shows the rest of itself.
+    const config = { console: { base_path: '/' }, decision_log: { enabled: true } };
+    const app = { decisions: logs, config, kept: new ShortCache() } as unknown as ConsoleContext;
+    expect((await topDenied(app)).toString()).toContain('too much to do at once');
     for (const reader of readers) await reader.return(undefined);
+    expect((await topDenied(app)).toString()).toContain('latest 1 decisions');
     expect((await logs.read({}).next()).done).toBe(false);
   });
 });

@@ -1,4 +1,5 @@
 /** What is denied most, among the latest decisions. */
+import { PagegateError } from '../../errors.ts';
 import type { ConsoleContext } from '../context.ts';
 import { Searched } from '../decisions/logs.ts';
 import { type Html, html } from '../web/html.ts';
@@ -38,7 +39,17 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
 /** Two tables: domains and rules. Each leads to its lines. */
 export async function topDenied(app: ConsoleContext): Promise<Html> {
   const base = app.config.console.base_path;
-  const { lines, since, domains, rules } = await app.kept.get('denied most', KEPT_MS, () => gather(app));
+  const section = (what: Html): Html =>
+    html`<section aria-labelledby="denied" data-live id="denied-most"><h2 id="denied">Denied most</h2>${what}</section>`;
+  let top: Top;
+  try {
+    top = await app.kept.get('denied most', KEPT_MS, () => gather(app));
+  } catch (error) {
+    // The rest of the page is told nevertheless.
+    if (!(error instanceof PagegateError)) throw error;
+    return section(empty(error.message));
+  }
+  const { lines, since, domains, rules } = top;
   const link = (name: string, value: string): string =>
     `${base}decisions?${new URLSearchParams({ verdict: 'deny', [name]: value })}`;
   const list = (label: string, name: string, rows: Top['domains']): Html =>
@@ -56,5 +67,5 @@ export async function topDenied(app: ConsoleContext): Promise<Html> {
         )
       : html`<p class="hint">Among the latest ${count(lines)} decisions, since ${moment(since)}.</p>
 <div class="columns">${list('Domain', 'domain', domains)}${list('Rule', 'rule', rules)}</div>`;
-  return html`<section aria-labelledby="denied" data-live id="denied-most"><h2 id="denied">Denied most</h2>${what}</section>`;
+  return section(what);
 }

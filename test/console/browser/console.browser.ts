@@ -333,6 +333,35 @@ describe('with scripts', () => {
     expect(await page.evaluate('window.pwned')).toBeUndefined();
   });
 
+  it('what is marked, and how far a table is scrolled, stays while decisions are followed', async () => {
+    const page = await signIn('viewer', { viewport: { width: 360, height: 740 } });
+    await page.goto(at('decisions?live=1'));
+    const renewed = () => page.waitForResponse((response) => response.request().resourceType() === 'xhr');
+    const mark = `getSelection().selectAllChildren(document.querySelector('#decisions td code'))`;
+    await page.evaluate(`document.querySelector('#decisions .wide').scrollLeft = 200; ${mark}`);
+    const marked = await page.evaluate('String(getSelection())');
+    expect(marked).toMatch(/^[A-Z]+$/);
+    await renewed();
+    await renewed();
+    expect(await page.evaluate('String(getSelection())')).toBe(marked);
+    await page.evaluate(`document.querySelector('#decisions').dataset.old = 'yes'; getSelection().removeAllRanges()`);
+    await page.locator('#decisions:not([data-old])').waitFor();
+    expect(await page.evaluate(`document.querySelector('#decisions .wide').scrollLeft`)).toBe(200);
+  });
+
+  it('a page that cannot be renewed says so, until it is', async () => {
+    const page = await signIn('viewer');
+    await page.goto(at('decisions?live=1'));
+    await page.route('**/decisions*', (route) => route.fulfill({ status: 429 }));
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByRole('alert').textContent()).toMatch(
+      /^Out of date: .* since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/,
+    );
+    await page.waitForResponse((response) => response.request().resourceType() === 'xhr');
+    await page.unroute('**/decisions*');
+    await page.getByRole('alert').waitFor({ state: 'detached', timeout: 60_000 });
+  });
+
   it('a refresh shows how far it is and what came of it, without loading the page again', async () => {
     const page = await signIn('operator');
     await page.goto(at('generations'));
