@@ -1,5 +1,6 @@
 /** Decisions: the decision log, the latest first, filtered while it is read, and sent as it is found. */
 
+import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Decision, DecisionFilter } from '../decisions/filter.ts';
 import { type Place, Searched } from '../decisions/logs.ts';
@@ -22,19 +23,29 @@ const LIVE_KEPT_MS = 1_000;
 const FIELD_MAX_LENGTH = LIMITS.consoleFilterCharacters.value;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
-const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
+/** With a space, too: that is how pages write times. */
+const TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
 
 /** A moment that somebody typed, UTC, as the log writes it; `end` fills what is left open with its latest. @throws HttpRefusal 400 */
 function timeOf(query: Fields, name: string, end: boolean): string | undefined {
   const text = query.get(name).trim();
   if (text === '') return undefined;
   const rest = end ? 'T23:59:59.999' : 'T00:00:00.000';
-  const plain = text.replace(/Z$/, '');
+  const plain = text.replace(/Z$/, '').replace(' ', 'T');
   const date = new Date(`${TIME.test(text) ? plain + rest.slice(plain.length - 10) : ''}Z`);
   // A day that its month does not have would be one of the next month.
   if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(plain.slice(0, 10)))
-    throw new HttpRefusal(400, `${name}: expected a time like 2026-01-31 or 2026-01-31T08:30, UTC.`);
+    throw new HttpRefusal(
+      400,
+      `${name}: expected a time like 2026-01-31 or 2026-01-31 08:30, UTC, got "${text.slice(0, 40)}".`,
+    );
   return date.toISOString();
+}
+
+/** A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language. */
+function hostOf(text: string): string {
+  const target = parseTarget(text);
+  return 'problem' in target ? text.toLowerCase() : target.url.host;
 }
 
 /** @throws HttpRefusal 400 */
@@ -48,10 +59,11 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   const verdict = text('verdict');
   if (verdict !== undefined && !VERDICTS.includes(verdict))
     throw new HttpRefusal(400, `verdict: expected one of ${VERDICTS.join(', ')}.`);
+  const domain = text('domain');
   return {
     verdict,
     account: text('account'),
-    domain: text('domain')?.toLowerCase(),
+    domain: domain === undefined ? undefined : hostOf(domain),
     rule: text('rule'),
     from: timeOf(query, 'from', false),
     to: timeOf(query, 'to', true),
@@ -110,7 +122,7 @@ function row(visit: SignedVisit, line: Decision): Html {
 }
 
 /** The fields of the time, with their labels and examples. */
-const TIMES = { from: ['From (UTC)', '2026-01-31T08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
+const TIMES = { from: ['From (UTC)', '2026-01-31 08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
 
 const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
 
@@ -186,7 +198,14 @@ ${Object.entries(TIMES).map(([name, [label, hint]]) => field(name, label, hint))
 }
 
 function decisions(visit: SignedVisit): Page {
-  const wanted = wantedOf(visit);
+  let wanted: Wanted;
+  try {
+    wanted = wantedOf(visit);
+  } catch (error) {
+    if (!(error instanceof HttpRefusal)) throw error;
+    const body = html`${filterForm(visit)}<div class="notice bad" role="alert"><p>${error.message}</p></div>`;
+    return { kind: 'page', title: 'Decisions', body, status: error.status };
+  }
   const isLive = visit.query.get('live') === '1' && visit.query.get('behind') === '';
   const live = isLive
     ? html`<a class="button" aria-current="true" href="${address(visit, 'decisions', { live: '' })}">Stop following</a>`
