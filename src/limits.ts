@@ -550,6 +550,13 @@ const CONSOLE = group({
     reason: 'Some years of a team; about 3 MB.',
     beyond: 'the oldest goes',
   },
+  consoleOutsideEvents: {
+    value: 5_000,
+    unit: '',
+    what: 'Of these, failures to sign in and what accounts do',
+    reason: 'Anybody may cause them: however many there are, the others stay.',
+    beyond: 'the oldest of them goes',
+  },
   consoleDecisions: {
     value: 100,
     unit: '',

@@ -28,7 +28,9 @@ async function limited<T>(
   if (name !== undefined) limits.name.note(name);
   const found = await attempt();
   if (found === undefined) {
-    store.events.note(name ?? '-', 'sign_in.refused', `from ${address}`);
+    // What is no user's name may be a password or a key in the wrong field, and viewers read the audit.
+    const user = name === undefined ? undefined : store.users.find(name);
+    store.events.note(user?.name ?? '-', 'sign_in.refused', `from ${address}`);
     return undefined;
   }
   takeBack();

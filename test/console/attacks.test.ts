@@ -188,6 +188,17 @@ describe('signing in', () => {
     expect([known.status, without(known.text)]).toEqual([unknown.status, without(unknown.text)]);
   });
 
+  it('leaves a key or a password that somebody typed as the name out of the audit, which viewers read', async () => {
+    for (const name of [console.server.keys['spare']!, 'correct-horse-battery', '<b>x'])
+      expect((await console.visitor().submit('sign-in', { name, password: 'x' })).status).toBe(403);
+    const viewer = await console.signIn('viewer');
+    for (const path of ['audit', 'audit.csv']) {
+      const { text } = await viewer.get(path);
+      expect(text).toContain('sign_in.refused');
+      expect(text).not.toMatch(/pg_|correct-horse|<b>|&lt;b/);
+    }
+  });
+
   it('is counted for the browser behind a trusted proxy, not for what the browser says of itself', async () => {
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9' };
     await console.visitor().submit('sign-in', { name: 'forwarded', password: 'a wrong password' }, headers);

@@ -122,6 +122,28 @@ describe('users', () => {
   });
 });
 
+describe('events', () => {
+  it('of outsiders take no place of those of users, however many there are', () => {
+    store.users.add('dana', 'operator', 'me');
+    for (let n = 0; n < LIMITS.consoleEvents.value; n += 2) {
+      store.events.note('-', 'sign_in.refused', `from ${n}`);
+      store.events.note('account:pro', 'sign_in', `key ${n}`);
+    }
+    const kept = store.events.latest(2 * LIMITS.consoleEvents.value);
+    // Rows go a hundred at a time.
+    expect(kept.length - LIMITS.consoleOutsideEvents.value).toBeLessThan(100);
+    expect(kept.at(-1)).toMatchObject({ actor: 'me', action: 'user.add', detail: 'dana operator' });
+  });
+
+  it('of users go when there are too many, the oldest first', () => {
+    const count = LIMITS.consoleEvents.value + 200;
+    for (let n = 1; n <= count; n++) store.events.note('dana', 'sign_in', `password ${n}`);
+    const kept = store.events.latest(count);
+    expect(kept.length).toBe(LIMITS.consoleEvents.value);
+    expect(kept.at(0)).toMatchObject({ detail: `password ${count}` });
+  });
+});
+
 describe('sessions', () => {
   const begin = (): string => store.sessions.begin({ role: 'viewer', name: 'v', keyId: null, address: '' });
 

@@ -12,6 +12,11 @@ export interface Event {
 }
 
 const EVENTS_MAX = LIMITS.consoleEvents.value;
+const OUTSIDE_MAX = LIMITS.consoleOutsideEvents.value;
+/** What somebody may cause who is no user of the console, as often as they like. */
+const OUTSIDE = "(action = 'sign_in.refused' OR actor LIKE 'account:%')";
+/** Rows are removed after so many new ones: not each is worth a search. */
+const PRUNE_EVERY = 100;
 
 /** The events in a console's file. */
 export class Events {
@@ -24,13 +29,20 @@ export class Events {
     this.#now = now;
   }
 
-  /** Writes down what was done. The oldest lines go when there are too many. */
+  /** Writes down what was done. The oldest lines go when there are too many; those of outsiders take no other's place. */
   note(actor: string, action: string, detail: string): void {
     const insert = 'INSERT INTO events (at, actor, action, detail) VALUES (?, ?, ?, ?)';
     const { lastInsertRowid } = this.#database
       .prepare(insert)
       .run(this.#now(), actor.slice(0, 64), action, detail.slice(0, 200));
-    this.#database.prepare('DELETE FROM events WHERE id <= ?').run(Number(lastInsertRowid) - EVENTS_MAX);
+    if (Number(lastInsertRowid) % PRUNE_EVERY !== 0) return;
+    for (const [which, most] of [
+      [OUTSIDE, OUTSIDE_MAX],
+      ['true', EVENTS_MAX],
+    ] as const) {
+      const surplus = `SELECT id FROM events WHERE ${which} ORDER BY id DESC LIMIT -1 OFFSET ?`;
+      this.#database.prepare(`DELETE FROM events WHERE id IN (${surplus})`).run(most);
+    }
   }
 
   /** The latest lines, newest first. */
