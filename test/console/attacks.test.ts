@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import { ROUTES } from '../../src/console/routes.ts';
-import type { Redirect } from '../../src/console/web/route.ts';
+import type { Redirect, Reply } from '../../src/console/web/route.ts';
 import { allowedNames } from '../../src/console/web/security.ts';
 import { createWebServer, type Timeouts } from '../../src/console/web/server.ts';
 import { LIMITS } from '../../src/limits.ts';
@@ -376,6 +376,30 @@ describe('a request that comes too slowly', () => {
     endAll({ kind: 'redirect', to: '/' });
     expect(new Set((await Promise.all(slow)).map(statusOf))).toEqual(new Set([303]));
     expect(statusOf(await raw(head('/slow'), undefined, at))).toBe(303);
+    server.close();
+  });
+
+  it('has its turn while a long answer is made of what needs no waiting', async () => {
+    let isAnswered = false;
+    let other: Promise<string> | undefined;
+    async function* body(): AsyncGenerator<string> {
+      other = raw(head('/other'), undefined, at);
+      for (let i = 0; i < 5_000 && !isAnswered; i++) yield '';
+      yield isAnswered ? 'between' : 'behind';
+    }
+    const short = (): Reply => {
+      isAnswered = true;
+      return { kind: 'redirect', to: '/' };
+    };
+    const long = (): Reply => ({ kind: 'download', name: 'x', type: 'text/plain', body: body() });
+    const server = listener(undefined, [
+      { method: 'GET', path: '/long', roles: 'anybody', handle: long },
+      { method: 'GET', path: '/other', roles: 'anybody', handle: short },
+    ]);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port: at } = server.address() as AddressInfo;
+    expect(await raw(head('/long'), undefined, at)).toContain('between');
+    expect(statusOf((await other)!)).toBe(303);
     server.close();
   });
 

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -402,9 +402,9 @@ async function sendDownload(
   res.end();
 }
 
-/** Writes, and waits until the browser has taken enough of it. */
+/** Writes, waits until the browser has taken enough of it, and lets others have their turn: what SQLite gives is made without a pause. */
 async function write(res: ServerResponse, text: string): Promise<void> {
-  if (text === '' || res.destroyed || res.write(text)) return;
+  if (text === '' || res.destroyed || res.write(text)) return nextTurn();
   await new Promise<void>((resolve) => {
     const done = (): void => {
       res.off('drain', done);
