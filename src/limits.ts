@@ -604,7 +604,7 @@ const CONSOLE = group({
     unit: '',
     what: 'Lines of the audit on a page',
     reason: 'The changes of some weeks.',
-    beyond: 'the file has more',
+    beyond: 'a link to older ones',
   },
   consoleAuditExport: {
     value: 20_000,

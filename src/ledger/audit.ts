@@ -1,6 +1,7 @@
 /** The audit table: who changed what and when. Rows are only ever added; triggers refuse the rest. */
 import { rfc3339 } from '../times.ts';
 import type { Ledger } from './ledger.ts';
+import { containing } from './store/like.ts';
 
 export interface AuditEntry {
   readonly id: number;
@@ -15,14 +16,40 @@ export interface AuditEntry {
   readonly after: string | null;
 }
 
-/** The latest lines, newest first; of one account or of all. @throws PagegateError account_not_found, ledger_unavailable */
-export async function readAudit(ledger: Ledger, name: string | undefined, count: number): Promise<AuditEntry[]> {
-  const id = name === undefined ? null : (await ledger.view(name)).account.id;
+/** Which lines are wanted. What is not given is not asked for. */
+export interface AuditFilter {
+  /** A part of who, and of what, in any case. */
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  /** The first and the last moment, in seconds since 1970. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/**
+ * The latest lines that are wanted, newest first; of one account or of all.
+ *
+ * @throws PagegateError account_not_found, ledger_unavailable
+ */
+export async function readAudit(
+  ledger: Ledger,
+  name: string | undefined,
+  count: number,
+  { actor, action, from, to }: AuditFilter = {},
+): Promise<AuditEntry[]> {
+  const id = name === undefined ? undefined : (await ledger.view(name)).account.id;
+  const conditions: readonly (readonly [text: string, value: string | number | undefined])[] = [
+    ['account_id = ?', id],
+    ["lower(actor) LIKE ? ESCAPE '!'", actor && containing(actor)],
+    ["lower(action) LIKE ? ESCAPE '!'", action && containing(action)],
+    ['at >= ?', from],
+    ['at <= ?', to],
+  ];
+  const asked = conditions.flatMap(([text, value]) => (value === undefined ? [] : [{ text, value }]));
+  const where = asked.length === 0 ? '' : `WHERE ${asked.map(({ text }) => text).join(' AND ')}`;
   const text = `SELECT audit.id, at, actor, action, accounts.name AS account, before, after
-    FROM audit LEFT JOIN accounts ON accounts.id = account_id`;
-  return id === null
-    ? ledger.store.rows(`${text} ORDER BY audit.id DESC LIMIT ?`, count)
-    : ledger.store.rows(`${text} WHERE account_id = ? ORDER BY audit.id DESC LIMIT ?`, id, count);
+    FROM audit LEFT JOIN accounts ON accounts.id = account_id ${where} ORDER BY audit.id DESC LIMIT ?`;
+  return ledger.store.rows(text, ...asked.map(({ value }) => value), count);
 }
 
 /** The table keeps records as the program has them. These names are shown in place of those that it keeps; any other is shown as it is. */

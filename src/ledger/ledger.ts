@@ -17,6 +17,7 @@ import {
 import { createApiKey, hashApiKey, isApiKeyShaped } from './store/api-key.ts';
 import { findKeyVault, type KeyVault, openKeyVault } from './store/key-vault.ts';
 import type { LedgerStore, Moment, Sql, Transaction } from './store/ledger-store.ts';
+import { containing } from './store/like.ts';
 import {
   type AccountRow,
   type ApiKeyRecord,
@@ -318,7 +319,7 @@ export class Ledger {
   /** Some of the accounts, by name: what a page shows costs the same however many there are. @throws PagegateError ledger_unavailable */
   async page({ contains = '', after = '', count }: PageRequest): Promise<AccountPage> {
     const named = "name LIKE ? ESCAPE '!'";
-    const pattern = `%${contains.replace(/[!%_]/g, '!$&')}%`;
+    const pattern = containing(contains);
     const text = `SELECT * FROM accounts WHERE ${named} AND name > ? ORDER BY name LIMIT ?`;
     const rows = await this.store.rows<AccountRow>(text, pattern, after, count + 1);
     const all = await this.store.row<{ total: number }>(

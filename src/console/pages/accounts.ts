@@ -154,13 +154,14 @@ async function show(visit: SignedVisit): Promise<Page> {
       view,
       (id) => session.role === 'operator' && html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
     );
-    const decisions = `${base}decisions?${new URLSearchParams({ account: name })}`;
+    const own = new URLSearchParams({ account: name });
+    const [decisions, changes] = [`${base}decisions?${own}`, `${base}audit?${own}`];
     return html`${planFacts(view)}${actions(visit, view)}<p><a href="${decisions}">Decisions of this account</a></p>
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
       view.keys.length === 0 ? empty('No key yet: subscribing a plan issues one.') : keys
     }</section>
-<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}</section>`;
+<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
   });
   return { kind: 'page', title: `Account ${name}`, body };
 }

@@ -1,12 +1,15 @@
 /** The audit: who changed what, in the ledger and in the console. */
-import { auditStateJson, readAudit } from '../../ledger/audit.ts';
+import { PagegateError } from '../../errors.ts';
+import { type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
 import { LIMITS } from '../../limits.ts';
 import { rfc3339 } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
-import { html } from '../web/html.ts';
+import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
+import { type Html, html, type Value } from '../web/html.ts';
+import { HttpRefusal } from '../web/request.ts';
 import { type Download, type Page, type Route, type SignedVisit, STAFF, segment } from '../web/route.ts';
-import { empty, moment, table } from '../web/widgets.ts';
+import { count, empty, moment, table } from '../web/widgets.ts';
 
 const SHOWN = LIMITS.consoleAudit.value;
 const EXPORTED = LIMITS.consoleAuditExport.value;
@@ -20,47 +23,101 @@ interface Line {
   readonly after: string | null;
 }
 
-/** Lines of both tables, newest first. */
-async function lines(app: ConsoleContext, countWanted: number): Promise<Line[]> {
-  const ledger = (await app.accounts.readIfAny((open) => readAudit(open, undefined, countWanted))) ?? [];
-  const events = app.store.events.latest(countWanted).map(({ at, actor, action, detail }) => ({
-    at,
-    actor,
-    action: `console ${action} ${detail}`.trim(),
-    account: null,
-    before: null,
-    after: null,
-  }));
-  return [...ledger, ...events].sort((a, b) => b.at - a.at).slice(0, countWanted);
+interface Wanted extends AuditFilter {
+  readonly account: string | undefined;
+}
+
+/** @throws HttpRefusal 400 */
+function wantedOf({ query }: SignedVisit): Wanted {
+  const { from, to } = timesOf(query);
+  const seconds = (time: string | undefined): number | undefined =>
+    time === undefined ? undefined : Math.floor(Date.parse(time) / 1000);
+  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name)?.toLowerCase());
+  return { account, actor, action, from: seconds(from), to: seconds(to) };
+}
+
+/** What was done in the console; what an account did there is its own. */
+function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
+  const { account, actor = '', action = '', from = 0, to = Number.POSITIVE_INFINITY } = wanted;
+  return store.events
+    .latest(LIMITS.consoleEvents.value)
+    .map((event) => ({ ...event, action: `console ${event.action} ${event.detail}`.trim() }))
+    .filter(
+      (event) =>
+        (account === undefined || event.actor === `account:${account}`) &&
+        event.actor.toLowerCase().includes(actor) &&
+        event.action.toLowerCase().includes(action) &&
+        event.at >= from &&
+        event.at <= to,
+    )
+    .map((event) => ({ ...event, account: null, before: null, after: null }));
+}
+
+/** Lines of both tables, newest first. @throws PagegateError account_not_found */
+async function lines(app: ConsoleContext, wanted: Wanted, most: number): Promise<Line[]> {
+  const ledger = (await app.accounts.readIfAny((open) => readAudit(open, wanted.account, most, wanted))) ?? [];
+  return [...ledger, ...eventLines(app, wanted)].sort((a, b) => b.at - a.at).slice(0, most);
 }
 
 const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));
 
-async function audit({ app }: SignedVisit): Promise<Page> {
-  const base = app.config.console.base_path;
-  const rows = (await lines(app, SHOWN)).map(({ at, actor, action, account, before, after }) => [
-    moment(at),
-    actor,
-    action,
-    account === null ? '' : html`<a href="${base}accounts/${segment(account)}">${account}</a>`,
-    (before !== null || after !== null) &&
-      html`<details><summary>show</summary><pre>before ${stateText(before)}
-after  ${stateText(after)}</pre></details>`,
-  ]);
-  const columns = [
-    { title: 'When' },
-    { title: 'Who' },
-    { title: 'What' },
-    { title: 'Account' },
-    { title: 'Before and after' },
-  ];
-  const body = html`<p>The latest ${SHOWN} changes and sign-ins, newest first. <a href="${base}audit.csv">As CSV, up to ${EXPORTED.toLocaleString('en-US')}</a></p>
-${rows.length === 0 ? empty('Nothing was changed yet.') : table('Audit', columns, rows)}`;
-  return { kind: 'page', title: 'Audit', body };
+function filterForm({ app, query }: SignedVisit): Html {
+  const fields = [field(query, 'account', 'Account'), field(query, 'who', 'Who'), field(query, 'what', 'What')];
+  return html`<form class="row" action="${app.config.console.base_path}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
 }
 
-async function download({ app }: SignedVisit): Promise<Download> {
-  const rows = (await lines(app, EXPORTED)).map(({ at, actor, action, account }) =>
+/** The same filter at another place of the list, or as a file. */
+function address({ app, query }: SignedVisit, page: string, skip: number): string {
+  const fields = new URLSearchParams([...query].filter(([name, value]) => name !== 'skip' && value !== ''));
+  if (skip > 0) fields.set('skip', String(skip));
+  return `${app.config.console.base_path}${page}?${fields}`;
+}
+
+function rowOf({ app }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
+  const link =
+    account !== null && html`<a href="${app.config.console.base_path}accounts/${segment(account)}">${account}</a>`;
+  const states =
+    (before !== null || after !== null) &&
+    html`<details><summary>show</summary><pre>before ${stateText(before)}
+after  ${stateText(after)}</pre></details>`;
+  return [moment(at), actor, action, link, states];
+}
+
+async function audit(visit: SignedVisit): Promise<Page> {
+  const filter = filterForm(visit);
+  try {
+    const wanted = wantedOf(visit);
+    const skip = Math.min(visit.query.whole('skip') ?? 0, EXPORTED - SHOWN);
+    const found = await lines(visit.app, wanted, skip + SHOWN + 1);
+    const rows = found.slice(skip, skip + SHOWN).map((line) => rowOf(visit, line));
+    const titles = ['When', 'Who', 'What', 'Account', 'Before and after'];
+    const isMore = found.length > skip + SHOWN && skip + 2 * SHOWN <= EXPORTED;
+    const older = isMore && html`<a class="button plain" href="${address(visit, 'audit', skip + SHOWN)}">Older</a>`;
+    const latest = skip > 0 && html`<a class="button plain" href="${address(visit, 'audit', 0)}">Latest</a>`;
+    const body = html`${filter}
+<p>Changes and sign-ins, newest first, ${SHOWN} on a page. <a href="${address(visit, 'audit.csv', 0)}">As CSV, up to ${count(EXPORTED)}</a></p>
+${
+  rows.length === 0
+    ? empty(nothing(visit))
+    : table(
+        'Audit',
+        titles.map((title) => ({ title })),
+        rows,
+      )
+}
+<p class="actions">${latest} ${older}</p>`;
+    return { kind: 'page', title: 'Audit', body };
+  } catch (error) {
+    if (error instanceof HttpRefusal) return wrongFilter('Audit', filter, error);
+    if (!(error instanceof PagegateError) || error.code !== 'account_not_found') throw error;
+    return wrongFilter('Audit', filter, new HttpRefusal(404, error.message));
+  }
+}
+
+const nothing = ({ query }: SignedVisit): string => (query.isEmpty ? 'Nothing was changed yet.' : 'No change fits.');
+
+async function download(visit: SignedVisit): Promise<Download> {
+  const rows = (await lines(visit.app, wantedOf(visit), EXPORTED)).map(({ at, actor, action, account }) =>
     csvLine([rfc3339(at), actor, action, account ?? '']),
   );
   const text = csvLine(['at', 'actor', 'action', 'account']) + rows.join('');

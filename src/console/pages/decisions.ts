@@ -5,8 +5,9 @@ import { LIMITS } from '../../limits.ts';
 import type { Decision, DecisionFilter } from '../decisions/filter.ts';
 import { type Place, Searched } from '../decisions/logs.ts';
 import { csvLine } from '../web/csv.ts';
+import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
 import { type Html, html, type Value } from '../web/html.ts';
-import { type Fields, HttpRefusal } from '../web/request.ts';
+import { HttpRefusal } from '../web/request.ts';
 import { type Download, type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
 import { bytes, duration, empty, moment, verdictMark } from '../web/widgets.ts';
 
@@ -20,28 +21,8 @@ const TOLD_EVERY_MS = 400;
 const LIVE_SECONDS = 2;
 /** All who follow the same get the same. */
 const LIVE_KEPT_MS = 1_000;
-const FIELD_MAX_LENGTH = LIMITS.consoleFilterCharacters.value;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
-/** With a space, too: that is how pages write times. */
-const TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
-
-/** A moment that somebody typed, UTC, as the log writes it; `end` fills what is left open with its latest. @throws HttpRefusal 400 */
-function timeOf(query: Fields, name: string, end: boolean): string | undefined {
-  const text = query.get(name).trim();
-  if (text === '') return undefined;
-  const rest = end ? 'T23:59:59.999' : 'T00:00:00.000';
-  const plain = text.replace(/Z$/, '').replace(' ', 'T');
-  const date = new Date(`${TIME.test(text) ? plain + rest.slice(plain.length - 10) : ''}Z`);
-  // A day that its month does not have would be one of the next month.
-  if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(plain.slice(0, 10)))
-    throw new HttpRefusal(
-      400,
-      `${name}: expected a time like 2026-01-31 or 2026-01-31 08:30, UTC, got "${text.slice(0, 40)}".`,
-    );
-  return date.toISOString();
-}
-
 /** A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language. */
 function hostOf(text: string): string {
   const target = parseTarget(text);
@@ -50,23 +31,16 @@ function hostOf(text: string): string {
 
 /** @throws HttpRefusal 400 */
 function filterOf({ query }: SignedVisit): DecisionFilter {
-  const text = (name: string): string | undefined => {
-    const value = query.get(name).trim();
-    if (value.length > FIELD_MAX_LENGTH)
-      throw new HttpRefusal(400, `${name}: expected at most ${FIELD_MAX_LENGTH} characters.`);
-    return value === '' ? undefined : value;
-  };
-  const verdict = text('verdict');
+  const verdict = textOf(query, 'verdict');
   if (verdict !== undefined && !VERDICTS.includes(verdict))
     throw new HttpRefusal(400, `verdict: expected one of ${VERDICTS.join(', ')}.`);
-  const domain = text('domain');
+  const domain = textOf(query, 'domain');
   return {
     verdict,
-    account: text('account'),
+    account: textOf(query, 'account'),
     domain: domain === undefined ? undefined : hostOf(domain),
-    rule: text('rule'),
-    from: timeOf(query, 'from', false),
-    to: timeOf(query, 'to', true),
+    rule: textOf(query, 'rule'),
+    ...timesOf(query),
   };
 }
 
@@ -120,9 +94,6 @@ function row(visit: SignedVisit, line: Decision): Html {
   return html`<tr>${cells.map((cell, i) => html`<td${i === 3 && html` class="url"`}>${cell}</td>`)}</tr>
 `;
 }
-
-/** The fields of the time, with their labels and examples. */
-const TIMES = { from: ['From (UTC)', '2026-01-31 08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
 
 const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
 
@@ -188,13 +159,10 @@ function ended(visit: SignedVisit, shown: number, place: string | undefined, pro
 function filterForm(visit: SignedVisit): Html {
   const { query, app } = visit;
   const base = app.config.console.base_path;
-  const field = (name: string, label: string, hint = ''): Html =>
-    html`<label>${label} <input name="${name}" value="${query.get(name)}" maxlength="${FIELD_MAX_LENGTH}" placeholder="${hint}" autocapitalize="none" spellcheck="false"></label>`;
   const option = (value: string, text: string): Html =>
     html`<option value="${value}"${query.get('verdict') === value && html` selected`}>${text}</option>`;
   return html`<form class="row" action="${base}decisions"><label>Verdict <select name="verdict">${option('', 'any')}${VERDICTS.map((one) => option(one, one))}</select></label>
-${field('account', 'Account')}${field('domain', 'Domain, and below')}${field('rule', 'Rule')}
-${Object.entries(TIMES).map(([name, [label, hint]]) => field(name, label, hint))}<button>Show</button></form>`;
+${field(query, 'account', 'Account')}${field(query, 'domain', 'Domain, and below')}${field(query, 'rule', 'Rule')}${timeFields(query)}<button>Show</button></form>`;
 }
 
 function decisions(visit: SignedVisit): Page {
@@ -203,8 +171,7 @@ function decisions(visit: SignedVisit): Page {
     wanted = wantedOf(visit);
   } catch (error) {
     if (!(error instanceof HttpRefusal)) throw error;
-    const body = html`${filterForm(visit)}<div class="notice bad" role="alert"><p>${error.message}</p></div>`;
-    return { kind: 'page', title: 'Decisions', body, status: error.status };
+    return wrongFilter('Decisions', filterForm(visit), error);
   }
   const isLive = visit.query.get('live') === '1' && visit.query.get('behind') === '';
   const live = isLive

@@ -1,0 +1,56 @@
+/** The fields of a filter: how they are shown, what they hold, and what is said of one that cannot be read. */
+import { LIMITS } from '../../limits.ts';
+import { type Html, html } from './html.ts';
+import { type Fields, HttpRefusal } from './request.ts';
+import type { Page } from './route.ts';
+
+const MAX_LENGTH = LIMITS.consoleFilterCharacters.value;
+/** With a space, too: that is how pages write times. */
+const TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
+
+/** What somebody typed; undefined where that is nothing. @throws HttpRefusal 400 */
+export function textOf(query: Fields, name: string): string | undefined {
+  const value = query.get(name).trim();
+  if (value.length > MAX_LENGTH) throw new HttpRefusal(400, `${name}: expected at most ${MAX_LENGTH} characters.`);
+  return value === '' ? undefined : value;
+}
+
+/** A moment that somebody typed, UTC, as the log writes it; `end` fills what is left open with its latest. @throws HttpRefusal 400 */
+function timeOf(query: Fields, name: string, end: boolean): string | undefined {
+  const text = query.get(name).trim();
+  if (text === '') return undefined;
+  const rest = end ? 'T23:59:59.999' : 'T00:00:00.000';
+  const plain = text.replace(/Z$/, '').replace(' ', 'T');
+  const date = new Date(`${TIME.test(text) ? plain + rest.slice(plain.length - 10) : ''}Z`);
+  // A day that its month does not have would be one of the next month.
+  if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(plain.slice(0, 10)))
+    throw new HttpRefusal(
+      400,
+      `${name}: expected a time like 2026-01-31 or 2026-01-31 08:30, UTC, got "${text.slice(0, 40)}".`,
+    );
+  return date.toISOString();
+}
+
+/** The first and the last moment that are wanted, RFC 3339 in milliseconds. @throws HttpRefusal 400 */
+export const timesOf = (query: Fields): { readonly from: string | undefined; readonly to: string | undefined } => ({
+  from: timeOf(query, 'from', false),
+  to: timeOf(query, 'to', true),
+});
+
+/** A field with what it holds now. */
+export const field = (query: Fields, name: string, label: string, hint = ''): Html =>
+  html`<label>${label} <input name="${name}" value="${query.get(name)}" maxlength="${MAX_LENGTH}" placeholder="${hint}" autocapitalize="none" spellcheck="false"></label>`;
+
+const TIME_FIELDS = { from: ['From (UTC)', '2026-01-31 08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
+
+/** The fields of {@link timesOf}. */
+export const timeFields = (query: Fields): Html =>
+  html`${Object.entries(TIME_FIELDS).map(([name, [label, hint]]) => field(query, name, label, hint))}`;
+
+/** The filter as it was filled in, and what is wrong with it. */
+export const wrongFilter = (title: string, filter: Html, { status, message }: HttpRefusal): Page => ({
+  kind: 'page',
+  title,
+  status,
+  body: html`${filter}<div class="notice bad" role="alert"><p>${message}</p></div>`,
+});
