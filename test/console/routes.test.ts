@@ -134,17 +134,30 @@ describe("an account's own addresses name nobody", () => {
   });
 });
 
-it('what a change says is shown once, on the next page that somebody looks at', async () => {
+it('what a change says is shown once, to the next who looks at the page that it leads to', async () => {
   const operator = await console.signIn('operator');
-  expect((await operator.submit('accounts', { name: 'not a name!' })).status).toBe(303);
+  expect((await operator.submit('accounts', { name: 'not a name!' })).headers.get('location')).toBe('/accounts');
   const cookie = [...operator.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  expect((await fetch(new URL('health', console.url), { method: 'HEAD', headers: { cookie } })).status).toBe(200);
+  expect((await fetch(new URL('accounts', console.url), { method: 'HEAD', headers: { cookie } })).status).toBe(200);
   const texts = [
-    (await operator.get('health', { 'x-pagegate-renew': '1' })).text,
+    (await operator.get('accounts', { 'x-pagegate-renew': '1' })).text,
     (await operator.get('health')).text,
-    (await operator.get('health')).text,
+    (await operator.get('accounts')).text,
+    (await operator.get('accounts')).text,
   ];
-  expect(texts.map((text) => text.includes('class="notice bad"'))).toEqual([false, true, false]);
+  expect(texts.map((text) => text.includes('class="notice bad"'))).toEqual([false, false, true, false]);
+});
+
+it('of changes in several tabs each shows its own, whichever comes first', async () => {
+  const operator = await console.signIn('operator');
+  await operator.get('accounts');
+  const show = (name: string) => operator.submit(`accounts/${name}/show-key`);
+  await Promise.all([show('pro'), show('rival'), operator.submit('accounts', { name: 'rival' })]);
+  for (const name of ['rival', 'pro']) {
+    const { text } = await operator.get(`accounts/${name}`);
+    expect([...text.matchAll(/class="secret">(pg_\w+)</g)].map(([, key]) => key)).toEqual([console.server.keys[name]]);
+  }
+  expect((await operator.get('accounts')).text).toContain('class="notice bad"');
 });
 
 it('does not read a broken plan catalog where no plan is chosen', async () => {

@@ -37,6 +37,8 @@ const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
 const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 const NOTICE_MS = 60_000;
+/** Of all who are signed in. */
+const NOTICES_MAX = 1_000;
 /** Pages that are being made at a time; more are asked to come again. */
 const BUSY_MAX = LIMITS.consoleRequests.value;
 const CONNECTIONS_MAX = LIMITS.consoleConnections.value;
@@ -74,20 +76,33 @@ export interface WebOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Notices for the next page of a session, kept in memory only: they may hold a secret. */
-class Notices {
-  readonly #notices = new Map<string, { readonly atMs: number; readonly notice: Notice }>();
+interface Waiting {
+  readonly session: string;
+  /** Of the page that it is for: another tab must not take it, as it may be about another account. */
+  readonly path: string;
+  readonly atMs: number;
+  readonly notice: Notice;
+}
 
-  put(session: string, notice: Notice): void {
-    const now = performance.now();
-    for (const [key, { atMs }] of this.#notices) if (now - atMs > NOTICE_MS) this.#notices.delete(key);
-    this.#notices.set(session, { atMs: now, notice });
+/** Notices for the next look at a page, kept in memory only: they may hold a secret. */
+class Notices {
+  #waiting: readonly Waiting[] = [];
+
+  put(session: string, path: string, notice: Notice): void {
+    const atMs = performance.now();
+    this.#waiting = [...this.#young(), { session, path, atMs, notice }].slice(-NOTICES_MAX);
   }
 
-  take(session: string): readonly Notice[] {
-    const found = this.#notices.get(session);
-    this.#notices.delete(session);
-    return found === undefined || performance.now() - found.atMs > NOTICE_MS ? [] : [found.notice];
+  take(session: string, path: string): readonly Notice[] {
+    const isMeant = (one: Waiting): boolean => one.session === session && one.path === path;
+    const young = this.#young();
+    this.#waiting = young.filter((one) => !isMeant(one));
+    return young.filter(isMeant).map(({ notice }) => notice);
+  }
+
+  #young(): Waiting[] {
+    const now = performance.now();
+    return this.#waiting.filter(({ atMs }) => now - atMs <= NOTICE_MS);
   }
 }
 
@@ -241,7 +256,7 @@ class Web {
     const { session, path, csrf } = visit;
     // What a page fetches by itself, and what has no body, must not use up what its reader has to see.
     const isSeen = session !== undefined && req.method !== 'HEAD' && !isRenewal(req);
-    const notices = isSeen ? this.#notices.take(session.hash) : [];
+    const notices = isSeen ? this.#notices.take(session.hash, path) : [];
     return sendPage(req, res, reply, { base: this.#base, path, session, csrf, notices }, visit.signal);
   }
 
@@ -251,7 +266,7 @@ class Web {
       res.appendHeader('set-cookie', `${SESSION_COOKIE}=${token}; ${COOKIE_ATTRIBUTES}${end}`);
     }
     const hashed = token === undefined || token === '' ? session?.hash : hashToken(token);
-    if (notice !== undefined && hashed !== undefined) this.#notices.put(hashed, notice);
+    if (notice !== undefined && hashed !== undefined) this.#notices.put(hashed, to, notice);
     res.writeHead(303, { location: `${this.#base}${to.slice(1)}`, 'content-length': 0 });
     res.end();
   }
