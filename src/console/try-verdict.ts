@@ -1,7 +1,7 @@
 /** Judges a URL as the server would, without a server, a key or a charge: for trying a URL, and for trying a change of the policy. */
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { parseTarget, remedyFor, type Target } from '../domain/target.ts';
+import { errorOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import { type Index, NOT_FOUND, openIndex } from '../index/read.ts';
 import { memoryFile } from '../platform/libc.ts';
@@ -60,10 +60,13 @@ export class Judge {
     }
   }
 
-  /** @throws PagegateError bad_input, bad_method, and what opening the index and the policy throws */
+  /** @throws PagegateError bad_input, input_too_long, bad_method, and what opening the index and the policy throws */
   judge(input: string, methodText: string): Judgment {
     const target = parseTarget(input);
-    if ('problem' in target) throw new PagegateError('bad_input', remedyFor(target.problem));
+    if ('problem' in target) {
+      const code = errorOf(target.problem);
+      throw new PagegateError(code, code === 'bad_input' ? remedyFor(target.problem) : undefined);
+    }
     const method = methodText === '' ? 'GET' : methodText.toUpperCase();
     if (!METHOD.test(method)) throw new PagegateError('bad_method');
     const index = this.#currentIndex();

@@ -130,10 +130,38 @@ describe('who cannot go on is told what to do', () => {
     expect([key.status, key.headers.get('location')]).toEqual([303, '/sign-in']);
   });
 
+  it('with what is refused while one is signed in: the navigation stays', async () => {
+    const viewer = await console.signIn('viewer');
+    for (const [path, status, said] of [
+      ['accounts/pro/suspend', 403, 'This is for the role operator; yours is viewer.'],
+      ['accounts/nobody', 404, 'No account has this name'],
+      ['try?url=a&url=b', 400, 'is there twice'],
+    ] as const) {
+      const reply = await viewer.get(path);
+      expect([path, reply.status]).toEqual([path, status]);
+      expect(reply.text).toContain(said);
+      expect(reply.text.includes('<nav aria-label="Pages">')).toBe(status !== 400);
+    }
+    expect((await console.visitor().get('nothing')).text).not.toContain('<nav');
+  });
+
+  it('after a password that is wrong: the name that was typed stays', async () => {
+    const reply = await console.visitor().submit('sign-in', { name: 'dana"', password: 'x' });
+    expect([reply.status, reply.text.includes('name="name" value="dana&quot;"')]).toEqual([403, true]);
+  });
+
+  it('with a value that is too long to be judged, and with nothing to give back', async () => {
+    const operator = await console.signIn('operator');
+    const long = await operator.get(`try?url=${'a'.repeat(LIMITS.valueBytes.value + 1)}`);
+    expect(long.text).toContain('longer than 8,192 bytes');
+    await operator.submit('accounts/pro/correct', { credit: '0', note: 'nothing' });
+    expect((await operator.get('accounts/pro')).text).toContain('expected at least 1 lookup to give back');
+  });
+
   it('after too many failures: how long to wait, for people and for programs', async () => {
     const visitor = console.visitor();
     const fail = () => visitor.submit('sign-in/key', { key: 'x' });
-    for (let i = 0; i < LIMITS.consoleAddressFailures.value; i++) expect((await fail()).status).toBe(403);
+    for (let i = 0; i < LIMITS.consoleAddressFailures.value; i++) await fail();
     const reply = await fail();
     expect(reply.status).toBe(429);
     expect(reply.text).toContain('Try again in 10 minutes.');

@@ -181,6 +181,7 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     fields: creditField,
     run: async ({ ledger, ledgerFile, name, form }) => {
       const credit = form.whole('credit') ?? 0;
+      if (credit === 0) throw new HttpRefusal(400, 'credit: expected at least 1 lookup to give back.');
       const credited = await correctMeter(ledger, ledgerFile, { name, wanted: { credit }, note: form.get('note') });
       return good(`${name} got ${counted(credited, 'lookup')} back${credited < credit ? ': no more were used' : ''}.`);
     },

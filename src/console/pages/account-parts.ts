@@ -44,8 +44,8 @@ export function keyTable(view: AccountView, action: (keyId: number) => Value): H
     ];
   });
   return table(
-    'Keys',
-    [{ title: 'Key' }, { title: 'State' }, { title: 'Issued' }, { title: 'Ends' }, { title: '' }],
+    'All keys',
+    [{ title: 'Key' }, { title: 'State' }, { title: 'Issued' }, { title: 'Ends' }, { title: 'Action' }],
     rows,
   );
 }

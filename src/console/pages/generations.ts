@@ -62,7 +62,7 @@ function work({ app, session, csrf }: SignedVisit): Html {
     running !== undefined &&
     form(`${app.config.console.base_path}generations/stop`, csrf, html`<button class="plain">Stop it</button>`);
   const columns = [
-    { title: '' },
+    { title: 'State' },
     { title: 'Work' },
     { title: 'How far, or what came of it' },
     { title: 'Who' },

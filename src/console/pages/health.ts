@@ -93,7 +93,7 @@ async function metrics({ ask }: ConsoleContext): Promise<Html> {
     ),
   ]);
   const columns = [{ title: 'Name' }, { title: 'What it means, and when to look' }, { title: 'Now', isNumber: true }];
-  return table('Metrics', columns, rows, 'metric-values');
+  return table('Every metric', columns, rows, 'metric-values');
 }
 
 async function health({ app }: SignedVisit): Promise<Page> {

@@ -26,7 +26,7 @@ function signInPage(visit: Visit, problem?: string): Page {
 ${form(
   `${base}sign-in`,
   visit.csrf,
-  html`${next}<label>Name <input name="name" autocomplete="username" autocapitalize="none" maxlength="64" required></label>
+  html`${next}<label>Name <input name="name" value="${visit.form.get('name')}" autocomplete="username" autocapitalize="none" maxlength="64" required></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" maxlength="256" required></label>
 <button>Sign in</button>`,
   'stack',
@@ -66,7 +66,11 @@ function sessionsOf({ app, session }: SignedVisit): Html {
       one.address,
       one.hash === session.hash ? 'this one' : '',
     ]);
-  return table('Your sessions', [{ title: 'Since' }, { title: 'Last used' }, { title: 'From' }, { title: '' }], rows);
+  return table(
+    'Your sessions',
+    [{ title: 'Since' }, { title: 'Last used' }, { title: 'From' }, { title: 'Which' }],
+    rows,
+  );
 }
 
 function youPage(visit: SignedVisit): Page {

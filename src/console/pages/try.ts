@@ -11,7 +11,7 @@ function layers({ explanation }: Judgment): Html {
     html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
     decides ? html`<strong>decides</strong>` : reached ? 'asked' : 'not asked: decided before',
   ]);
-  return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: '' }], rows);
+  return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: 'Part in it' }], rows);
 }
 
 function record(judgment: Judgment): Html {

@@ -153,9 +153,9 @@ const CSV_COLUMNS = ['account', 'day', 'lookups'];
 const toCsv = (usage: readonly UsageDay[]): string =>
   usage.map(({ account, day, lookups }) => csvLine([account, day, lookups])).join('');
 
-const download = (body: AsyncIterable<string>): Download => ({
+const download = (body: AsyncIterable<string>, name = 'usage.csv'): Download => ({
   kind: 'download',
-  name: 'usage.csv',
+  name,
   type: 'text/csv; charset=utf-8',
   body,
 });
@@ -163,7 +163,7 @@ const download = (body: AsyncIterable<string>): Download => ({
 /** Usage of one account by day, as CSV. @throws PagegateError account_not_found, ledger_unavailable */
 export async function usageCsv({ accounts }: ConsoleContext, name: string): Promise<Download> {
   const usage = await accounts.read((ledger) => usageByDay(ledger, name, USAGE_DAYS_MAX));
-  return download(oneChunk(csvLine(CSV_COLUMNS) + toCsv(usage)));
+  return download(oneChunk(csvLine(CSV_COLUMNS) + toCsv(usage)), `usage-${name}.csv`);
 }
 
 /** Usage of all accounts, account by account. */

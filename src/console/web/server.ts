@@ -202,7 +202,11 @@ class Web {
     };
     await this.#work(socket, async () => {
       const visit = { ...asked, session: await this.#session(req) };
-      await this.#send(req, res, await this.#reply(route, visit), visit);
+      try {
+        await this.#send(req, res, await this.#reply(route, visit), visit);
+      } catch (error) {
+        await this.#fail(req, res, error, { ...visit, notices: [] });
+      }
     });
   }
 
@@ -228,7 +232,7 @@ class Web {
     }
     if (!route.roles.includes(session.role)) {
       if (visit.path === '/' && session.role === 'account') return { kind: 'redirect', to: '/account' };
-      throw new HttpRefusal(403, `This is not for the role ${session.role}.`);
+      throw new HttpRefusal(403, `This is for the role ${route.roles.join(' or ')}; yours is ${session.role}.`);
     }
     return route.handle({ ...visit, session });
   }
@@ -271,7 +275,13 @@ class Web {
     res.end();
   }
 
-  async #fail(req: IncomingMessage, res: ServerResponse, error: unknown): Promise<void> {
+  /** @param frame of who is signed in, as far as that is known */
+  async #fail(
+    req: IncomingMessage,
+    res: ServerResponse,
+    error: unknown,
+    frame: Omit<Frame, 'base'> = NOBODY,
+  ): Promise<void> {
     const { status, message, waitSeconds } = failure(error);
     // Of a browser that went away nobody needs to know.
     if (status === 500 && !req.destroyed) this.#options.onFailure(error);
@@ -290,7 +300,7 @@ class Web {
       body,
       status,
     };
-    await sendPage(req, res, page, { ...NOBODY, base: this.#base });
+    await sendPage(req, res, page, { ...frame, base: this.#base });
     if (!req.complete) discard(req);
   }
 }
