@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type AuditFilter, readAudit } from '../../src/ledger/audit.ts';
 import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
 import { fleetStatus, retireNode } from '../../src/ledger/fleet.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
@@ -111,6 +112,18 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(limit);
       expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
+
+    it('finds the lines of its audit by account, by who and what, and by time, as one host does', async () => {
+      await subscribe('acme', 100);
+      await subscribe('other', 100);
+      const now = Math.floor(Date.now() / 1_000);
+      const found = async (name: string | undefined, filter: AuditFilter): Promise<number> =>
+        (await readAudit(ledger, name, 100, filter)).length;
+      expect(await found('acme', { actor: 'test', action: 'subscribe', from: now - 600, to: now + 600 })).toBe(1);
+      expect(await found(undefined, { action: 'subscribe pay-' })).toBe(2);
+      for (const filter of [{ actor: 'test%' }, { action: 'pay_' }, { to: now - 600 }, { from: now + 600 }])
+        expect(await found(undefined, filter)).toBe(0);
+    });
 
     it('issues no key on a host that has another ledger.key, or none, and makes none there', async () => {
       const key = await subscribe('acme', 100);
