@@ -662,6 +662,12 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.com/kasa/smart-plugs',
     'https://www.example.es/caixa/history',
     'https://www.example.ar/plata/noticias',
+    'https://www.example.com/payer/resources',
+    'https://www.example.com/commander/decks',
+    // What is for sale, by kind and place.
+    'https://www.example.de/kaufen/wohnung/berlin',
+    'https://www.example.fr/acheter/maison/lyon',
+    'https://www.example.es/comprar/pisos/madrid',
     // Departments of a shop.
     'https://www.example.de/kategorie/warenkorb',
     'https://www.example.fr/categorie/panier',
@@ -688,6 +694,9 @@ describe('what looks like an act, and is read', () => {
     ['https://www.example.edu/academics', 'https://www.example.edu/academics/login', 'login'],
     ['https://www.example.no/alta/weather', 'https://www.example.es/alta', 'signup'],
     ['https://www.example.com/kasa/smart-plugs', 'https://www.example.pl/kasa', 'checkout'],
+    ['https://www.example.com/payer/resources', 'https://www.example.fr/facture/payer', 'checkout'],
+    ['https://www.example.com/payer/list', 'https://www.example.fr/payer/118', 'action_get'],
+    ['https://www.example.de/kaufen/wohnung/berlin', 'https://www.example.de/produkt/5/kaufen', 'checkout'],
     ['https://apps.shopify.com/reviews', 'https://apps.shopify.com/login', 'login'],
     [
       'https://en.wikipedia.org/wiki/Special:Log',
