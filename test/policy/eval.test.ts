@@ -106,6 +106,33 @@ describe('the set that was recalled', () => {
   });
 });
 
+describe('the set that a search found', () => {
+  it('is as it was, half of it put away, in many languages, and has none of another set', () => {
+    expect(digestOf('found')).toBe('d8616274a5b33a7093e344b298a6977fc40f023b9b5d72db54f815a0b9c59621');
+    const { rows, unparsable, duplicates } = readRows('found');
+    expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
+    expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
+    expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(15);
+    expectHalved(rows);
+    expectNoneOf(
+      rows,
+      (Object.keys(SETS) as SetName[]).filter((set) => set !== 'found'),
+    );
+  });
+
+  it('has no more than six pages of a host, and no site in both halves', () => {
+    const pages = new Map<string, number>();
+    const halves = new Map<string, string>();
+    for (const { url, target, half } of readRows('found').rows) {
+      const { hostname } = new URL(url);
+      pages.set(hostname, (pages.get(hostname) ?? 0) + 1);
+      expect(halves.get(target.key) ?? half).toBe(half);
+      halves.set(target.key, half);
+    }
+    expect(Math.max(...pages.values())).toBeLessThanOrEqual(6);
+  });
+});
+
 describe('the set of what packages declare', () => {
   it('has thousands of pages, half of them put away, and none of another set', () => {
     const { rows, unparsable, duplicates } = readRows('declared');
