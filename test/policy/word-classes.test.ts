@@ -664,6 +664,9 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.ar/plata/noticias',
     'https://www.example.com/payer/resources',
     'https://www.example.com/commander/decks',
+    // Not only accounts recover.
+    'https://www.example.org/conditions/stroke/recovery/',
+    'https://www.example.gov/disaster/recovery/grants',
     // What is for sale, by kind and place.
     'https://www.example.de/kaufen/wohnung/berlin',
     'https://www.example.fr/acheter/maison/lyon',
@@ -696,6 +699,15 @@ describe('what looks like an act, and is read', () => {
     ['https://www.example.com/kasa/smart-plugs', 'https://www.example.pl/kasa', 'checkout'],
     ['https://www.example.com/payer/resources', 'https://www.example.fr/facture/payer', 'checkout'],
     ['https://www.example.com/payer/list', 'https://www.example.fr/payer/118', 'action_get'],
+    ['https://www.example.org/stroke/recovery/', 'https://www.example.org/en/users/recovery/start', 'password_reset'],
+    ['https://www.example.org/stroke/recovery/', 'https://www.example.org/recovery/start', 'password_reset'],
+    ['https://www.example.org/stroke/recovery/', 'https://www.example.org/en/recovery/4f2a9b7c1d', 'password_reset'],
+    [
+      'https://www.example.org/stroke/recovery/',
+      'https://www.example.org/x/index.php?action=recovery',
+      'password_reset',
+    ],
+    ['https://www.example.org/stroke/recovery/', 'https://www.example.org/?recovery', 'password_reset'],
     ['https://www.example.de/kaufen/wohnung/berlin', 'https://www.example.de/produkt/5/kaufen', 'checkout'],
     ['https://apps.shopify.com/reviews', 'https://apps.shopify.com/login', 'login'],
     [
