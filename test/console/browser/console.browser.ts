@@ -146,6 +146,20 @@ describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
   });
 });
 
+it("with the reader's own colors it is seen where one is, and which color of a plot is what", async () => {
+  const page = await signIn('viewer', { forcedColors: 'active' });
+  await page.goto(world.url);
+  const styles = (selector: string, name: string, part = ''): Promise<unknown> =>
+    page.evaluate(
+      `[...document.querySelectorAll('${selector}')].map((one) => getComputedStyle(one, '${part}').${name})`,
+    );
+  expect(await styles('nav [aria-current], .choices [aria-current]', 'borderTopWidth')).toEqual(['2px', '2px']);
+  expect(await styles('nav li:nth-child(2) a', 'borderTopWidth')).toEqual(['0px']);
+  const keys = (await styles('.key', 'backgroundColor', '::before')) as string[];
+  expect(keys.length).toBe(5);
+  expect(new Set(keys).size).toBe(keys.length);
+});
+
 describe('360 pixels wide', () => {
   it.each(EVERYBODY)('no page of %s scrolls sideways', async (who) => {
     const page = await signIn(who, { viewport: { width: 360, height: 740 } });
