@@ -342,3 +342,23 @@ it('a link into a console that is off says so', () => {
   writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
   expect(errorOf('eve', '--config', at('on.json'))).toBe('');
 });
+
+describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, as in a container', () => {
+  const NAMELESS = 54_321;
+  const asNameless = (...words: string[]) =>
+    pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, uid: NAMELESS, gid: NAMELESS, cwd: '/' });
+
+  it('runs commands, and is named by its number in the audit', () => {
+    mkdirSync(at('state'));
+    chmodSync(folder, 0o755);
+    chownSync(at('state'), NAMELESS, NAMELESS);
+    expect(asNameless('account', 'create', 'acme')).toMatchObject({ status: 0, stderr: '' });
+    const { stdout } = asNameless('account', 'audit', '--json');
+    expect(JSON.parse(stdout)).toMatchObject([{ action: 'account.create', actor: `uid ${NAMELESS}` }]);
+    expect(asNameless('refresh', '/')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('[manifest_missing]'),
+    });
+    expect(asNameless('console', 'user', 'add', 'dana', '--role', 'viewer')).toMatchObject({ status: 0 });
+  });
+});
