@@ -72,7 +72,10 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
     else if (days < LICENSE_DAYS)
       found.push({ kind: 'license', text: `the license ends with ${license.until}, in ${counted(days, 'day')}` });
   }
-  if (license.problem !== null) found.push({ kind: 'license', text: license.problem });
+  if (license.problem !== null) {
+    const why = license.problem.replace(/\.$/, '');
+    found.push({ kind: 'license', text: `what is served goes on, but a start would serve nothing: ${why}` });
+  }
   if (withdrawn !== null) {
     const { generation, revision, withdrawn_at } = withdrawn;
     const text = `generation ${generation} (revision ${revision}) was rolled back at ${withdrawn_at}; an older one is served until a newer drop comes`;
