@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -360,5 +361,16 @@ describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, 
       stderr: expect.stringContaining('[manifest_missing]'),
     });
     expect(asNameless('console', 'user', 'add', 'dana', '--role', 'viewer')).toMatchObject({ status: 0 });
+  });
+});
+
+describe('a checkout in which nothing is installed', () => {
+  it('is told what to do in one line', () => {
+    const launcher = new URL('../../src/pagegate', import.meta.url).pathname;
+    mkdirSync(at('src'));
+    copyFileSync(launcher, at('src/pagegate'));
+    const { status, stderr } = spawnSync(at('src/pagegate'), ['doctor'], UNHURRIED);
+    expect(stderr).toMatch(/^pagegate: \S+\/node_modules\/\.bin\/node is not there[^\n]* "make install"[^\n]*\n$/);
+    expect(status).toBe(7);
   });
 });
