@@ -292,10 +292,13 @@ describe('a person', () => {
     expect(content[0]?.text).toContain(approved ? 'guard/inside_address' : 'flag (rules/flag_id)');
   });
 
-  test('has as long as a page may take', async () => {
+  test.each([
+    ['who answers in the last moment', 89_999, true],
+    ['who answers later, or never,', 90_000, false],
+  ])('%s approves: after %i ms, %s', async (_who, afterMs, approved) => {
     const { guard } = createGuard(judge.url);
-    const deadlineMs = 120_000;
-    const server = createMcpServer({ guard, guardedFetch: createGuardedFetch(guard), version: '0', deadlineMs });
+    const options = { guard, guardedFetch: createGuardedFetch(guard), version: '0', deadlineMs: 120_000 };
+    const server = createMcpServer(options);
     const [own, other] = InMemoryTransport.createLinkedPair();
     await server.connect(own);
     const client = await connect(other, { elicitation: {} });
@@ -308,11 +311,11 @@ describe('a person', () => {
     const decision = await guard.check('http://localhost/flag');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     closeLater(() => void vi.useRealTimers());
-    const approved = askPerson(server, decision, deadlineMs);
+    const outcome = askPerson(server, decision, 90_000);
     await asked.promise;
-    vi.advanceTimersByTime(deadlineMs - 1);
+    vi.advanceTimersByTime(afterMs);
     answer.resolve({ action: 'accept', content: { fetch: true } });
-    expect(await approved).toBe(true);
+    expect(await outcome).toBe(approved);
   });
 
   test('who cannot be asked approves nothing', async () => {

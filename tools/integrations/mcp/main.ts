@@ -11,8 +11,8 @@ import { createHttpServer, HTTP_PATH } from './http-server.ts';
 import { askPerson, createMcpServer, type McpOptions } from './server.ts';
 
 const DEADLINE_MS = 30_000;
-/** Where a person is asked. */
-const PERSON_DEADLINE_MS = 120_000;
+/** For the answer of a person, who is asked before the page is. */
+const PERSON_MS = 90_000;
 
 const USAGE = `Usage: pagegate-mcp ${ASK_USAGE}
          [--listen HOST:PORT] [--ask-person]
@@ -41,7 +41,7 @@ if (values.help) {
   process.stdout.write(USAGE);
   process.exit(0);
 }
-const deadlineMs = values['ask-person'] ? PERSON_DEADLINE_MS : DEADLINE_MS;
+const deadlineMs = values['ask-person'] ? PERSON_MS + DEADLINE_MS : DEADLINE_MS;
 const optionsFor = (guard: Guard): McpOptions => ({
   guard,
   guardedFetch: createGuardedFetch(guard),
@@ -52,7 +52,7 @@ const optionsFor = (guard: Guard): McpOptions => ({
 async function serveStdio(): Promise<void> {
   // One host, one server: whoever is asked is the person in front of that host.
   const approve = values['ask-person']
-    ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision, deadlineMs) }
+    ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision, PERSON_MS) }
     : {};
   const guard = guardOf(values, approve);
   const server = createMcpServer(optionsFor(guard));

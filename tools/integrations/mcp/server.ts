@@ -98,11 +98,10 @@ function failed(error: unknown): CallToolResult {
 }
 
 /**
- * Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask approves nothing.
- *
- * @param deadlineMs how long the person may take
+ * Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask, or has no answer within
+ * the time, approves nothing.
  */
-export async function askPerson({ server }: McpServer, decision: Decision, deadlineMs: number): Promise<boolean> {
+export async function askPerson({ server }: McpServer, decision: Decision, timeoutMs: number): Promise<boolean> {
   if (server.getClientCapabilities()?.elicitation === undefined) return false;
   const question = {
     message: `${refusalText(decision)} Fetch ${decision.url} all the same?`,
@@ -112,6 +111,6 @@ export async function askPerson({ server }: McpServer, decision: Decision, deadl
       required: ['fetch'],
     },
   };
-  const { action, content } = await server.elicitInput(question, { timeout: deadlineMs });
-  return action === 'accept' && content?.['fetch'] === true;
+  const answer = await server.elicitInput(question, { timeout: timeoutMs }).catch(() => undefined);
+  return answer?.action === 'accept' && answer.content?.['fetch'] === true;
 }
