@@ -124,6 +124,12 @@ interface AppliedCorrection {
   readonly before: MeterRow;
 }
 
+/** What is wrong, for health: that the ledger cannot be asked is said there already, and what callers are to do is not for those who look. */
+function reasonOf(error: unknown): string {
+  if (error instanceof PagegateError && error.code === 'ledger_unavailable' && error.what !== '') return error.what;
+  return failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+}
+
 /** Keeps the reservations of a ledger. */
 export class Reserver {
   readonly #options: ReserverOptions;
@@ -610,7 +616,7 @@ export class Reserver {
   }
 
   #fail(error: unknown): void {
-    this.#reason = failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+    this.#reason = reasonOf(error);
     this.#state = STATE.failed;
     this.#publishHealth();
   }
