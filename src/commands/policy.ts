@@ -69,7 +69,7 @@ async function readCases(file: string): Promise<readonly PolicyCase[]> {
 async function check(file: string | undefined, flags: PolicyFlags): Promise<void> {
   const { checkPolicy } = await import('../policy/ineffective-entries.ts');
   const policy = await load(file, flags.profile);
-  const findings = checkPolicy(policy);
+  const findings = checkPolicy(policy, file === undefined ? undefined : await load(undefined));
   const { document } = policy;
   if (flags.json) {
     printJson({ valid: true, revision: policy.revision, profile: policy.profile, findings, warnings: policy.warnings });

@@ -1,7 +1,7 @@
 /** Host entries beside each other: which reaches what another one reaches. */
 import type { HostEntry } from './documents.ts';
-import { type HostReach, readPolicyHost } from './url/host-map.ts';
-import { isAtPlace, withoutLastSlash } from './url/paths.ts';
+import { HostMap, type HostReach, readPolicyHost } from './url/host-map.ts';
+import { foldPath, isAtPlace } from './url/paths.ts';
 import { countingContexts } from './words/word-contexts.ts';
 
 export interface PlacedHost {
@@ -28,9 +28,9 @@ export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
 }
 
-/** The places at which alone an entry counts, without a slash at their ends; undefined for the whole host. */
+/** The places at which alone an entry counts, folded as the paths of URLs are; undefined for the whole host. */
 export function countingPaths({ paths }: HostEntry): readonly string[] | undefined {
-  return paths?.map((path) => withoutLastSlash(path.toLowerCase()));
+  return paths?.map(foldPath);
 }
 
 /**
@@ -49,6 +49,38 @@ export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodK
   if (tops !== undefined && !paths.every((path) => tops.some((top) => isAtPlace(path, top)))) return false;
   const contexts = kind === READ ? hostContexts(outer) : undefined;
   return contexts === undefined || ((hostContexts(inner) ?? ~0) & ~contexts) === 0;
+}
+
+/** Entries by host, for {@link covering}. */
+export function hostIndex(entries: readonly HostEntry[]): HostMap<readonly HostEntry[]> {
+  const map = new HostMap<HostEntry[]>();
+  for (const entry of entries) {
+    const read = readPolicyHost(entry.host);
+    if (read === undefined) continue;
+    const same: HostEntry[] = [];
+    const before = map.add(read.host, read.reach, same) ?? [];
+    before.push(entry);
+    map.add(read.host, read.reach, before);
+  }
+  return map;
+}
+
+/** The entries that reach what an entry reaches, the nearest host first. */
+export function covering(map: HostMap<readonly HostEntry[]>, entry: HostEntry): HostEntry[] {
+  const read = readPolicyHost(entry.host);
+  if (read === undefined) return [];
+  return map.all(read.reach === 'exact' ? read.host : `a.${read.host}`).flat();
+}
+
+/** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
+export function standsBefore(entry: HostEntry, other: HostEntry): boolean {
+  const places = countingPaths(entry) ?? [''];
+  const tops = countingPaths(other) ?? [''];
+  const [read, outer] = [readPolicyHost(entry.host), readPolicyHost(other.host)];
+  const isNearer = read?.host !== outer?.host || (read?.reach !== 'suffix' && outer?.reach === 'suffix');
+  return places.some((place) =>
+    tops.some((top) => (isAtPlace(place, top) && (isNearer || place !== top)) || (isNearer && isAtPlace(top, place))),
+  );
 }
 
 export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {

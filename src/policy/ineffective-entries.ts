@@ -3,13 +3,13 @@
 import { parseUrl } from '../domain/canonical-url.ts';
 import { openedBy } from './address-exceptions.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
-import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-overlap.ts';
+import { covering, covers, denies, hostIndex, kindOf, placedHosts, READ, standsBefore, WRITE } from './host-overlap.ts';
 import { guardVerdict } from './layers/guard-rules.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
 import { NO_EVIDENCE, type Verdict } from './types.ts';
 import { type HostReach, readAllowedHost } from './url/host-map.ts';
-import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { isBelow, pathInUrl, withoutLastSlash } from './url/paths.ts';
 
 export interface PolicyFinding {
   readonly id: string;
@@ -18,29 +18,31 @@ export interface PolicyFinding {
   readonly message: string;
 }
 
-/** Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`. */
-export function checkPolicy(policy: Policy): PolicyFinding[] {
+/**
+ * Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`.
+ *
+ * @param shipped the policy without the licensee's file: of what it makes superfluous nothing is said.
+ */
+export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
   const { document } = policy;
+  const { hosts = [], rules = [] } = shipped?.document ?? {};
+  const ids = new Set([...hosts, ...rules].map(({ id }) => id));
   return [
-    ...shadowedHosts(document.hosts),
+    ...[...shadowedHosts(document.hosts), ...shadowedTokens(policy)].filter(({ id }) => !ids.has(id)),
     ...idleAllows(policy),
-    ...shadowedTokens(policy),
     ...idleRules(document),
     ...idleExceptions(document),
   ];
 }
 
-/** Host entries that change nothing: a wider entry already says the same. */
+/** Host entries that change nothing: without one the next wider entry would say the same. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
-  const hosts = placedHosts(entries);
+  const index = hostIndex(entries);
   const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
-  const wide = hosts.filter(({ reach, entry }) => reach !== 'exact' && !entry.paths && !entry.not_in);
-  return hosts.flatMap((inner) => {
-    const outer = wide.find(
-      (other) => other !== inner && covers(other, inner) && says(other.entry) === says(inner.entry),
-    );
-    if (outer === undefined) return [];
-    const [id, by] = [inner.entry.id, outer.entry.id];
+  return entries.flatMap((inner) => {
+    const [outer] = covering(index, inner).filter((other) => other !== inner && standsBefore(inner, other));
+    if (outer === undefined || outer.paths || outer.not_in || says(outer) !== says(inner)) return [];
+    const [id, by] = [inner.id, outer.id];
     return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
   });
 }
@@ -67,7 +69,7 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     const guard = denyingGuard(policy, host, 'GET');
     if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
     if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
-    const asked = parseUrl(`https://${host}${path}`)?.decodedPath;
+    const asked = pathInUrl(path);
     if (asked !== undefined && !isBelow(asked, withoutLastSlash(path)))
       never(`in a URL "${path}" is the path "${asked}"`);
     for (const method of methods) {

@@ -9,6 +9,7 @@ import {
   type RuleEntry,
   type ShippedPolicy,
 } from './documents.ts';
+import { foldPath, pathInUrl } from './url/paths.ts';
 import { licenseeWarnings } from './warnings.ts';
 
 /** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
@@ -18,6 +19,7 @@ export function mergeLicensee(
   profileName: string | undefined,
 ): PolicyDocument {
   const own = licensee ?? { format: 'pagegate-policy/1' };
+  assertPlaces(own);
   const profile = chooseProfile(shipped.profiles, own, profileName);
   const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
   const allHosts = override(grouped, own.override?.hosts, 'host');
@@ -46,6 +48,20 @@ export function mergeLicensee(
     ...merged,
     warnings: licensee === undefined ? [] : licenseeWarnings(shipped, licensee, merged),
   };
+}
+
+/** A place that no URL has would deny nothing, without a word. @throws PagegateError policy_invalid */
+function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeDocument): void {
+  const places = [...(add?.hosts ?? []), ...Object.entries(changed).map(([id, { paths }]) => ({ id, paths }))];
+  for (const { id, paths = [] } of places) {
+    for (const path of paths) {
+      if (/\*[^/]/.test(path))
+        throw invalid(id, `In the path "${path}" of "${id}" a "*" must be a whole segment, or end one.`);
+      const asked = pathInUrl(path);
+      if (asked !== undefined && foldPath(asked) !== foldPath(path))
+        throw invalid(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
+    }
+  }
 }
 
 function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name: string | undefined): Profile {

@@ -528,7 +528,7 @@ describe('a policy is refused', () => {
 
 describe('policy check', () => {
   const found = (document: Record<string, unknown>): string[] =>
-    checkPolicy(licenseePolicy(document)).map(({ id, by }) => `${id} by ${by}`);
+    checkPolicy(licenseePolicy(document), shipped).map(({ id, by }) => `${id} by ${by}`);
 
   it('finds nothing in what ships', () => {
     expect(checkPolicy(shipped)).toEqual([]);

@@ -125,7 +125,8 @@ function markOf(text: string, start: number): number {
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */
 export function readPolicyHost(text: string): { readonly host: string; readonly reach: HostReach } | undefined {
   const reach = text.startsWith('=') ? 'exact' : text.startsWith('*.') ? 'below' : 'suffix';
-  const host = policyHost(text.slice(reach === 'exact' ? 1 : reach === 'below' ? 2 : 0));
+  // What is below is read as one such host: nothing is below an address, and below `www.` is less than beside it.
+  const host = reach === 'below' ? policyHost(`a.${text.slice(2)}`)?.slice(2) : policyHost(text.replace(/^=/, ''));
   return host === undefined ? undefined : { host, reach };
 }
 
