@@ -29,6 +29,7 @@ export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
   const ids = new Set([...hosts, ...rules].map(({ id }) => id));
   return [
     ...[...shadowedHosts(document.hosts), ...shadowedTokens(policy)].filter(({ id }) => !ids.has(id)),
+    ...(shipped === undefined ? [] : unusedTokens(document, shipped.document)),
     ...idleAllows(policy),
     ...idleRules(document),
     ...idleExceptions(document),
@@ -139,10 +140,23 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
   return findings;
 }
 
+/** Token lists of the licensee's that no rule asks for. */
+function unusedTokens({ tokens, rules }: PolicyDocument, shipped: PolicyDocument): PolicyFinding[] {
+  const values = rules.flatMap((rule) => [rule, ...(rule.when ?? [])]).flatMap((part) => Object.values(part));
+  const asked = new Set<unknown>(values);
+  return Object.keys(tokens)
+    .filter((name) => !Object.hasOwn(shipped.tokens, name) && !asked.has(name))
+    .map((name) => ({ id: name, message: `the token list "${name}" is asked for by no rule: name it in a condition` }));
+}
+
 /** Rules that cannot match as they are written, and categories that nobody is in. */
 function idleRules(document: PolicyDocument): PolicyFinding[] {
   const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
+  const groups = new Set(document.hosts.map(({ group }) => group));
   return document.rules.flatMap((rule) => {
+    const strange = (rule.groups ?? []).filter((name) => !groups.has(name));
+    if (strange.length > 0)
+      return [{ id: rule.id, message: `the rule "${rule.id}" names groups that no host is in: ${strange.join(', ')}` }];
     if (rule.check !== 'category') return [];
     const categories = rule.categories ?? [];
     const findings = categories

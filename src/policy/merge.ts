@@ -6,11 +6,14 @@ import {
   type PageTypeEntry,
   type PolicyDocument,
   type Profile,
+  phrasesOf,
   type RuleEntry,
   type ShippedPolicy,
 } from './documents.ts';
+import { writtenRule } from './layers/rule-fields.ts';
 import { foldPath, pathInUrl } from './url/paths.ts';
 import { licenseeWarnings } from './warnings.ts';
+import { TOKEN_MAX_LENGTH, tokenOf } from './words/tokens.ts';
 
 /** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
 export function mergeLicensee(
@@ -20,10 +23,14 @@ export function mergeLicensee(
 ): PolicyDocument {
   const own = licensee ?? { format: 'pagegate-policy/1' };
   assertPlaces(own);
+  assertPhrases(own);
+  assertNotBoth(own);
   const profile = chooseProfile(shipped.profiles, own, profileName);
   const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
   const allHosts = override(grouped, own.override?.hosts, 'host');
   const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
+  // What ships is as it should be: a test looks.
+  const rules = licensee === undefined ? allRules : allRules.map(writtenRule);
   const disabled = new Set(own.disable ?? []);
   assertKnown(disabled, allHosts, allRules);
   for (const name of Object.keys(own.add?.tokens ?? {})) {
@@ -35,7 +42,7 @@ export function mergeLicensee(
   const merged = {
     ...kept,
     hosts,
-    rules: allRules.filter((entry) => !disabled.has(entry.id)),
+    rules: rules.filter((entry) => !disabled.has(entry.id)),
     page_types: overridePageTypes(shipped.page_types, own),
     tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
     places: [...shipped.places, ...(own.add?.places ?? [])],
@@ -62,6 +69,37 @@ function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeD
         throw invalid(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
     }
   }
+}
+
+/** A phrase is one word of a path: one that no segment can be would never be met. @throws PagegateError policy_invalid */
+function assertPhrases({ add }: LicenseeDocument): void {
+  for (const [name, list] of Object.entries(add?.tokens ?? {})) {
+    for (const phrase of phrasesOf(list)) {
+      const sign = /[/?#%*\\]/.exec(phrase)?.[0];
+      if (sign !== undefined)
+        throw invalid(
+          name,
+          `The phrase "${phrase}" of "${name}" has "${sign}": a phrase is one whole segment, decoded.`,
+        );
+      const { length } = tokenOf(phrase);
+      if (length === 0 || length > TOKEN_MAX_LENGTH)
+        throw invalid(
+          name,
+          `The phrase "${phrase}" of "${name}" must have 1 to ${TOKEN_MAX_LENGTH} letters and digits.`,
+        );
+    }
+  }
+}
+
+/** @throws PagegateError policy_invalid, for what is switched off and changed at once */
+function assertNotBoth({
+  disable = [],
+  override: { hosts = {}, rules = {}, groups = {} } = {},
+}: LicenseeDocument): void {
+  const groupIds = Object.keys(groups).map((name) => `group:${name}`);
+  const changed = new Set([...Object.keys(hosts), ...Object.keys(rules), ...groupIds]);
+  const id = disable.find((one) => changed.has(one));
+  if (id !== undefined) throw invalid(id, `"disable" and "override" both name "${id}": remove it from one of them.`);
 }
 
 function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name: string | undefined): Profile {

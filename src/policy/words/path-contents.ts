@@ -65,7 +65,7 @@ function readTemplate(text: string, context: number): PlaceTemplate {
  */
 export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
   const { templates, everywhere, own } = places;
-  if (templates.length === 0) return undefined;
+  if (templates.length === 0 && own === undefined) return undefined;
   // Those that have a name.
   const named: number[] = [];
   for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);

@@ -11,12 +11,12 @@ import { staticDot } from '../url/segments.ts';
 import { NO_LISTS, TokenTable } from './token-table.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
-const TOKEN_MAX_LENGTH = 96;
+export const TOKEN_MAX_LENGTH = 96;
 
 const ASCII = /^\p{ASCII}*$/u;
 
 /** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
-function squeeze(text: string): string {
+export function tokenOf(text: string): string {
   const isAscii = ASCII.test(text);
   const folded = isAscii ? text.toLowerCase() : text.normalize('NFKD').toLowerCase();
   const lead = folded[0] === '.' || folded[0] === '_' ? folded[0] : '';
@@ -44,7 +44,7 @@ export class TokenIndex {
       this.#ordinals.set(name, ordinal);
       // One object for all tokens that are in the same lists: what each becomes with this list.
       const longer = new Map<readonly number[], readonly number[]>();
-      for (const token of phrasesOf(lists[name]!, squeeze)) {
+      for (const token of phrasesOf(lists[name]!, tokenOf)) {
         const before = byToken.get(token) ?? NO_LISTS;
         if (before.at(-1) === ordinal) continue;
         let after = longer.get(before);
@@ -74,7 +74,7 @@ export class TokenIndex {
     let hash = HASH_SEED;
     for (let at = start; at < end; at++) {
       const code = text.charCodeAt(at);
-      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NO_LISTS;
+      if (code > 127) return this.#byToken.get(tokenOf(text.slice(start, end))) ?? NO_LISTS;
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
@@ -91,7 +91,7 @@ export class TokenIndex {
     if (first !== 0x2e && first !== 0x5f) return NO_LISTS;
     const name = text.slice(start, end);
     return (
-      this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
+      this.#byToken.get(tokenOf(name)) ?? this.#byToken.get(tokenOf(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
     );
   }
 
@@ -111,9 +111,9 @@ export class TokenIndex {
     if (text.includes('&')) return NO_LISTS;
     const dot = text.indexOf('.', 1);
     return (
-      this.#byToken.get(squeeze(text)) ??
-      (dot > 0 ? this.#byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
-      this.#byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
+      this.#byToken.get(tokenOf(text)) ??
+      (dot > 0 ? this.#byToken.get(tokenOf(text.slice(0, dot))) : undefined) ??
+      this.#byToken.get(tokenOf(text.replace(/^[._]+/, ''))) ??
       NO_LISTS
     );
   }
