@@ -1,4 +1,6 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
+import type { PagegateError } from '../errors.ts';
+import { didYouMean } from '../json/near-name.ts';
 import {
   type HostEntry,
   invalid,
@@ -128,7 +130,8 @@ function override<T extends HostEntry | RuleEntry>(
     const isChanged = left.delete(entry.id);
     return isChanged ? withChange(entry, changes[entry.id]!) : entry;
   });
-  for (const id of left) throw invalid(id, `"override" names the ${what} "${id}", which does not exist.`);
+  const ids = entries.map(({ id }) => id);
+  for (const id of left) throw unknown(`"override" names the ${what}`, id, ids);
   return merged;
 }
 
@@ -145,9 +148,9 @@ function overrideGroups(
   hosts: readonly HostEntry[],
   changes: NonNullable<LicenseeDocument['override']>['groups'] = {},
 ): HostEntry[] {
+  const groups = new Set(hosts.flatMap(({ group = [] }) => group));
   for (const name of Object.keys(changes)) {
-    if (!hosts.some(({ group }) => group === name))
-      throw invalid(name, `"override" names the group "${name}", which does not exist.`);
+    if (!groups.has(name)) throw unknown('"override" names the group', name, groups);
   }
   return hosts.map((entry) => {
     const change = Object.hasOwn(changes, entry.group ?? '') ? changes[entry.group ?? ''] : undefined;
@@ -159,15 +162,19 @@ function assertKnown(disabled: ReadonlySet<string>, hosts: readonly HostEntry[],
   const known = new Set([...hosts, ...rules].map((entry) => entry.id));
   for (const { group } of hosts) known.add(`group:${group}`);
   for (const id of disabled) {
-    if (!known.has(id)) throw invalid(id, `"disable" names "${id}", which does not exist.`);
+    if (!known.has(id)) throw unknown('"disable" names', id, known);
   }
 }
 
 function overridePageTypes(types: readonly PageTypeEntry[], own: LicenseeDocument): PageTypeEntry[] {
   const changes = own.override?.page_types ?? {};
   for (const name of Object.keys(changes)) {
-    if (!types.some((type) => type.type === name))
-      throw invalid(name, `"override" names the page type "${name}", which does not exist.`);
+    const known = types.map(({ type }) => type);
+    if (!known.includes(name)) throw unknown('"override" names the page type', name, known);
   }
   return types.map((type) => ({ ...type, ...(Object.hasOwn(changes, type.type) ? changes[type.type] : {}) }));
+}
+
+function unknown(what: string, name: string, known: Iterable<string>): PagegateError {
+  return invalid(name, `${what} "${name}", which does not exist${didYouMean(name, known)}.`);
 }

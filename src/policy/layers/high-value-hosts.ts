@@ -2,7 +2,7 @@
 import { type HostEntry, invalid } from '../documents.ts';
 import { countingPaths, hostContexts } from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
-import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
+import { HOST_FORM, type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isAtPlace } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './pattern-rules.ts';
@@ -41,7 +41,7 @@ interface Compiled {
 function compileHost(entry: HostEntry): Compiled[] {
   const { id } = entry;
   const read = readPolicyHost(entry.host);
-  if (read === undefined) throw invalid(id, `The host "${entry.host}" of "${id}" is not a host.`);
+  if (read === undefined) throw invalid(id, `The host "${entry.host}" of "${id}" is not a host: ${HOST_FORM}.`);
   const verdict = (name: 'deny' | 'flag' | undefined): Verdict | undefined =>
     name === undefined ? undefined : verdictOf(name, 'high_value_hosts', id, entry.note);
   const common = {

@@ -122,6 +122,10 @@ function markOf(text: string, start: number): number {
   return (Math.imul(size * 961 + first * 31 + second, 40_503) + late * 1_021) & (MARKS - 1);
 }
 
+/** How a host must be written, for those who wrote something else. */
+export const HOST_FORM =
+  'write a name or an address alone, without scheme, port and path, like "example.com" or "*.example.com"';
+
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */
 export function readPolicyHost(text: string): { readonly host: string; readonly reach: HostReach } | undefined {
   const reach = text.startsWith('=') ? 'exact' : text.startsWith('*.') ? 'below' : 'suffix';

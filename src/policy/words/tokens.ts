@@ -4,6 +4,7 @@
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
 import { PagegateError } from '../../errors.ts';
+import { didYouMean } from '../../json/near-name.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 import { PathSegments } from '../url/path-segments.ts';
@@ -63,7 +64,9 @@ export class TokenIndex {
   ordinal(name: string): number {
     const ordinal = this.#ordinals.get(name);
     if (ordinal !== undefined) return ordinal;
-    throw new PagegateError('policy_invalid', `There is no token list "${name}".`, { got: name });
+    throw new PagegateError('policy_invalid', `There is no token list "${name}"${didYouMean(name, this.names)}.`, {
+      got: name,
+    });
   }
 
   /** Lists that hold the token between `start` and `end`. */
