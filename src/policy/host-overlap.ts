@@ -8,7 +8,11 @@ export interface PlacedHost {
   readonly entry: HostEntry;
   readonly host: string;
   readonly reach: HostReach;
+  /** Places at which alone it counts, folded; the root for the whole host. */
+  readonly places: readonly string[];
 }
+
+type Reach = Pick<PlacedHost, 'host' | 'reach'>;
 
 /** A kind of method, and what an entry says about it. */
 interface MethodKind {
@@ -26,6 +30,11 @@ export function kindOf(method: string): MethodKind {
 
 export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
+}
+
+/** Whether an entry counts everywhere on its host. */
+export function isWholeHost({ paths, not_in }: HostEntry): boolean {
+  return paths === undefined && not_in === undefined;
 }
 
 /** The places at which alone an entry counts, folded as the paths of URLs are; undefined for the whole host. */
@@ -51,48 +60,47 @@ export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodK
   return contexts === undefined || ((hostContexts(inner) ?? ~0) & ~contexts) === 0;
 }
 
-/** Entries by host, for {@link covering}. */
-export function hostIndex(entries: readonly HostEntry[]): HostMap<readonly HostEntry[]> {
-  const map = new HostMap<HostEntry[]>();
-  for (const entry of entries) {
+export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
+  return entries.flatMap((entry) => {
     const read = readPolicyHost(entry.host);
-    if (read === undefined) continue;
-    const same: HostEntry[] = [];
-    const before = map.add(read.host, read.reach, same) ?? [];
-    before.push(entry);
-    map.add(read.host, read.reach, before);
+    return read === undefined ? [] : [{ entry, ...read, places: countingPaths(entry) ?? [''] }];
+  });
+}
+
+/** Entries of the same host and reach, together. */
+export function byHost<T extends Reach>(entries: readonly T[]): Iterable<readonly T[]> {
+  return Map.groupBy(entries, ({ reach, host }) => `${reach} ${host}`).values();
+}
+
+/** Entries by host, for {@link covering}. */
+export function hostIndex(entries: readonly HostEntry[]): HostMap<readonly PlacedHost[]> {
+  const map = new HostMap<readonly PlacedHost[]>();
+  for (const same of byHost(placedHosts(entries))) {
+    // Places are nearer than the whole host.
+    const places = same.filter(({ entry }) => entry.paths !== undefined);
+    const whole = same.filter(({ entry }) => entry.paths === undefined);
+    map.add(same[0]!.host, same[0]!.reach, [...places, ...whole]);
   }
   return map;
 }
 
 /** The entries that reach what an entry reaches, the nearest host first. */
-export function covering(map: HostMap<readonly HostEntry[]>, entry: HostEntry): HostEntry[] {
-  const read = readPolicyHost(entry.host);
-  if (read === undefined) return [];
-  return map.all(read.reach === 'exact' ? read.host : `a.${read.host}`).flat();
+export function covering(map: HostMap<readonly PlacedHost[]>, entry: Reach): readonly PlacedHost[] {
+  const lists = map.all(anyHostOf(entry));
+  return lists.length === 1 ? lists[0]! : lists.flat();
+}
+
+/** A host that an entry reaches, below its own name where it reaches that. */
+export function anyHostOf({ host, reach }: Reach): string {
+  return reach === 'exact' ? host : `a.${host}`;
 }
 
 /** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
-export function standsBefore(entry: HostEntry, other: HostEntry): boolean {
-  const places = countingPaths(entry) ?? [''];
-  const tops = countingPaths(other) ?? [''];
-  const [read, outer] = [readPolicyHost(entry.host), readPolicyHost(other.host)];
-  const isNearer = read?.host !== outer?.host || (read?.reach !== 'suffix' && outer?.reach === 'suffix');
-  return places.some((place) =>
-    tops.some((top) => (isAtPlace(place, top) && (isNearer || place !== top)) || (isNearer && isAtPlace(top, place))),
+export function standsBefore(one: PlacedHost, other: PlacedHost): boolean {
+  const isNearer = one.host !== other.host || (one.reach !== 'suffix' && other.reach === 'suffix');
+  return one.places.some((place) =>
+    other.places.some(
+      (top) => (isAtPlace(place, top) && (isNearer || place !== top)) || (isNearer && isAtPlace(top, place)),
+    ),
   );
-}
-
-export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
-  return entries.flatMap((entry) => {
-    const read = readPolicyHost(entry.host);
-    return read === undefined ? [] : [{ entry, ...read }];
-  });
-}
-
-/** Whether everything that `inner` reaches is reached by `outer`. */
-export function covers(outer: Omit<PlacedHost, 'entry'>, inner: Omit<PlacedHost, 'entry'>): boolean {
-  if (outer.reach === 'exact') return inner.reach === 'exact' && inner.host === outer.host;
-  if (inner.host === outer.host) return outer.reach === 'suffix' || inner.reach === 'below';
-  return inner.host.endsWith(`.${outer.host}`);
 }

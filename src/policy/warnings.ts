@@ -3,7 +3,7 @@ import { isPublicSuffix } from '../domain/public-suffix.ts';
 import { openedBy, remarksOn } from './address-exceptions.ts';
 import { diffFields } from './diff.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
-import { countsWherever, covering, hostIndex, READ, standsBefore, WRITE } from './host-overlap.ts';
+import { countsWherever, covering, denies, hostIndex, placedHosts, READ, standsBefore, WRITE } from './host-overlap.ts';
 import { readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'page_types' | 'allow' | 'excuses' | 'address_exceptions'>;
@@ -129,13 +129,14 @@ function isSaidOfGroup(
 function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
   const after = hostIndex(own);
   const kept = new Map(own.map((entry) => [entry.id, entry]));
-  return shipped.flatMap((entry) => {
+  return placedHosts(shipped).flatMap((placed) => {
+    const { entry } = placed;
     const now = kept.get(entry.id);
     if (now === entry) return [];
     const less = [READ, WRITE].filter((kind) => {
       if (kind.of(entry) !== 'deny') return false;
-      const others = covering(after, entry).filter((other) => countsWherever(other, entry, kind));
-      return others.map(kind.of).find((verdict) => verdict !== undefined) !== 'deny';
+      const others = covering(after, placed).filter((other) => countsWherever(other.entry, entry, kind));
+      return others.map((other) => kind.of(other.entry)).find((verdict) => verdict !== undefined) !== 'deny';
     });
     const isPartial = (kind: typeof READ): boolean => now !== undefined && kind.of(now) === 'deny';
     return [
@@ -158,17 +159,15 @@ function sentence(kinds: readonly (typeof READ)[], { id }: HostEntry, what: stri
 function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
   const before = hostIndex(shipped);
   const isShipped = new Set(shipped.map(({ id }) => id));
-  return own
-    .filter(({ id }) => !isShipped.has(id))
-    .flatMap((entry) => {
-      const covered = covering(before, entry);
-      return [READ, WRITE].flatMap((kind) => {
-        if (kind.of(entry) !== 'flag') return [];
-        const outer = covered.find((other) => kind.of(other) === 'deny' && standsBefore(entry, other));
-        if (outer === undefined) return [];
-        return [`The host entry "${entry.id}" weakens "${outer.id}", which ships and denies its ${kind.name}.`];
-      });
+  return placedHosts(own.filter(({ id }) => !isShipped.has(id))).flatMap((placed) => {
+    const { entry } = placed;
+    return [READ, WRITE].flatMap((kind) => {
+      if (kind.of(entry) !== 'flag') return [];
+      const outer = covering(before, placed).find((other) => denies(other.entry, kind) && standsBefore(placed, other));
+      if (outer === undefined) return [];
+      return [`The host entry "${entry.id}" weakens "${outer.entry.id}", which ships and denies its ${kind.name}.`];
     });
+  });
 }
 
 /** Denials of the licensee's that do not hold everywhere on their hosts, because an entry that ships stands nearer and flags. */
@@ -176,13 +175,13 @@ function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[
   const isShipped = new Set(shipped.map(({ id }) => id));
   const added = hostIndex(own.filter(({ id }) => !isShipped.has(id)));
   const nearer = new Map<string, Set<string>>();
-  for (const entry of own) {
-    if (!isShipped.has(entry.id)) continue;
-    const covered = covering(added, entry);
-    for (const kind of [READ, WRITE]) {
-      if (kind.of(entry) !== 'flag') continue;
-      for (const { id } of covered.filter((other) => kind.of(other) === 'deny' && standsBefore(entry, other)))
-        nearer.set(id, (nearer.get(id) ?? new Set()).add(entry.id));
+  for (const placed of placedHosts(own.filter(({ id }) => isShipped.has(id)))) {
+    for (const kind of [READ, WRITE].filter(({ of }) => of(placed.entry) === 'flag')) {
+      for (const other of covering(added, placed)) {
+        const { id } = other.entry;
+        if (denies(other.entry, kind) && standsBefore(placed, other))
+          nearer.set(id, (nearer.get(id) ?? new Set()).add(placed.entry.id));
+      }
     }
   }
   return [...nearer].map(([id, entries]) => {

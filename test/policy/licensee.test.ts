@@ -643,6 +643,20 @@ describe('policy check', () => {
     ],
     ['a wildcard on a public suffix', { allow: [{ id: 'a', host: '*.com', path: '/', methods: ['GET', 'POST'] }] }],
     [
+      'an allow entry on a host that is flagged below one that is denied',
+      {
+        add: { hosts: [{ id: 'mine', host: 'api.paypal.com', verdict: 'flag', note: NOTE }] },
+        allow: [{ id: 'a', host: 'api.paypal.com', path: '/', methods: ['POST'] }],
+      },
+    ],
+    [
+      'an allow entry on a host of which a part is flagged',
+      {
+        add: { hosts: [{ id: 'mine', host: 'webhook.site', paths: ['/ours'], verdict: 'flag', note: NOTE }] },
+        allow: [{ id: 'a', host: 'webhook.site', path: '/ours', methods: ['POST'] }],
+      },
+    ],
+    [
       'an allow entry on a host that is excused from the guard',
       {
         excuse: [{ rule: 'special_name', host: 'wiki.internal' }],

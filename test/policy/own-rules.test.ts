@@ -125,6 +125,7 @@ describe('what cannot be meant', () => {
     expect(checkPolicy(policy, shipped).map(({ message }) => message)).toEqual([
       'the rule "idn_confusable" names groups that no host is in: bnak',
     ]);
+    expect(checkPolicy(licenseePolicy({ disable: ['group:payment'] }), shipped)).toEqual([]);
   });
 });
 
