@@ -23,12 +23,20 @@ export interface HostPolicy {
 /** @throws PagegateError policy_invalid */
 export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<readonly HostPolicy[]> {
   const map = new HostMap<readonly HostPolicy[]>(filter);
-  for (const same of Map.groupBy(entries.flatMap(compileHost), ({ read }) => `${read.reach} ${read.host}`).values()) {
-    const policies = same.map(({ compiled }) => compiled).sort(nearestFirst);
-    const [first, twin] = policies.filter(({ path }) => path === undefined).map(({ entry }) => entry.id);
+  const lists = new Map<string, HostPolicy[]>();
+  for (const { read, compiled } of entries.flatMap(compileHost)) {
+    const key = `${read.reach} ${read.host}`;
+    const same = lists.get(key) ?? [];
+    if (same.length === 0) {
+      lists.set(key, same);
+      map.add(read.host, read.reach, same);
+    }
+    same.push(compiled);
+  }
+  for (const same of lists.values()) {
+    const [first, twin] = same.filter(({ path }) => path === undefined).map(({ entry }) => entry.id);
     if (first !== undefined && twin !== undefined) throw invalid(twin, `"${twin}" and "${first}" are the same host.`);
-    const { host, reach } = same[0]!.read;
-    map.add(host, reach, policies);
+    same.sort(nearestFirst);
   }
   return map;
 }
