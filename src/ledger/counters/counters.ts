@@ -309,8 +309,13 @@ export class Counters {
    *
    * @returns the slot afterwards, whose `reserved` is exactly what was used; undefined where the slot is damaged.
    */
-  take(accountId: number): SlotView | undefined {
+  withdraw(accountId: number): SlotView | undefined {
     return this.#move(accountId, (slot) => ({ ...slot, reserved: slot.reserved - slot.left, left: 0 }));
+  }
+
+  /** The same for all slots: what was used is then exact, and nobody charges. */
+  withdrawAll(): void {
+    for (let id = 1; id < SLOT_COUNT; id += 1) this.withdraw(id);
   }
 
   /** Moves a slot to its next epoch. */

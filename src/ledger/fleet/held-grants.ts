@@ -3,7 +3,7 @@ import { type FleetStatus, NO_FLEET } from '../counters/counters.ts';
 import { readCounters } from '../counters/location.ts';
 import { type Account, planIn } from '../quota.ts';
 import { readIdentity } from '../store/identity.ts';
-import type { Allowance } from '../writer/reserver.ts';
+import type { Allowance } from '../writer/reservations.ts';
 
 /** What the node holds of an account's cycle. */
 export interface Held {

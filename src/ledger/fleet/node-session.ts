@@ -14,7 +14,8 @@ import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply, SyncRequest } from '../postgres/sync.ts';
-import type { Reserver, Standing } from '../writer/reserver.ts';
+import type { Standing } from '../writer/reservations.ts';
+import type { Reserver } from '../writer/reserver.ts';
 import type { FleetCopy } from './account-copy.ts';
 import type { Held, HeldGrants } from './held-grants.ts';
 
