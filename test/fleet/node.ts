@@ -58,7 +58,7 @@ export class TestNode {
       file: this.file,
       now: grants.now,
       allowance: grants.allowance,
-      fleet: grants.status,
+      fleet: grants.link,
     });
     if (!this.reserver.open()) throw new Error(this.reserver.state.reason);
     const counters = countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0];

@@ -6,7 +6,7 @@
  * state `failed` with its reason, and everything that is reserved can still be spent.
  */
 import { PagegateError } from '../../errors.ts';
-import { type Counters, type FleetStatus, NO_FLEET, STATE, type State } from '../counters/counters.ts';
+import { type Counters, type FleetLink, NO_FLEET, STATE, type State } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
 import type { Account } from '../quota.ts';
@@ -35,7 +35,7 @@ export interface ReserverOptions {
   /** Who grants lookups to this host; the account's limit alone unless told otherwise. */
   readonly allowance?: (account: Account, cycle: number) => Allowance;
   /** How the fleet's ledger is followed; a host of its own unless told otherwise. */
-  readonly fleet?: () => FleetStatus & { readonly problem: string };
+  readonly fleet?: () => FleetLink & { readonly problem: string };
 }
 
 /** Keeps the reservations of a ledger: makes them durable, publishes them, and recovers from whatever becomes of its files. */
