@@ -4,7 +4,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
-import { type Meter, openMeter } from '../../ledger/meter.ts';
+import { Meter } from '../../ledger/meter.ts';
 import { parseNetworks } from '../../network/address.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
 import { utc } from '../../times.ts';
@@ -100,7 +100,7 @@ export class Worker {
    */
   static async open(options: WorkerOptions): Promise<Worker> {
     const { config } = options;
-    const meter = await openMeter({ file: statePaths(config).ledgerFile });
+    const meter = new Meter({ file: statePaths(config).ledgerFile });
     try {
       const worker = new Worker(options, meter);
       await worker.#data.openIndex();
