@@ -1,7 +1,7 @@
 /** All checks of everything that the program depends on. They change nothing. */
 
 import type { Config } from '../config/config.ts';
-import { unreadVariables } from '../config/config.ts';
+import { unreadVariables } from '../config/environment.ts';
 import { type CheckResult, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
