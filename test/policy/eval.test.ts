@@ -91,18 +91,35 @@ describe('the set that was remembered', () => {
   });
 });
 
-describe('the set that was recalled', () => {
+describe.each([
+  ['recalled', 30, '51a1358a10d345cacc6cf481fc8df82a2666a1ac5279deacbbbd18f1aae52e62'],
+  ['found', 15, 'd8616274a5b33a7093e344b298a6977fc40f023b9b5d72db54f815a0b9c59621'],
+] as const)('the set %s', (name, languages, digest) => {
   it('is as it was, half of it put away, in many languages, and has none of another set', () => {
-    expect(digestOf('recalled')).toBe('51a1358a10d345cacc6cf481fc8df82a2666a1ac5279deacbbbd18f1aae52e62');
-    const { rows, unparsable, duplicates } = readRows('recalled');
+    expect(digestOf(name)).toBe(digest);
+    const { rows, unparsable, duplicates } = readRows(name);
     expect({ unparsable, duplicates }).toEqual({ unparsable: 0, duplicates: 0 });
     expect(rows.filter(({ category, language }) => category === '' || !/^[a-z]{2}$/.test(language))).toEqual([]);
-    expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(30);
+    expect(new Set(rows.map(({ language }) => language)).size).toBeGreaterThanOrEqual(languages);
     expectHalved(rows);
     expectNoneOf(
       rows,
-      (Object.keys(SETS) as SetName[]).filter((set) => set !== 'recalled'),
+      (Object.keys(SETS) as SetName[]).filter((set) => set !== name),
     );
+  });
+});
+
+describe('the set that a search found', () => {
+  it('has no more than six pages of a host, and no site in both halves', () => {
+    const pages = new Map<string, number>();
+    const halves = new Map<string, string>();
+    for (const { url, target, half } of readRows('found').rows) {
+      const { hostname } = new URL(url);
+      pages.set(hostname, (pages.get(hostname) ?? 0) + 1);
+      expect(halves.get(target.key) ?? half).toBe(half);
+      halves.set(target.key, half);
+    }
+    expect(Math.max(...pages.values())).toBeLessThanOrEqual(6);
   });
 });
 

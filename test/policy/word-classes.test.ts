@@ -204,6 +204,8 @@ describe('an act by its place', () => {
     ['https://www.example.org/displayLoginForm.htm', 'login'],
     ['https://www.example.org/x/showLogonPage.html', 'login'],
     ['https://www.example.org/m-einloggen.html', 'login'],
+    ['https://www.example.org/user/chpwd.aspx', 'password_reset'],
+    ['https://www.example.org/your-cart.html', 'cart'],
     // Where accounts are kept.
     ['https://www.example.com.tr/kullanici/giris', 'login'],
     // Interfaces: tokens and files.
@@ -580,6 +582,25 @@ describe('what the names of folders say of the pages below them', () => {
     ['/it-services/password-change', '-'],
     ['/it-services/login', 'login'],
     ['/it/password-change', 'password_reset'],
+    // A dictionary: every word is a topic, and what ends the path an entry; of a site in that folder more follows.
+    ['/seo-lexikon/login/', '-'],
+    ['/hosting-glossary/c/cart', '-'],
+    ['/glossary-of-hosting/checkout', '-'],
+    ['/glossaire/paiement', '-'],
+    ['/web-glosario/login?x=1', '-'],
+    ['/hosting-terminology/phpmyadmin/', '-'],
+    ['/terminology/webmail', '-'],
+    ['/hosting-terminology/phpmyadmin/index.php', 'admin'],
+    ['/terminology/wp-admin/post.php', 'admin'],
+    ['/seo-lexikon/wp-login.php', 'login'],
+    ['/seo-lexikon/.env', 'secret_file'],
+    ['/seo-lexikon/?do=login', 'login'],
+    ['/seo-lexikon/#/login', 'login'],
+    ['/password-glossary/login', 'login'],
+    ['/seolexikon/login', 'login'],
+    ['/seo-lexikon.php/login', 'login'],
+    ['/seo-lexikon;x/login', 'login'],
+    ['/login/x1/seo-lexikon/x2', 'login'],
     // Names of several words announce nothing by themselves: anybody can make them up.
     ['/futuri-studenti/lauree-triennali/iscrizione', 'signup'],
     ['/rund-ums-fahrzeug/alles-ueber-autos/anmelden/', 'login'],
@@ -628,6 +649,25 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.nl/woordenboek/inloggen',
     'https://www.example.cz/slovnik/prihlaseni',
     'https://www.example.se/ordbok/logga-in',
+    // A name that begins with an article is prose.
+    'https://www.example.de/en/the-checkout.html',
+    'https://www.example.org/the-login',
+    // A word for an act in one language that is a name or another word in others.
+    'https://www.example.de/poster/katzen',
+    'https://www.example.org/2026/program/poster',
+    'https://www.example.edu/lamar/history',
+    'https://www.example.org/people/sil',
+    'https://www.example.es/entre/amigos',
+    'https://www.example.no/alta/weather',
+    'https://www.example.com/kasa/smart-plugs',
+    'https://www.example.es/caixa/history',
+    'https://www.example.ar/plata/noticias',
+    'https://www.example.com/payer/resources',
+    'https://www.example.com/commander/decks',
+    // What is for sale, by kind and place.
+    'https://www.example.de/kaufen/wohnung/berlin',
+    'https://www.example.fr/acheter/maison/lyon',
+    'https://www.example.es/comprar/pisos/madrid',
     // Departments of a shop.
     'https://www.example.de/kategorie/warenkorb',
     'https://www.example.fr/categorie/panier',
@@ -661,6 +701,33 @@ describe('what looks like an act, and is read', () => {
   ])('as %s is, but not what is done there', (read, act, rule) => {
     expect(judge(read)).toBe('allow default/classified_read');
     expect(judge(act)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('a word for an act that stands for other things as well', () => {
+  /** A path and its rule; `-` where none denies it. */
+  it.each([
+    ['/alta/weather', '-'],
+    ['/alta', 'signup'],
+    ['/kasa/smart-plugs', '-'],
+    ['/kasa', 'checkout'],
+    ['/payer/resources', '-'],
+    ['/facture/payer', 'checkout'],
+    ['/payer/118', 'action_get'],
+    ['/kaufen/wohnung/berlin', '-'],
+    ['/produkt/5/kaufen', 'checkout'],
+    // Not only accounts recover.
+    ['/conditions/stroke/recovery/', '-'],
+    ['/disaster/recovery/grants', '-'],
+    ['/recovery/start', 'password_reset'],
+    ['/en/users/recovery/start', 'password_reset'],
+    ['/en/recovery/4f2a9b7c1d', 'password_reset'],
+    ['/x/index.php?action=recovery', 'password_reset'],
+    ['/?recovery', 'password_reset'],
+  ])('%s: %s', (path, rule) => {
+    expect(judge(`https://www.example.org${path}`)).toBe(
+      rule === '-' ? 'allow default/classified_read' : `deny rules/${rule}`,
+    );
   });
 });
 

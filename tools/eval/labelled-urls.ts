@@ -19,6 +19,8 @@ export const SETS = {
   remembered: 'eval/remembered-urls.tsv',
   /** The same, once more, by somebody else; no site is in both halves. */
   recalled: 'eval/recalled-urls.tsv',
+  /** Public pages that a search found, most of them to read; nobody chose one for its address. */
+  found: 'eval/found-urls.tsv',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

@@ -45,6 +45,7 @@ export const GOALS: readonly Goal[] = [
   act('remembered', '*', 0.85),
   reading('remembered', 'denied', 0.03),
   act('recalled', '*', 0.85),
+  reading('found', 'denied', 0.02),
   act('hard', '*', 0.85),
   act('code', '*', 1),
   reading('code', 'denied', 0),

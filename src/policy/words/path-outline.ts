@@ -8,6 +8,7 @@ import type { TokenIndex } from './tokens.ts';
 /** A program's own extension within a path: what follows it is no page of its own. */
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
 const UNKNOWN = -1;
+const PLACE = SAYS.placeWord | SAYS.dictionaryWord;
 
 /** The outline of one path at a time, each part worked out when it is asked for: most paths have no word that it would matter to. */
 export class PathOutline {
@@ -19,6 +20,7 @@ export class PathOutline {
   #textStart = UNKNOWN;
   #documentationStart = UNKNOWN;
   #placeEnd = UNKNOWN;
+  #dictionaryEnd = Number.POSITIVE_INFINITY;
 
   constructor(tokens: TokenIndex, placeWords: PlaceWords, acts: Uint8Array) {
     this.#tokens = tokens;
@@ -48,8 +50,19 @@ export class PathOutline {
 
   /** Where the first folder ends that is named after a place for reading matter (`service-hilfe`); infinite where none is. */
   get placeEnd(): number {
-    if (this.#placeEnd === UNKNOWN) this.#placeEnd = this.#findPlace(this.#segments);
+    if (this.#placeEnd === UNKNOWN) this.#findPlaces(this.#segments);
     return this.#placeEnd;
+  }
+
+  /** Where the first folder ends that is a dictionary (`glossary`, `hosting-glossary`); infinite where none is. */
+  get dictionaryEnd(): number {
+    if (this.#placeEnd === UNKNOWN) this.#findPlaces(this.#segments);
+    return this.#dictionaryEnd;
+  }
+
+  /** Whether the segment is an entry of a dictionary: right below it, and nothing behind. A site that lies in the folder has more below. */
+  isEntry(start: number, end: number): boolean {
+    return end + 1 >= this.#path.length && start === this.dictionaryEnd + 1;
   }
 
   get #segments(): PathSegments {
@@ -64,7 +77,7 @@ export class PathOutline {
     const isText =
       lists[last]!.length > 0
         ? this.#placeWords.isSaid(lists[last]!, SAYS.textPage)
-        : this.#isPlaceName(path, starts[last]!, stops[last]!) || this.#isTextFile(segments);
+        : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 || this.#isTextFile(segments);
     if (lists[last]!.length > 0 && !isText) return 0;
     const text = isText ? starts[last]! : this.#lastSentence(segments);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
@@ -83,35 +96,42 @@ export class PathOutline {
     return at > 0 ? starts[at]! : 0;
   }
 
-  #findPlace({ path, count, starts, stops, ends, bits, lists }: PathSegments): number {
+  #findPlaces({ path, count, starts, stops, ends, bits, lists }: PathSegments): void {
+    this.#placeEnd = Number.POSITIVE_INFINITY;
+    this.#dictionaryEnd = Number.POSITIVE_INFINITY;
     for (let at = 0; at < count - 1; at++) {
       const end = ends[at]!;
-      const hasWords = (bits[at]! & SIGN.separator) !== 0 && stops[at] === end && lists[at]!.length === 0;
-      if (hasWords && this.#isPlaceName(path, starts[at]!, end)) return end;
+      if (stops[at] !== end) continue;
+      const isWhole = lists[at]!.length > 0;
+      const hasWords = !isWhole && (bits[at]! & SIGN.separator) !== 0;
+      const place = hasWords ? this.#placeNamed(path, starts[at]!, end) : 0;
+      if (place !== 0) this.#placeEnd = Math.min(this.#placeEnd, end);
+      const says = isWhole ? this.#placeWords.saidBy(lists[at]!) : place;
+      if ((says & SAYS.dictionaryWord) !== 0) this.#dictionaryEnd = Math.min(this.#dictionaryEnd, end);
     }
-    return Number.POSITIVE_INFINITY;
   }
 
   /**
-   * Whether the first or the last of several words is one for such a place, and none is one for an act; or the last of three is one for a text
-   * that explains them.
+   * What several words say where the first or the last of them is one for such a place, and none is one for an act; or where the last of three
+   * is one for a text that explains them. 0 where they name none.
    */
-  #isPlaceName(path: string, start: number, end: number): boolean {
+  #placeNamed(path: string, start: number, end: number): number {
     let words = 0;
-    let isPlace = false;
+    let place = 0;
     let hasAct = false;
     let lists = NO_LISTS;
     for (let from = start; from < end; ) {
       const to = wordEnd(path, from, end);
-      if (to < 0) return false;
+      if (to < 0) return 0;
       lists = this.#tokens.find(path, from, to);
-      const isPlaceWord = this.#placeWords.isSaid(lists, SAYS.placeWord);
-      hasAct ||= !isPlaceWord && isAnyIn(lists, this.#acts);
-      if (words === 0 || to === end) isPlace ||= isPlaceWord;
+      const said = this.#placeWords.saidBy(lists) & PLACE;
+      hasAct ||= said === 0 && isAnyIn(lists, this.#acts);
+      if (words === 0 || to === end) place |= said;
       words++;
       from = to + 1;
     }
-    return (isPlace && !hasAct && words > 1) || (words > 2 && this.#placeWords.isSaid(lists, SAYS.guideWord));
+    if (words > 1 && !hasAct && place !== 0) return place;
+    return words > 2 && this.#placeWords.isSaid(lists, SAYS.guideWord) ? SAYS.placeWord : 0;
   }
 
   /** Where the last segment begins that is a sentence; 0 where none is. */

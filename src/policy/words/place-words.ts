@@ -27,6 +27,8 @@ const PLACE_LISTS = {
   question: 'question_word',
   /** Words that make a place for reading matter of the name of a folder that they begin or end. */
   placeWord: 'place_word',
+  /** Dictionaries, alone or in such a name: below it every word is a topic, and an entry ends the path. */
+  dictionaryWord: 'dictionary_word',
   /** Words that end the name of a text which explains an act. */
   guideWord: 'guide_word',
   /** Parts of a host's label that say where or for whom it serves. */
@@ -45,13 +47,14 @@ export const SAYS = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) =
 /** Tells what words say, by the token lists that they are in. */
 export class PlaceWords {
   /** For each token list its bits of {@link SAYS}. */
-  readonly #says: Uint16Array;
+  readonly #says: Uint32Array;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
   constructor(tokens: TokenIndex) {
-    this.#says = new Uint16Array(tokens.names.length);
+    this.#says = new Uint32Array(tokens.names.length);
     for (const [name, list] of Object.entries(PLACE_LISTS))
       this.#says[tokens.ordinal(list)]! |= SAYS[name as keyof typeof SAYS];
+    this.#says[tokens.ordinal(PLACE_LISTS.dictionaryWord)]! |= SAYS.topicPlace;
   }
 
   /** All that a word says, as bits of {@link SAYS}. */

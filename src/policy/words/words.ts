@@ -178,10 +178,11 @@ export class Words {
     const lists = isCut && !isHandle ? listsOfCutName(this.#tokens, path, { start, stop, wholeEnd, end }) : whole;
     const wasTitleNext = this.#isTitleNext;
     this.#isTitleNext = false;
-    const isNamed = this.#dates.isDated(path, start, end) || wasTitleNext;
-    const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
     // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
     const isAsked = isAnyIn(lists, this.#wanted);
+    const isNamed =
+      this.#dates.isDated(path, start, end) || wasTitleNext || (isAsked && this.#outline.isEntry(start, end));
+    const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
     const isTitle =
       (isNamed && isWhole && this.#canBeTitle(path, start, end, stop)) || (isAsked && isThreadTitle(segments, at));
     const context = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
@@ -217,7 +218,9 @@ export class Words {
     if (isTitle) return CONTEXT.title;
     if (this.#isTopic || (isAsked && isBeforeMore && start < this.#outline.textStart)) return CONTEXT.topic;
     if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
-    const level = Math.max(this.#level, start > this.#outline.placeEnd ? CONTEXT.reading : CONTEXT.none);
+    const isBelowPlace = start > this.#outline.placeEnd;
+    if (isBelowPlace && start > this.#outline.dictionaryEnd) return CONTEXT.topic;
+    const level = Math.max(this.#level, isBelowPlace ? CONTEXT.reading : CONTEXT.none);
     if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#outline.documentationStart) return level;
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
   }
