@@ -117,14 +117,17 @@ export class Guard {
    * @throws RefusedError
    */
   async enforce(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
-    let decision = await this.#decide(url, options);
-    if (decision.verdict === 'flag' && this.#options.approve !== undefined) {
-      const approved = (await this.#options.approve(decision)) === true;
-      decision = { ...decision, approved: approved && !this.#isClosed };
+    const decision = await this.#decide(url, options);
+    let approved = false;
+    try {
+      if (decision.verdict === 'flag') approved = (await this.#options.approve?.(decision)) === true && !this.#isClosed;
+    } finally {
+      // Also where the person fails, which refuses the request.
+      this.#report({ ...decision, approved });
     }
-    this.#report(decision);
-    if (!isAllowed(decision)) throw new RefusedError(decision);
-    return decision;
+    const decided = { ...decision, approved };
+    if (!isAllowed(decided)) throw new RefusedError(decided);
+    return decided;
   }
 
   /** The refusal of a request for a reason that pagegate cannot see. It is reported like any decision. */

@@ -41,6 +41,8 @@ export const GUARD_IDS = {
   request_target: 'Only http and https URLs can be fetched, written in ASCII, with a path that begins with a slash.',
   ambiguous_path:
     'Sites read the path in different ways: it has dot segments, a backslash or a number sign. Ask for the URL that is meant.',
+  service_worker:
+    'A service worker has pages fetched that nobody could judge, so there are none. This is policy: a retry will not help.',
 } as const;
 
 export type GuardId = keyof typeof GUARD_IDS;

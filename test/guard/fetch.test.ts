@@ -428,6 +428,21 @@ describe('what is judged is what is sent', () => {
     expect((await scene.agent.request(options)).statusCode).toBe(200);
   });
 
+  test.each([
+    ['a name without a value', ['x-a', '1', 'x-b']],
+    ['a pair', [['x-a', '1']]],
+  ])('a list of headers that holds %s is no request without them', async (_name, headers) => {
+    const scene = await createScene();
+    const options = {
+      origin: scene.at('a.example', ''),
+      path: '/',
+      method: 'GET',
+      headers: headers as string[],
+    } as const;
+    await expect(scene.agent.request(options)).rejects.toMatchObject({ code: 'UND_ERR_INVALID_ARG' });
+    expect([...scene.site.reached, ...scene.judge.asked]).toEqual([]);
+  });
+
   test.each(['X-HTTP-Method-Override', 'x-method-override', 'X-HTTP-Method', 'X_HTTP-Method_Override'])(
     'a method that %s asks for is judged as well',
     async (name) => {

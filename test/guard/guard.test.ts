@@ -104,13 +104,18 @@ describe('the verdict', () => {
 
   test('nobody is asked about a deny, and a person who fails approves nothing', async () => {
     const judge = await createJudge((url) => (url.includes('deny') ? 'deny' : 'flag'));
-    const { guard } = createGuard(judge.url, {
+    const { guard, seen } = createGuard(judge.url, {
       approve: async () => {
         throw new Error('gone');
       },
     });
     expect((await refusalOf(guard.enforce('https://a.example/deny'))).verdict).toBe('deny');
     await expect(guard.enforce('https://a.example/flag')).rejects.toThrow('gone');
+    // Both are written down.
+    expect(seen.map(({ verdict, approved }) => [verdict, approved])).toEqual([
+      ['deny', false],
+      ['flag', false],
+    ]);
   });
 
   test('a hook that throws lets nothing through', async () => {

@@ -5,7 +5,8 @@ import { request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { closeLater, createJudge, KEY } from './support.ts';
+import { answerHook } from '../../tools/integrations/hook/answer.ts';
+import { closeLater, createGuard, createJudge, KEY } from './support.ts';
 
 const HOOK = new URL('../../tools/integrations/hook/', import.meta.url).pathname;
 let folder: string;
@@ -85,6 +86,29 @@ describe('the verdict', () => {
     expect({ outcome: outcome(answer), code: answer.code }).toEqual({ outcome: expected, code: 0 });
     expect(answer.stdout).toContain(reason);
     expect(judge.asked).toEqual(['GET https://a.example/page?x=1']);
+  });
+
+  test.each([
+    ['default', 'ask'],
+    ['acceptEdits', 'ask'],
+    ['plan', 'deny'],
+    ['auto', 'deny'],
+    ['dontAsk', 'deny'],
+    ['bypassPermissions', 'deny'],
+    ['one of tomorrow', 'deny'],
+    [undefined, 'deny'],
+    [['default'], 'deny'],
+  ])('flag, in the permission mode %j: %s', async (permission_mode, expected) => {
+    const judge = await createJudge(() => 'flag');
+    const { guard } = createGuard(judge.url);
+    const { hookSpecificOutput: output } = await answerHook(
+      guard,
+      call({ url: 'https://a.example/' }, { permission_mode }),
+    );
+    expect(output?.permissionDecision).toBe(expected);
+    expect(output?.permissionDecisionReason).toContain('A person has to approve it first.');
+    const isSaid = output?.permissionDecisionReason.includes('In this permission mode nobody is asked.');
+    expect(isSaid).toBe(expected === 'deny');
   });
 
   test('is a refusal without a question for a URL that is neither http nor https', async () => {

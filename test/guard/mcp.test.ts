@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -10,9 +11,10 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
-import { createMcpServer } from '../../tools/integrations/mcp/server.ts';
+import { createHttpServer } from '../../tools/integrations/mcp/http-server.ts';
+import { askPerson, createMcpServer } from '../../tools/integrations/mcp/server.ts';
 import { closeLater, createGuard, createJudge, createSite, type Judge, KEY, names, type Site } from './support.ts';
 
 const MAIN = new URL('../../tools/integrations/mcp/main.ts', import.meta.url).pathname;
@@ -165,7 +167,7 @@ describe('fetch_page', () => {
       guard,
       guardedFetch: createGuardedFetch(guard, agent),
       version: '0',
-      deadlineMs: 30_000,
+      deadlineMs: 600_000,
     });
     const [own, other] = InMemoryTransport.createLinkedPair();
     await server.connect(own);
@@ -228,6 +230,32 @@ describe('fetch_page', () => {
     expect(await call(client, 'fetch_page', { url: at('/picture') })).toMatchObject({ isError: true });
   });
 
+  test('cuts no character in two', async () => {
+    const { client, at } = await createScene((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('\u{1f600}'.repeat(3));
+    });
+    const lengths = [1, 2, 3, 6];
+    const cut = await Promise.all(
+      lengths.map((max_length) => call(client, 'fetch_page', { url: at('/'), max_length })),
+    );
+    const texts = cut.map(({ structuredContent }) => structuredContent?.['text']);
+    expect(texts).toEqual([0, 1, 1, 3].map((count) => '\u{1f600}'.repeat(count)));
+    expect(cut.map(({ structuredContent }) => structuredContent?.['truncated'])).toEqual([true, true, true, false]);
+  });
+
+  test('that is cancelled ends its request', async () => {
+    const ended = Promise.withResolvers<void>();
+    const { client, at, site } = await createScene((_request, response) => {
+      response.once('close', ended.resolve).writeHead(200, { 'content-type': 'text/plain' }).write('x');
+    });
+    const cancelled = new AbortController();
+    const called = client.callTool({ name: 'fetch_page', arguments: { url: at('/') } }, undefined, cancelled);
+    const outcome = expect(called).rejects.toThrow();
+    await vi.waitFor(() => expect(site.reached).toHaveLength(1));
+    cancelled.abort();
+    await Promise.all([outcome, ended.promise]);
+  });
+
   test('a site that fails is an error with its reason', async () => {
     const { client, at } = await createScene((request, response) => {
       if (request.url === '/gone') response.writeHead(404, { 'content-type': 'text/plain' }).end('gone');
@@ -264,13 +292,74 @@ describe('a person', () => {
     expect(content[0]?.text).toContain(approved ? 'guard/inside_address' : 'flag (rules/flag_id)');
   });
 
+  test.each([
+    ['who answers in the last moment', 89_999, true],
+    ['who answers later, or never,', 90_000, false],
+  ])('%s approves: after %i ms, %s', async (_who, afterMs, approved) => {
+    const { guard } = createGuard(judge.url);
+    const options = { guard, guardedFetch: createGuardedFetch(guard), version: '0', deadlineMs: 120_000 };
+    const server = createMcpServer(options);
+    const [own, other] = InMemoryTransport.createLinkedPair();
+    await server.connect(own);
+    const client = await connect(other, { elicitation: {} });
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<{ action: 'accept'; content: { fetch: boolean } }>();
+    client.setRequestHandler(ElicitRequestSchema, () => {
+      asked.resolve();
+      return answer.promise;
+    });
+    const decision = await guard.check('http://localhost/flag');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    closeLater(() => void vi.useRealTimers());
+    const outcome = askPerson(server, decision, 90_000);
+    await asked.promise;
+    vi.advanceTimersByTime(afterMs);
+    answer.resolve({ action: 'accept', content: { fetch: true } });
+    expect(await outcome).toBe(approved);
+  });
+
   test('who cannot be asked approves nothing', async () => {
     const client = await overStdio(judge.url, ['--ask-person']);
     expect((await call(client, 'fetch_page', { url: 'http://localhost/flag' })).content[0]?.text).toContain('flag_id');
   });
 });
 
+test('over stdio a message that is too long, or none, is told to the host in one line', async () => {
+  const child = spawn(process.execPath, [MAIN, ...argsFor(judge.url)]);
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  child.stdin.on('error', () => {});
+  child.stdin.write('nothing\n');
+  await vi.waitFor(() => expect(said).toMatch(/^pagegate-mcp: .*nothing.*\n$/), 20_000);
+  child.stdin.write('x'.repeat(11 << 20));
+  await ended;
+  expect(said).toMatch(/\npagegate-mcp: .*maximum size.*\n$/);
+});
+
 describe('the HTTP server', () => {
+  test('keeps one connection to a site, however many calls it serves', async () => {
+    const site = await createSite((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('x');
+    });
+    const { guard } = createGuard(judge.url, { exceptions: { 'a.example': '127.0.0.1' } });
+    const opened = vi.fn(names({ 'a.example': ['127.0.0.1'] }));
+    const guardedFetch = createGuardedFetch(guard, new GuardedAgent(guard, { connect: { lookup: opened } }));
+    const server = createHttpServer({ guard, guardedFetch, version: '0', deadlineMs: 30_000 });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closeLater(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+    const client = await connect(new StreamableHTTPClientTransport(url));
+    for (let i = 0; i < 3; i++) await call(client, 'fetch_page', { url: `http://a.example:${site.port}/${i}` });
+    expect(site.reached).toHaveLength(3);
+    expect(opened).toHaveBeenCalledTimes(1);
+  });
+
   const send = (url: URL, method: string, path: string, headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
       const sent = request({ host: url.hostname, port: url.port, method, path, headers }, (response) => {

@@ -32,7 +32,6 @@ const DRIVEN: Cells = {
   'fetch/XHR': [PLAYWRIGHT, 'fetch/XHR: a refused one gets 403, an allowed one its answer'],
   WebSocket: [PLAYWRIGHT, 'WebSocket: an allowed one speaks, a refused one is closed'],
   popup: [PLAYWRIGHT, 'popup: by a link, by a script, and with no opener'],
-  'service worker': [PLAYWRIGHT, 'service worker: its script, what it imports and what it fetches'],
   download: [PLAYWRIGHT, 'download: an allowed one arrives, a refused one does not'],
   'method of a POST': [PLAYWRIGHT, 'method of a POST: forms, fetch, beacons and overriding headers'],
 };

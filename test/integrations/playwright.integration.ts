@@ -20,6 +20,8 @@ const ARGS = [
   '--no-first-run',
   '--disable-background-networking',
 ].concat(['--disable-component-update', '--disable-sync', '--ignore-certificate-errors']);
+/** The same for a browser without the proxy. */
+const LAUNCHED = [...ARGS, '--host-resolver-rules=MAP *.example 127.0.0.1'];
 const NAMES = ['site.example', 'other.example', 'denied.example'];
 /** What a page may do after what was asked for; there is no event for what does not happen. */
 const A_WHILE_MS = 700;
@@ -52,7 +54,14 @@ const CASES: Pages = {
   '/sw.js': script(
     'onmessage = (e) => e.waitUntil(fetch(e.data).then((r) => e.source.postMessage(r.status), () => e.source.postMessage(0)))',
   ),
-  '/sw-import.js': script('importScripts("/denied.js")'),
+  // What these two ask the browser for is fetched while the worker still thinks about it, and shown to nobody.
+  '/sw-preload.js': script(`
+    const ready = async () => { await registration.navigationPreload.enable(); await clients.claim(); };
+    onactivate = (e) => e.waitUntil(ready());
+    onfetch = (e) => e.request.mode === 'navigate' && e.respondWith(e.preloadResponse);`),
+  '/sw-race.js': script(`
+    oninstall = (e) => e.addRoutes({ condition: { urlPattern: '/*' }, source: 'race-network-and-fetch-handler' });
+    onfetch = (e) => e.respondWith(new Response('later'));`),
 };
 
 let site: WebSite;
@@ -99,7 +108,7 @@ function lookup(
 const launch = (proxy?: BrowserProxy, executablePath = '/usr/bin/chromium'): Promise<Browser> =>
   chromium.launch({
     executablePath,
-    args: [...ARGS, ...(proxy?.args ?? ['--host-resolver-rules=MAP *.example 127.0.0.1'])],
+    args: proxy === undefined ? LAUNCHED : [...ARGS, ...proxy.args],
   });
 
 async function open(withProxy: boolean, program?: string): Promise<Scene> {
@@ -313,23 +322,20 @@ describe.each([
     await expect.poll(() => popups[0]!.textContent('h1')).toBe('Refused by pagegate');
   });
 
-  test('service worker: its script, what it imports and what it fetches', async () => {
+  test('service worker: none is registered, so no page is fetched ahead of its verdict', async () => {
     await scene.page.goto(at('/page'));
     const outcome = await scene.page.evaluate(`(async () => {
-      const container = navigator.serviceWorker;
-      const register = (path) => container.register(path, { scope: path }).then(() => 'registered', () => 'refused');
-      const scripts = [await register('/denied-sw.js'), await register('/sw-import.js')];
-      const registration = await container.register('/sw.js');
-      const worker = registration.installing ?? registration.waiting ?? registration.active;
-      const ask = (path) =>
-        new Promise((resolve) => {
-          container.onmessage = (event) => resolve(event.data);
-          worker.postMessage(path);
-        });
-      return [...scripts, await ask('/from-sw'), await ask('/denied-from-sw')];
+      const register = (path, options) =>
+        navigator.serviceWorker.register(path, options).then(() => 'registered', () => 'refused');
+      const outcome = [await register('/sw-preload.js'), await register('/sw-race.js', { scope: '/denied-race/', type: 'module' })];
+      if (outcome.includes('registered')) await navigator.serviceWorker.ready;
+      return outcome;
     })()`);
-    expect(outcome).toEqual(['refused', 'refused', 200, 403]);
-    expect(reachedPaths()).toEqual(['/page', '/sw-import.js', '/sw.js', '/from-sw']);
+    expect(outcome).toEqual(['refused', 'refused']);
+    for (const path of ['/denied', '/denied-race/', '/page2']) await scene.page.goto(at(path));
+    const ids = seen.filter(({ url }) => url.includes('/sw-')).map(({ id, verdict: given }) => `${given} ${id}`);
+    expect(ids).toEqual(['deny service_worker', 'deny service_worker']);
+    expect(reachedPaths()).toEqual(['/page', '/page2']);
   });
 
   test('download: an allowed one arrives, a refused one does not', async () => {
@@ -418,6 +424,32 @@ describe('a browser that was open before', () => {
     ]);
     await expect(guardContext(context, createGuard())).rejects.toThrow(/service worker/);
   });
+
+  test('is refused while a service worker is registered in it, also one that does not run', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pagegate-profile-'));
+    const start = () =>
+      chromium.launchPersistentContext(folder, { executablePath: '/usr/bin/chromium', args: LAUNCHED });
+    try {
+      const before = await start();
+      await before.pages()[0]!.goto(at('/page'));
+      await before
+        .pages()[0]!
+        .evaluate(`navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready)`);
+      await before.close();
+      const after = await start();
+      expect(after.serviceWorkers()).toEqual([]);
+      await expect(guardContext(after, createGuard())).rejects.toThrow(`service worker of ${at('/')}`);
+      await after.close();
+      // What the message says to do.
+      rmSync(join(folder, 'Default/Service Worker'), { recursive: true });
+      const cleaned = await start();
+      await guardContext(cleaned, createGuard());
+      expect((await cleaned.pages()[0]!.goto(at('/denied')))?.status()).toBe(403);
+      await cleaned.close();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });
 
 describe('its proxy', () => {
@@ -468,14 +500,14 @@ describe('its proxy', () => {
     expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
   });
 
-  test('download: Background Fetch and WebSocketStream are off, in workers, too', async () => {
+  test('fetch/XHR: what makes requests unseen is off: FedCM, and WebSocketStream in workers, too', async () => {
     await scene.page.goto(at('/page'));
-    const program = 'postMessage([typeof BackgroundFetchManager, typeof WebSocketStream])';
+    const program = 'postMessage(typeof WebSocketStream)';
     const kinds = await scene.page.evaluate(`new Promise((resolve) => {
       const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(program)}])));
-      worker.onmessage = ({ data }) => resolve([...data, 'backgroundFetch' in ServiceWorkerRegistration.prototype]);
+      worker.onmessage = ({ data }) => resolve([data, typeof WebSocketStream, typeof IdentityCredential]);
     })`);
-    expect(kinds).toEqual(['undefined', 'undefined', false]);
+    expect(kinds).toEqual(['undefined', 'undefined', 'undefined']);
   });
 
   test('subresource: speculation rules reach no site that nothing was allowed to', async () => {

@@ -1,5 +1,5 @@
 /** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
 export interface Target {
@@ -11,6 +11,8 @@ export interface Target {
 /**
  * Reads the options of a dispatch; a word says what is wrong with them. The query is worked into the URL, and the URL made canonical,
  * so that one text is judged and sent.
+ *
+ * @throws InvalidArgumentError where the headers are a list of odd length
  */
 export function readTarget(options: Dispatcher.DispatchOptions): Target | 'request_target' | 'host_header' {
   const url = urlOf(options);
@@ -44,10 +46,15 @@ function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {
   }
 }
 
-/** The headers, in whichever of undici's forms they come. */
+/**
+ * The headers, in whichever of undici's forms they come.
+ *
+ * @throws InvalidArgumentError for a list that ends with a name, as undici does
+ */
 function headersOf(headers: Dispatcher.DispatchOptions['headers']): [string, string][] {
   if (headers === null || headers === undefined) return [];
   if (Array.isArray(headers)) {
+    if (headers.length % 2 === 1) throw new errors.InvalidArgumentError('headers array must be even');
     return Array.from({ length: headers.length / 2 }, (_, at) => [`${headers[2 * at]}`, `${headers[2 * at + 1]}`]);
   }
   const pairs = Symbol.iterator in headers ? [...(headers as Iterable<[string, unknown]>)] : Object.entries(headers);

@@ -18,7 +18,11 @@ export interface HookAnswer {
 interface ToolCall {
   readonly url: string;
   readonly method: string;
+  readonly permissionMode: unknown;
 }
+
+/** The permission modes of the agent in which `ask` asks a person. In others the call passes, or a model answers (anthropics/claude-code#77212). */
+const ASKING_MODES: ReadonlySet<unknown> = new Set(['default', 'acceptEdits']);
 
 /** The call is refused, for this reason. */
 export function deny(reason: string): HookAnswer {
@@ -34,15 +38,18 @@ export async function answerHook(guard: Guard, input: string): Promise<HookAnswe
   try {
     const call = readCall(input);
     if (typeof call === 'string') return deny(`pagegate refused this tool call: ${call}`);
-    return answerFor(await guard.check(call.url, { method: call.method }));
+    return answerFor(await guard.check(call.url, { method: call.method }), ASKING_MODES.has(call.permissionMode));
   } catch (error) {
     return deny(`pagegate's hook failed, so this call is refused: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-function answerFor(decision: Decision): HookAnswer {
+function answerFor(decision: Decision, canAsk: boolean): HookAnswer {
   if (decision.verdict === 'allow') return {};
-  return answer(decision.verdict === 'flag' ? 'ask' : 'deny', refusalText(decision));
+  if (decision.verdict !== 'flag') return deny(refusalText(decision));
+  return canAsk
+    ? answer('ask', refusalText(decision))
+    : deny(`${refusalText(decision)} In this permission mode nobody is asked.`);
 }
 
 function readCall(input: string): ToolCall | string {
@@ -52,11 +59,11 @@ function readCall(input: string): ToolCall | string {
   } catch {
     return 'the hook was given no JSON.';
   }
-  const { hook_event_name: name, tool_input: given } = fieldsOf(event);
+  const { hook_event_name: name, tool_input: given, permission_mode: permissionMode } = fieldsOf(event);
   if (name !== 'PreToolUse') return 'this hook belongs under PreToolUse.';
   const { url, method = 'GET' } = fieldsOf(given);
   if (typeof url !== 'string' || url.trim() === '') return 'its input has no url, so it cannot be judged.';
-  return typeof method === 'string' ? { url, method } : 'its method is not a text.';
+  return typeof method === 'string' ? { url, method, permissionMode } : 'its method is not a text.';
 }
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {

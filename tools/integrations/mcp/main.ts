@@ -1,21 +1,18 @@
 #!/usr/bin/env node
 /** The MCP server as a program: over standard input and output, or with `--listen` over streamable HTTP on loopback. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createGuardedFetch } from '../../../src/guard/fetch.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { PROGRAM_VERSION } from '../../../src/version.ts';
-import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
-import { isFromPage, listenOnLoopback } from '../loopback.ts';
-import { askPerson, createMcpServer } from './server.ts';
+import { ASK_OPTIONS, ASK_USAGE, guardOf, plain } from '../ask-guard.ts';
+import { listenOnLoopback } from '../loopback.ts';
+import { createHttpServer, HTTP_PATH } from './http-server.ts';
+import { askPerson, createMcpServer, type McpOptions } from './server.ts';
 
-const PATH = '/mcp';
 const DEADLINE_MS = 30_000;
-/** Where a person is asked. */
-const PERSON_DEADLINE_MS = 120_000;
+/** For the answer of a person, who is asked before the page is. */
+const PERSON_MS = 90_000;
 
 const USAGE = `Usage: pagegate-mcp ${ASK_USAGE}
          [--listen HOST:PORT] [--ask-person]
@@ -44,21 +41,23 @@ if (values.help) {
   process.stdout.write(USAGE);
   process.exit(0);
 }
-const serverFor = (guard: Guard) =>
-  createMcpServer({
-    guard,
-    guardedFetch: createGuardedFetch(guard),
-    version: PROGRAM_VERSION,
-    deadlineMs: values['ask-person'] ? PERSON_DEADLINE_MS : DEADLINE_MS,
-  });
+const deadlineMs = values['ask-person'] ? PERSON_MS + DEADLINE_MS : DEADLINE_MS;
+const optionsFor = (guard: Guard): McpOptions => ({
+  guard,
+  guardedFetch: createGuardedFetch(guard),
+  version: PROGRAM_VERSION,
+  deadlineMs,
+});
 
 async function serveStdio(): Promise<void> {
   // One host, one server: whoever is asked is the person in front of that host.
   const approve = values['ask-person']
-    ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision) }
+    ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision, PERSON_MS) }
     : {};
   const guard = guardOf(values, approve);
-  const server = serverFor(guard);
+  const server = createMcpServer(optionsFor(guard));
+  // What is no message has no sender to answer to; after one that is too long the transport ends itself.
+  server.server.onerror = ({ message }) => void process.stderr.write(`pagegate-mcp: ${plain(message)}\n`);
   server.server.onclose = () => {
     guard.close();
     process.exit(0);
@@ -69,14 +68,9 @@ async function serveStdio(): Promise<void> {
 
 async function serveHttp(place: string): Promise<void> {
   const guard = guardOf(values);
-  const http = createServer((request, response) => {
-    answer(guard, request, response).catch((error: unknown) => {
-      process.stderr.write(`${String(error)}\n`);
-      response.destroy();
-    });
-  });
+  const http = createHttpServer(optionsFor(guard));
   const bound = await listenOnLoopback(http, place);
-  process.stderr.write(`pagegate-mcp listens on http://${bound}${PATH}\n`);
+  process.stderr.write(`pagegate-mcp listens on http://${bound}${HTTP_PATH}\n`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
       http.close();
@@ -84,27 +78,6 @@ async function serveHttp(place: string): Promise<void> {
       guard.close();
     });
   }
-}
-
-/** Each request has a server of its own: nothing is kept between two. */
-async function answer(guard: Guard, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (isFromPage(request)) {
-    response.writeHead(403).end();
-    return;
-  }
-  if (request.url !== PATH) {
-    response.writeHead(404).end();
-    return;
-  }
-  if (request.method !== 'POST') {
-    response.writeHead(405, { allow: 'POST' }).end();
-    return;
-  }
-  const server = serverFor(guard);
-  const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
-  response.on('close', () => void server.close());
-  await server.connect(transport as Transport);
-  await transport.handleRequest(request, response);
 }
 
 try {

@@ -18,6 +18,8 @@ export interface PageOptions {
   readonly lengthMax: number;
   readonly deadlineMs: number;
   readonly version: string;
+  /** Ends the request early. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -28,14 +30,14 @@ export interface PageOptions {
 export async function fetchPage(
   guardedFetch: typeof fetch,
   url: string,
-  { lengthMax, deadlineMs, version }: PageOptions,
+  { lengthMax, deadlineMs, version, signal }: PageOptions,
 ): Promise<FetchedPage> {
   const response = await guardedFetch(url, {
     headers: {
       accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5',
       'user-agent': `pagegate-mcp/${version}`,
     },
-    signal: AbortSignal.timeout(deadlineMs),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
   });
   const contentType = response.headers.get('content-type') ?? 'text/plain';
   if (!TEXT_TYPE.test(contentType)) {
@@ -44,7 +46,8 @@ export async function fetchPage(
   }
   const { bytes, isCut } = await readBytes(response);
   const all = decoderFor(contentType).decode(bytes);
-  const text = all.slice(0, lengthMax);
+  // Half of a character of two units would be no text.
+  const text = all.slice(0, lengthMax).replace(/[\ud800-\udbff]$/, '');
   const truncated = isCut || text.length < all.length;
   return { url: response.url, status: response.status, content_type: contentType, text, truncated };
 }

@@ -58,9 +58,10 @@ export function createMcpServer({ guard, guardedFetch, version, deadlineMs }: Mc
       },
       annotations,
     },
-    async ({ url: asked, max_length }) => {
+    async ({ url: asked, max_length }, { signal }) => {
       try {
-        return pageResult(await fetchPage(guardedFetch, asked, { lengthMax: max_length, deadlineMs, version }));
+        const options = { lengthMax: max_length, deadlineMs, version, signal };
+        return pageResult(await fetchPage(guardedFetch, asked, options));
       } catch (error) {
         return failed(error);
       }
@@ -96,16 +97,20 @@ function failed(error: unknown): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask approves nothing. */
-export async function askPerson({ server }: McpServer, decision: Decision): Promise<boolean> {
+/**
+ * Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask, or has no answer within
+ * the time, approves nothing.
+ */
+export async function askPerson({ server }: McpServer, decision: Decision, timeoutMs: number): Promise<boolean> {
   if (server.getClientCapabilities()?.elicitation === undefined) return false;
-  const { action, content } = await server.elicitInput({
+  const question = {
     message: `${refusalText(decision)} Fetch ${decision.url} all the same?`,
     requestedSchema: {
-      type: 'object',
-      properties: { fetch: { type: 'boolean', title: 'Fetch this page', default: false } },
+      type: 'object' as const,
+      properties: { fetch: { type: 'boolean' as const, title: 'Fetch this page', default: false } },
       required: ['fetch'],
     },
-  });
-  return action === 'accept' && content?.['fetch'] === true;
+  };
+  const answer = await server.elicitInput(question, { timeout: timeoutMs }).catch(() => undefined);
+  return answer?.action === 'accept' && answer.content?.['fetch'] === true;
 }

@@ -34,7 +34,7 @@ const HOP_HEADERS = new Set([
   'upgrade',
 ]);
 /** What a page could make requests with that are shown to nobody. */
-const UNSEEN_FEATURES = ['BackgroundFetch', 'WebSocketStream'];
+const UNSEEN_FEATURES = ['FedCm', 'WebSocketStream'];
 
 export interface BrowserProxyOptions {
   /** Resolves names in the place of the system; what it finds is checked all the same. */

@@ -1,7 +1,8 @@
 /**
  * Puts a browser that Playwright drives under the guard. Requests are judged by CDP Fetch on a session of the browser itself: it sees
- * the pages, frames, popups, workers and service workers of every context from their first request on, every hop of a redirect and
- * every download, and there is no moment in which a new page is not watched yet. It does not see WebSockets: those are judged page by page.
+ * the pages, frames, popups and workers of every context from their first request on, every hop of a redirect and every download, and
+ * there is no moment in which a new page is not watched yet. It does not see WebSockets: those are judged page by page. Nor does it see
+ * what Chromium fetches on behalf of a service worker (navigation preload, races of routes, updates), so there are no service workers.
  */
 import type { Browser, BrowserContext, CDPSession, WebSocketRoute } from 'playwright-core';
 import type { Guard } from '../../../src/guard/guard.ts';
@@ -34,7 +35,7 @@ const guarded = new WeakMap<Browser, { readonly guard: Guard; readonly ready: Pr
  * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
  * request would not be seen.
  *
- * @throws Error for another browser than Chromium, a second guard, or a service worker that runs already
+ * @throws Error for another browser than Chromium, a second guard, or a service worker that is registered already
  */
 export async function guardContext(
   context: BrowserContext,
@@ -56,12 +57,30 @@ export async function guardContext(
   // A page has what was set up before it was loaded; those of other contexts are emptied with the first.
   const contexts = before === undefined ? browser.contexts() : [context];
   await Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
+  if (before === undefined) await Promise.all(contexts.map(expectNoServiceWorker));
+}
+
+/** Fails where a context, or the profile that it was started with, has a service worker, also one that does not run yet. */
+async function expectNoServiceWorker(context: BrowserContext): Promise<void> {
+  const [open] = context.pages();
+  const page = open ?? (await context.newPage());
+  const session = await context.newCDPSession(page);
+  // Told right after the session asks for them, also where there are none.
+  const listed = new Promise<readonly { readonly scopeURL: string }[]>((resolve) => {
+    session.once('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => resolve(registrations));
+  });
+  await session.send('ServiceWorker.enable');
+  const [registered] = await listed;
+  if (open === undefined) await page.close();
+  else await session.detach();
+  if (registered === undefined) return;
+  throw new Error(
+    `guardContext: the service worker of ${registered.scopeURL} could make requests unseen: start with a profile that has none, ` +
+      'such as this one without its folder "Default/Service Worker"',
+  );
 }
 
 async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
-  if (browser.contexts().some((context) => context.serviceWorkers().length > 0)) {
-    throw new Error('guardContext: a service worker runs already, whose requests would not be seen');
-  }
   const session = await browser.newBrowserCDPSession();
   session.on('Fetch.requestPaused', (paused: PausedRequest) => {
     // What cannot be told to Chromium stays held: the request is not made.
@@ -78,9 +97,10 @@ async function judgeRequest(
 ): Promise<void> {
   const { url, urlFragment = '', method, headers } = request;
   try {
-    if (namesAnotherUrl(Object.entries(headers))) throw guard.refuse(url, method, 'host_header');
-    for (const meant of methodsOf(method, Object.entries(headers)))
-      await guard.enforce(url + urlFragment, { method: meant });
+    const given = Object.entries(headers);
+    if (given.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
+    if (namesAnotherUrl(given)) throw guard.refuse(url, method, 'host_header');
+    for (const meant of methodsOf(method, given)) await guard.enforce(url + urlFragment, { method: meant });
     proxy?.admit(url, method);
   } catch (error) {
     await session.send('Fetch.fulfillRequest', { requestId, ...refusalResponse(error, resourceType === 'Document') });
@@ -88,6 +108,10 @@ async function judgeRequest(
   }
   await session.send('Fetch.continueRequest', { requestId });
 }
+
+/** Whether a header is the one by which a browser asks for the script of a service worker, and without which there is none. */
+const isServiceWorker = ([name, value]: readonly [string, string]): boolean =>
+  name.toLowerCase() === 'service-worker' && value === 'script';
 
 /** A refusal in the place of a response: as a page where a page is shown, else as text. */
 function refusalResponse(error: unknown, isPage: boolean) {
