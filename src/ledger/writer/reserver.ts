@@ -38,6 +38,12 @@ export interface ReserverOptions {
   readonly fleet?: () => FleetLink & { readonly problem: string };
 }
 
+/** What is wrong, for health: that the ledger cannot be asked is said there already, and what callers are to do is not for those who look. */
+function reasonOf(error: unknown): string {
+  if (error instanceof PagegateError && error.code === 'ledger_unavailable' && error.what !== '') return error.what;
+  return failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+}
+
 /** Keeps the reservations of a ledger: makes them durable, publishes them, and recovers from whatever becomes of its files. */
 export class Reserver {
   readonly #options: ReserverOptions;
@@ -330,7 +336,7 @@ export class Reserver {
   }
 
   #fail(error: unknown): void {
-    this.#reason = failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+    this.#reason = reasonOf(error);
     this.#state = STATE.failed;
     this.#publishHealth();
   }

@@ -152,7 +152,7 @@ export class Worker {
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
       ledger: ledgerStatus(this.#meter.health()),
-      license: notices.license,
+      license: notices.license(info),
       withdrawn: notices.withdrawn(info),
       decision_log: this.#decisionLogStatus(),
       index_failure: indexFailure ?? null,
