@@ -41,7 +41,7 @@ async function examine(options: DoctorFlags): Promise<CheckResult[]> {
   try {
     const config = await configFrom(options);
     const doctor = await import('../doctor/examine.ts');
-    return await doctor.examine(config);
+    return await doctor.examineAsServer(config, () => configFrom(options));
   } catch (error) {
     const { failed } = await import('../doctor/check.ts');
     return [{ id: 'configuration', ...failed(error) }];

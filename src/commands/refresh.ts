@@ -1,7 +1,7 @@
 /** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
-import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
+import { currentUser } from '../platform/user.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
@@ -45,7 +45,7 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
       config,
       {
         drop: from,
-        actor: userInfo().username,
+        actor: currentUser(),
         keep: options.keep,
         workers: options.workers,
         unsigned: options.unsigned === true,

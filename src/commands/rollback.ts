@@ -1,7 +1,7 @@
 /** `pagegate rollback`: serves an earlier generation again. */
-import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
+import { currentUser } from '../platform/user.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
 import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
@@ -30,7 +30,7 @@ async function run(options: RollbackFlags): Promise<void> {
     rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps),
   ).finally(() => progress.done());
   const { noteInAudit } = await import('../refresh-steps/audit-note.ts');
-  const missing = await noteInAudit(config, userInfo().username, 'generation.rollback', report);
+  const missing = await noteInAudit(config, currentUser(), 'generation.rollback', report);
   if (missing !== undefined) process.stderr.write(`pagegate: ${printable(missing)}\n`);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) {

@@ -1,8 +1,8 @@
 /** Users of the console, for the command line. */
-import { userInfo } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { withBrackets } from '../network/address.ts';
+import { currentUser } from '../platform/user.ts';
 import type { UserRole } from './store/roles.ts';
 import { ConsoleStore } from './store/store.ts';
 import type { User } from './store/users.ts';
@@ -32,7 +32,7 @@ export class ConsoleUsers {
   readonly #store: ConsoleStore;
 
   /** @throws PagegateError console_unavailable */
-  constructor(config: Config, actor: string = userInfo().username) {
+  constructor(config: Config, actor: string = currentUser()) {
     this.#config = config;
     this.#actor = actor;
     this.#store = new ConsoleStore(statePaths(config).consoleFile);

@@ -28,6 +28,12 @@ export const skipped = (found: string): Outcome => ({ status: 'skipped', found }
 export const warning = (found: string, advice: string): Outcome => ({ status: 'warning', found, advice });
 export const problem = (found: string, advice: string): Outcome => ({ status: 'problem', found, advice });
 
+export const DAY_MS = 86_400_000;
+/** What ends within so many days is a warning. */
+export const SOON_DAYS = 30;
+/** Whole days in a time. */
+export const days = (ms: number): number => Math.floor(ms / DAY_MS);
+
 /** Turns what a check threw into a finding: our errors say themselves what to do. */
 export function failed(error: unknown): Outcome {
   if (error instanceof PagegateError) return problem(`${error.code}`, error.message);

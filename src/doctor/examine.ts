@@ -1,15 +1,54 @@
 /** All checks of everything that the program depends on. They change nothing. */
 
+import { type Stats, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import { unreadVariables } from '../config/config.ts';
+import { unreadVariables } from '../config/environment.ts';
+import { takeRightsOf } from '../platform/user.ts';
 import { type CheckResult, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
-/** Runs all checks for a configuration that could be read. */
-export async function examine(config: Config): Promise<CheckResult[]> {
+/**
+ * Runs all checks for a configuration that could be read. Root runs them with the rights of the user whose the state directory is: the
+ * server is that user, and what root may read says nothing about it.
+ *
+ * @param readAgain the configuration, read with those rights
+ * @throws what reading it throws
+ */
+export async function examineAsServer(config: Config, readAgain: () => Promise<Config>): Promise<CheckResult[]> {
+  const owner = otherOwner(config.state_dir);
+  if (owner === undefined) return examine(config);
+  let giveBack: () => void;
+  try {
+    giveBack = takeRightsOf(owner.uid, owner.gid);
+  } catch {
+    const found = `this runs as root, which may not look with the rights of user ${owner.uid}`;
+    const blind = warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');
+    return [{ id: 'configuration', ...blind }, ...(await examine(config))];
+  }
+  try {
+    return await examine(await readAgain(), `, looked at with the rights of user ${owner.uid}`);
+  } finally {
+    giveBack();
+  }
+}
+
+/** The user whose the state directory is, where root looks and it is another one. */
+function otherOwner(stateDir: string): Stats | undefined {
+  if (process.geteuid?.() !== 0) return undefined;
+  try {
+    const stats = statSync(stateDir);
+    return stats.uid === 0 ? undefined : stats;
+  } catch {
+    // That it is not there is told by the checks.
+    return undefined;
+  }
+}
+
+/** Runs all checks for a configuration that could be read; `how` is told beside it. */
+export async function examine(config: Config, how = ''): Promise<CheckResult[]> {
   const configuration: CheckResult[] = [
-    { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}` },
+    { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}${how}` },
     ...unreadVariables().map((name) => ({
       id: 'configuration',
       ...warning(`the environment has ${name}`, 'Nothing reads it; docs/configuration.md names the variables.'),

@@ -3,6 +3,7 @@ import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { counted } from '../counted.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
@@ -110,6 +111,9 @@ function checkClock(): Outcome {
 /** A ledger's write-ahead log grows by a few megabytes between two checkpoints. */
 const LEDGER_NEEDS_BYTES = 8 * MIB;
 
+/** A generation, a ledger with its side files, and what a running server makes. */
+const FILES_NEEDED = 32;
+
 /** Magic numbers of file systems that forget at a reboot. */
 const FORGETFUL: ReadonlyMap<number, string> = new Map([
   [0x01021994, 'tmpfs'],
@@ -130,7 +134,7 @@ async function checkFileSystems(config: Config): Promise<Outcome[]> {
   const { ledgerFile, indexDir } = statePaths(config);
   const ledgerDir = existingParent(dirname(ledgerFile));
   refuseNetworkFileSystem(ledgerDir);
-  const { type, bavail, bsize } = statfsSync(ledgerDir);
+  const { type, bavail, bsize, files, ffree } = statfsSync(ledgerDir);
   const findings: Outcome[] = [];
   const kind = FORGETFUL.get(type >>> 0);
   if (kind !== undefined)
@@ -140,6 +144,13 @@ async function checkFileSystems(config: Config): Promise<Outcome[]> {
   if (bavail * bsize < LEDGER_NEEDS_BYTES) {
     const found = `the disk of ${ledgerDir} is full: ${Math.floor((bavail * bsize) / MIB)} MiB are free`;
     findings.push(problem(found, 'Free some: without it the ledger cannot be written, and every lookup is 503.'));
+  }
+  // Some file systems make inodes as they are needed, and count none.
+  if (files > 0 && ffree < FILES_NEEDED) {
+    const found = `the disk of ${ledgerDir} can hold ${counted(ffree, 'more file')}: its inodes are used up`;
+    findings.push(
+      problem(found, 'Remove files there (df -i): without inodes nothing can be written, however much is free.'),
+    );
   }
   if (findings.length > 0) return findings;
   const forIndex = statfsSync(existingParent(indexDir));

@@ -1,99 +1,16 @@
-/** Checks of what the program keeps and how it is reached: permissions, listeners, certificate, license, keys, index, policy, ledger, the running server. */
-import { existsSync, statfsSync, statSync } from 'node:fs';
-import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
+/** Checks of what the program keeps: index, license, keys, policy, plans, ledger; and of the running server. */
+import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import type { LedgerFacts } from '../ledger/check.ts';
-import { LIMITS } from '../limits.ts';
 import type { GenerationReport } from '../refresh/store.ts';
 import type { ServerStatus } from '../server/status.ts';
-import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+import { type Check, DAY_MS, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
 import { FLEET_CHECKS } from './fleet-checks.ts';
-import { modeOf, PERMISSION_CHECKS } from './permission-checks.ts';
-
-const DAY_MS = 86_400_000;
-const SOON_DAYS = 30;
-
-const days = (ms: number): number => Math.floor(ms / DAY_MS);
-
-const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
-
-/** Listeners that want one port of one address. */
-function checkPorts(config: Config): Outcome[] {
-  const listeners = (['server', 'admin', 'console'] as const)
-    .map((name) => ({ name, enabled: true, ...config[name] }))
-    .filter(({ enabled, port }) => enabled && port !== 0);
-  const overlap = (host: string, other: string): boolean =>
-    host === other || ALL_ADDRESSES.has(host) || ALL_ADDRESSES.has(other);
-  return listeners.flatMap(({ name, host, port }, at) =>
-    listeners
-      .slice(at + 1)
-      .filter((other) => other.port === port && overlap(host, other.host))
-      .map((other) => problem(`${name}.port and ${other.name}.port are ${port}`, 'Give each a port of its own.')),
-  );
-}
-
-function checkSocketPath(config: Config): Outcome[] {
-  const { socket } = statePaths(config);
-  const size = Buffer.byteLength(socket);
-  const most = LIMITS.socketPathBytes.value;
-  return size <= most
-    ? []
-    : [problem(`${socket} has ${size} bytes`, `A socket's path has at most ${most}: set admin.socket.`)];
-}
-
-/** What `serve` would say of its addresses before it starts. */
-async function checkListeners(config: Config): Promise<Outcome[]> {
-  const { isLoopback } = await import('../network/address.ts');
-  const { server, admin, console } = config;
-  const findings = [...checkPorts(config), ...checkSocketPath(config)];
-  if (console.enabled && isPlainBeyondLoopback(config, console.host))
-    findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
-  if (isPlainBeyondLoopback(config, server.host)) {
-    const found = `server.host is ${server.host}, without TLS`;
-    findings.push(
-      server.plain_http_anywhere
-        ? warning(found, 'API keys cross the network in clear; configure tls.')
-        : problem(`plain_http_refused: ${found}`, new PagegateError('plain_http_refused').message),
-    );
-  }
-  if (admin.enabled && !isLoopback(admin.host)) {
-    findings.push(
-      warning(`admin.host is ${admin.host}`, 'It asks for no key: keep it on loopback or behind a firewall.'),
-    );
-  }
-  return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
-}
-
-async function checkCertificate(config: Config): Promise<Outcome> {
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file === null || key_file === null) {
-    return skipped('no certificate: plain HTTP, which is for loopback only');
-  }
-  const { readChain } = await import('../server/read-certificate.ts');
-  const { certificate } = readChain(certificate_file);
-  const left = Date.parse(certificate.validTo) - Date.now();
-  const found = `${certificate.subject.replaceAll('\n', ', ')}, valid to ${certificate.validTo}`;
-  if (left < 0)
-    return problem(found, 'The certificate has expired: clients refuse it. Replace it, then "pagegate reload".');
-  if (Date.parse(certificate.validFrom) > Date.now()) {
-    return problem(found, `It is valid only from ${certificate.validFrom}: check the clock or the certificate.`);
-  }
-  const key = statSync(key_file);
-  if ((key.mode & 0o007) !== 0)
-    return problem(`${key_file} has mode ${modeOf(key)}`, `Others may use the key: chmod o= ${key_file}`);
-  if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${counted(days(left), 'day')})`);
-  return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then "pagegate reload".`);
-}
-
-async function checkPrivateKey(config: Config): Promise<Outcome> {
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { readCertificate } = await import('../server/read-certificate.ts');
-  readCertificate(certificate_file, key_file);
-  return ok('the private key fits the certificate');
-}
+import { LISTENER_CHECKS } from './listener-checks.ts';
+import { PERMISSION_CHECKS } from './permission-checks.ts';
 
 async function servedIndex(config: Config): Promise<import('../index/read.ts').IndexInfo | undefined> {
   const { openIndex } = await import('../index/read.ts');
@@ -111,10 +28,15 @@ async function servedIndex(config: Config): Promise<import('../index/read.ts').I
 const openableIndex = (config: Config) => servedIndex(config).catch(() => undefined);
 
 async function checkIndex(config: Config): Promise<Outcome> {
-  const { currentGeneration } = await import('../refresh/store.ts');
+  const { currentGeneration, listGenerations } = await import('../refresh/store.ts');
   const paths = statePaths(config);
-  if (config.index.path === null) currentGeneration(paths.indexDir);
+  const named = config.index.path === null ? currentGeneration(paths.indexDir) : undefined;
   const info = await servedIndex(config);
+  if (info === undefined && named !== undefined) {
+    const [kept] = listGenerations(paths.indexDir).slice(-1);
+    const other = kept === undefined ? '' : `, or serve another one: pagegate rollback --to ${kept.generation}`;
+    return problem(`the index of generation ${named} is gone`, `Bring a drop: pagegate refresh DROP${other}`);
+  }
   if (info === undefined) {
     return problem(`there is no ${paths.indexFile}`, 'Bring the first drop: pagegate refresh DROP');
   }
@@ -197,6 +119,23 @@ async function checkDropKeys(config: Config): Promise<Outcome> {
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
 }
 
+/** A timer that looks into a folder that is not there never says that no drop comes. */
+function checkDrop({ refresh: { drop } }: Config): Outcome {
+  if (drop === null) return skipped('refresh.drop is not set: each refresh is told its drop');
+  try {
+    readdirSync(drop);
+    return ok(`drops are taken from ${drop}`);
+  } catch (error) {
+    const advice = `Correct refresh.drop, or make the folder and let this user read it: ${(error as Error).message}`;
+    return warning(`no drop can be taken from ${drop}`, advice);
+  }
+}
+
+async function checkPlans(config: Config): Promise<Outcome> {
+  const { loadCatalogue } = await import('../ledger/plans.ts');
+  return ok(counted(loadCatalogue(config.state_dir).length, 'plan'));
+}
+
 async function checkPolicy(config: Config): Promise<Outcome> {
   const { openPolicy } = await import('../server/data-loader.ts');
   const policy = openPolicy(config);
@@ -260,15 +199,15 @@ async function checkServer(config: Config): Promise<Outcome> {
 
 export const STATE_CHECKS: readonly Check[] = [
   ...PERMISSION_CHECKS,
-  { id: 'listeners', run: checkListeners },
-  { id: 'certificate', run: checkCertificate },
-  { id: 'private_key', run: checkPrivateKey },
+  ...LISTENER_CHECKS,
   { id: 'index', run: checkIndex },
   { id: 'versions', run: checkUnicode },
   { id: 'index_store', run: checkStore },
   { id: 'license', run: checkLicense },
   { id: 'drop_keys', run: checkDropKeys },
+  { id: 'drop', run: checkDrop },
   { id: 'policy', run: checkPolicy },
+  { id: 'plans', run: checkPlans },
   { id: 'ledger', run: checkLedger },
   ...FLEET_CHECKS,
   { id: 'server', run: checkServer },

@@ -23,7 +23,7 @@ interface Guarded {
 }
 
 /** The mode as `chmod` takes it. */
-export function modeOf(stats: Stats): string {
+function modeOf(stats: Stats): string {
   return (stats.mode & 0o7777).toString(8).padStart(4, '0');
 }
 
@@ -112,13 +112,37 @@ function sameFolder(one: string, other: string): boolean {
   return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
 }
 
-function mayUse(folder: string): boolean {
+/** Why this process may not use a folder, as the system's code; undefined where it may. */
+function refusalOf(folder: string): string | undefined {
   try {
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code;
   }
+}
+
+/** Why nothing can be kept in the state directory; undefined where it can. */
+function unusable(stateDir: string, stats: Stats): Outcome | undefined {
+  if (!stats.isDirectory()) return problem(`${stateDir} is not a folder`, 'Correct state_dir, or move the file away.');
+  const refusal = refusalOf(stateDir);
+  if (refusal === undefined) return undefined;
+  if (refusal === 'EROFS')
+    return problem(
+      `${stateDir} is on a file system that is mounted read-only`,
+      'Look into the kernel log; mount it writable.',
+    );
+  const found = `this user may not use ${stateDir}, which belongs to user ${stats.uid} and has mode ${modeOf(stats)}`;
+  return problem(found, 'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below see less.');
+}
+
+/** What lies where the program makes a folder. */
+function judgeKinds(config: Config): Outcome[] {
+  const { indexDir, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir, consoleFile } = statePaths(config);
+  const holders = [ledgerFile, ledgerKeyFile, licenseFile, consoleFile].map((file) => dirname(file));
+  return [indexDir, ...holders, runDir, logDir]
+    .filter((folder) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
+    .map((path) => problem(`${path} is not a folder`, 'The program makes a folder there: move what is there away.'));
 }
 
 function attempt(task: () => Outcome[]): Outcome[] {
@@ -135,16 +159,15 @@ function checkPermissions(config: Config): Outcome | readonly Outcome[] {
   if (stats === undefined) {
     return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
   }
-  if (!mayUse(state_dir)) {
-    const found = `this user may not use ${state_dir}, which belongs to user ${stats.uid} and has mode ${modeOf(stats)}`;
-    return problem(found, 'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below see less.');
-  }
+  const useless = unusable(state_dir, stats);
+  if (useless !== undefined) return useless;
   // Root looks on behalf of the server's user, whose the state directory is.
   const user = process.geteuid?.() ?? 0;
   const owners = new Set([0, user === 0 ? stats.uid : user]);
   const { ledgerKeyFile, ledgerFile } = statePaths(config);
   const findings = [
     ...attempt(() => judgeParents(realpathSync(state_dir))),
+    ...attempt(() => judgeKinds(config)),
     ...guardedPaths(config).flatMap((one) => attempt(() => judge(one, owners))),
     ...attempt(() => judgeRootFiles(config, stats.uid)),
   ];

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -341,4 +342,35 @@ it('a link into a console that is off says so', () => {
   expect(errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
   writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
   expect(errorOf('eve', '--config', at('on.json'))).toBe('');
+});
+
+describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, as in a container', () => {
+  const NAMELESS = 54_321;
+  const asNameless = (...words: string[]) =>
+    pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, uid: NAMELESS, gid: NAMELESS, cwd: '/' });
+
+  it('runs commands, and is named by its number in the audit', () => {
+    mkdirSync(at('state'));
+    chmodSync(folder, 0o755);
+    chownSync(at('state'), NAMELESS, NAMELESS);
+    expect(asNameless('account', 'create', 'acme')).toMatchObject({ status: 0, stderr: '' });
+    const { stdout } = asNameless('account', 'audit', '--json');
+    expect(JSON.parse(stdout)).toMatchObject([{ action: 'account.create', actor: `uid ${NAMELESS}` }]);
+    expect(asNameless('refresh', '/')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('[manifest_missing]'),
+    });
+    expect(asNameless('console', 'user', 'add', 'dana', '--role', 'viewer')).toMatchObject({ status: 0 });
+  });
+});
+
+describe('a checkout in which nothing is installed', () => {
+  it('is told what to do in one line', () => {
+    const launcher = new URL('../../src/pagegate', import.meta.url).pathname;
+    mkdirSync(at('src'));
+    copyFileSync(launcher, at('src/pagegate'));
+    const { status, stderr } = spawnSync(at('src/pagegate'), ['doctor'], UNHURRIED);
+    expect(stderr).toMatch(/^pagegate: \S+\/node_modules\/\.bin\/node is not there[^\n]* "make install"[^\n]*\n$/);
+    expect(status).toBe(7);
+  });
 });

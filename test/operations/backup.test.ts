@@ -1,6 +1,6 @@
 /** tools/packaging/backup.sh: a copy of the ledger that can be restored, the newest few kept, nothing lost where it fails. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -48,6 +48,14 @@ describe('backup.sh', () => {
     for (const day of [1, 2, 3, 4]) expect(backUp(day)).toMatchObject({ status: 0, stderr: '' });
     expect(present()).toEqual([named(3), named(4), 'ledger-notes.sqlite']);
     for (const name of [named(3), named(4)]) expect(statSync(join(copies, name)).mode & 0o777).toBe(0o600);
+  });
+
+  test('works by a link from elsewhere', () => {
+    const link = join(folder, 'pagegate-backup');
+    symlinkSync(SCRIPT, link);
+    const { status, stderr } = spawnSync(link, [copies, '2', config], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(present()).toHaveLength(1);
   });
 
   test('makes a copy that the program restores', () => {

@@ -1,12 +1,14 @@
 /** Each check of `pagegate doctor` on a fault made for it; the command itself is tried in test/refresh. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
+  appendFileSync,
   chmodSync,
   chownSync,
   copyFileSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -24,6 +26,7 @@ import { PagegateError } from '../../src/errors.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { listenControl } from '../../src/server/control-socket.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { writeIndex } from '../support/index-file.ts';
 
 let root: string;
@@ -141,6 +144,19 @@ describe('the index', () => {
       found: expect.stringContaining('1 record,'),
     });
     expect(await check('versions', configOf())).toMatchObject({ status: 'ok' });
+  });
+
+  test('of a generation that is gone is a problem that names another one', async () => {
+    const { indexDir } = statePaths(configOf());
+    installIndex();
+    renameSync(join(indexDir, 'generations/1'), join(indexDir, 'generations/3'));
+    expect(await check('index', configOf())).toMatchObject({
+      status: 'problem',
+      found: 'the index of generation 1 is gone',
+      advice: expect.stringMatching(/pagegate rollback --to 3$/),
+    });
+    rmSync(join(indexDir, 'generations'), { recursive: true });
+    expect((await check('index', configOf())).advice).toBe('Bring a drop: pagegate refresh DROP');
   });
 
   test('without a record is a warning', async () => {
@@ -289,6 +305,20 @@ describe('the listeners', () => {
     ]);
   });
 
+  test('whose address no interface has are warnings', async () => {
+    // For documents alone (RFC 5737, RFC 3849): no host has them.
+    const settings = {
+      server: { host: '192.0.2.7', plain_http_anywhere: true },
+      admin: { host: '2001:db8::7', enabled: false },
+      console: { host: '2001:db8::7', enabled: false },
+    };
+    const found = async (more: ConfigOverrides): Promise<string[]> =>
+      (await checkAll('listeners', configOf(more))).map((one) => one.found).filter((text) => /interface/.test(text));
+    expect(await found(settings)).toEqual(['server.host is 192.0.2.7, which no interface of this host has']);
+    expect(await found({ admin: { host: '2001:db8::7' } })).toHaveLength(1);
+    expect(await found({ server: { host: '127.0.0.9' }, admin: { host: '0::0' } })).toEqual([]);
+  });
+
   test('that cannot all listen, or are refused, are problems', async () => {
     const all = { host: '0.0.0.0', plain_http_anywhere: true };
     const found = async (settings: ConfigOverrides): Promise<string[]> =>
@@ -386,7 +416,20 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate'
     expect((await check('private_key', configOf({ tls: mixed }))).status).toBe('problem');
     expect((await check('private_key', configOf({ tls: one }))).status).toBe('ok');
     chmodSync(one.key_file, 0o644);
-    expect((await check('certificate', configOf({ tls: one }))).status).toBe('problem');
+    expect((await check('private_key', configOf({ tls: one }))).status).toBe('problem');
+  });
+
+  test('for another name, or with an expired issuer in its chain, is a warning', async () => {
+    const named = ['-days', '90', '-addext', 'subjectAltName=DNS:gate.test'];
+    const tls = make('named', ...named);
+    const warned = async (names: string[]): Promise<unknown> =>
+      (await checkAll('certificate', configOf({ tls: { ...tls, names } }))).slice(1).map(({ found }) => found);
+    expect(await warned(['gate.test'])).toEqual([]);
+    expect(await warned(['other.test'])).toEqual([
+      'the certificate is for DNS:gate.test, not for other.test (tls.names)',
+    ]);
+    appendFileSync(tls.certificate_file, createCertificate('issuer.test', -1).certificate);
+    expect(await warned(['gate.test'])).toEqual([expect.stringMatching(/^the chain's certificate ".*" expired at /)]);
   });
 
   test('that has expired is a problem', async () => {
@@ -457,18 +500,72 @@ describe('the running server', () => {
   });
 });
 
+describe('what is read only when it is needed', () => {
+  test('a catalog of plans that is broken is a problem', async () => {
+    mkdirSync(join(root, 'state'));
+    expect(await check('plans', configOf())).toMatchObject({ status: 'ok' });
+    writeFileSync(join(root, 'state/plans.json'), '{');
+    expect(await check('plans', configOf())).toMatchObject({ status: 'problem', found: 'bad_plan_catalogue' });
+  });
+
+  test('a folder of drops that is not there is a warning', async () => {
+    expect(await check('drop', configOf())).toMatchObject({ status: 'skipped' });
+    const config = configOf({ refresh: { drop: join(root, 'drop') } });
+    expect(await check('drop', config)).toMatchObject({ status: 'warning', advice: expect.stringContaining('ENOENT') });
+    mkdirSync(join(root, 'drop'));
+    expect(await check('drop', config)).toMatchObject({ status: 'ok' });
+  });
+});
+
+describe('a file where the program makes a folder', () => {
+  test.each(['log', 'run', 'console', 'index', 'ledger', 'keys', 'license'])('is a problem: %s', async (name) => {
+    mkdirSync(join(root, 'state'), { mode: 0o750 });
+    writeFileSync(join(root, 'state', name), '');
+    const found = (await checkAll('permissions', configOf())).map((one) => one.found);
+    expect(found).toContain(`${join(root, 'state', name)} is not a folder`);
+  });
+
+  test('is one problem where it is the state directory', async () => {
+    writeFileSync(join(root, 'state'), '');
+    expect(await checkAll('permissions', configOf())).toMatchObject([
+      { found: `${join(root, 'state')} is not a folder` },
+    ]);
+  });
+});
+
 describe.runIf(process.getuid?.() === 0)('a disk that is full', () => {
-  test('is a problem: a tmpfs', async ({ skip }) => {
+  const onTmpfs = async (
+    options: string,
+    skip: (condition: boolean, why: string) => void,
+    task: () => Promise<void>,
+  ) => {
     const state = join(root, 'state');
     mkdirSync(state);
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', state]).status === 0;
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', state]).status === 0;
     skip(!mounted, 'nothing can be mounted here');
-    try {
+    await task().finally(() => spawnSync('umount', [state]));
+  };
+
+  test('is a problem: a tmpfs', async ({ skip }) => {
+    await onTmpfs('size=64k', skip, async () => {
       const found = await checkAll('file_systems', configOf());
       expect(found.map((one) => one.status)).toEqual(['warning', 'problem']);
       expect(found[1]!.found).toContain('is full: 0 MiB are free');
-    } finally {
-      spawnSync('umount', [state]);
-    }
+    });
+  });
+
+  test('is a problem where only its inodes are used up', async ({ skip }) => {
+    await onTmpfs('size=64m,nr_inodes=20', skip, async () => {
+      const found = await checkAll('file_systems', configOf());
+      expect(found.map((one) => one.status)).toEqual(['warning', 'problem']);
+      expect(found[1]!.found).toMatch(/can hold \d+ more files: its inodes are used up$/);
+    });
+  });
+
+  test('is a problem where it is read-only', async ({ skip }) => {
+    await onTmpfs('ro', skip, async () => {
+      const found = (await checkAll('permissions', configOf())).map((one) => one.found);
+      expect(found).toEqual([`${join(root, 'state')} is on a file system that is mounted read-only`]);
+    });
   });
 });

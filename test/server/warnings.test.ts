@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { withdraw } from '../../src/refresh/withdrawn-drops.ts';
-import { certificateWarnings, hostWarnings } from '../../src/server/admin/warnings.ts';
+import { hostWarnings } from '../../src/server/admin/warnings.ts';
+import { certificateWarnings } from '../../src/server/certificate-warnings.ts';
 import { askServer } from '../../src/server/control-socket.ts';
 import { readCertificate } from '../../src/server/read-certificate.ts';
 import { createCertificate } from '../../tools/certificate.ts';
@@ -167,6 +168,31 @@ describe('data', () => {
       });
     expect(await metric(server!, 'license_expiry_seconds')).toBeLessThan(0);
     expect(adminUrl).toMatch(/^http/);
+  });
+
+  it('a license that does not cover what is served is a warning: the next start would serve nothing', async () => {
+    const { privateKey, publicKey } = createLicenseKey();
+    const { paths } = await start({
+      config: { license: { trusted_keys: { vendor: publicKey } }, server: { poll_seconds: 0.1 } },
+    });
+    const license = (dataset: string, until: string): void => {
+      const terms = { licensee: 'Test', dataset, entitlement: { kind: 'refreshes_until', until } as const };
+      writeFileSync(paths.licenseFile, issueLicense(terms, privateKey, 'vendor'));
+    };
+    const warned = (why: string) =>
+      expect
+        .poll(async () => (await readyz(server!)).warnings)
+        .toContainEqual(
+          expect.stringMatching(`^what is served goes on, but a start would serve nothing: .*${why}.*(?<!\\.)$`),
+        );
+    license('test', day(100));
+    await expect.poll(() => readyz(server!)).toMatchObject({ status: 200, warnings: [] });
+    license('other', day(100));
+    await warned('it is for dataset "other", the index has "test"');
+    license('test', '2001-01-01');
+    await warned('it covers drops made up to 2001-01-01, this one was made');
+    rmSync(paths.licenseFile);
+    await warned('No license is installed; .*/license.json');
   });
 
   it('a trusted key that is put back ends the warnings about license and index', async () => {

@@ -14,7 +14,8 @@ case $keep in
 '' | *[!0-9]* | 0*) echo "$0: KEEP is the number of copies to keep, from 1; got \"$keep\"" >&2; exit 2 ;;
 esac
 [ -d "$folder" ] || { echo "$0: $folder is not a folder; make it, owned by the user of the server, mode 0700" >&2; exit 2; }
-program=$(dirname "$0")/../../src/pagegate
+# A link to this script may lie anywhere.
+program=$(dirname "$(readlink -f "$0")")/../../src/pagegate
 umask 077
 
 # What a copy that was killed left behind. Nobody writes here but this script, of which systemd runs one at a time.

@@ -1,8 +1,8 @@
 /** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
-import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Account } from '../../ledger/quota.ts';
+import { currentUser } from '../../platform/user.ts';
 import { rfc3339OrNull } from '../../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './config-options.ts';
 import { warn } from './output.ts';
@@ -20,7 +20,7 @@ export function withLedgerOptions(command: Command): Command {
 }
 
 /** Who is named in the audit table. */
-export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? userInfo().username;
+export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
 
 /**
  * Opens the ledger for one task, and closes it whatever happens.

@@ -1,13 +1,10 @@
 /** What is not as it should be although lookups are answered: each warning of health is of one kind, which metrics count by. */
-import type { X509Certificate } from 'node:crypto';
-import { isIP } from 'node:net';
 import { counted } from '../../counted.ts';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
-import { rfc3339 } from '../../times.ts';
+import { certificateWarnings } from '../certificate-warnings.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
 import type { Certificate } from '../read-certificate.ts';
-import { certificatesOf } from '../read-certificate.ts';
 import type { DiskSpace } from './disk-space.ts';
 
 export const WARNING_KINDS = [
@@ -37,8 +34,6 @@ const DAY_MS = 86_400_000;
 const STALE_SECONDS = 10;
 /** A license that ends within this time is a warning. */
 const LICENSE_DAYS = 30;
-/** A certificate that expires within this time is a warning. */
-const CERTIFICATE_DAYS = 14;
 /** Free space below this is a warning, in bytes. */
 const FREE_LOW_BYTES = 1024 ** 3;
 /** Of the quota: from here on an account is a warning. */
@@ -72,7 +67,10 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
     else if (days < LICENSE_DAYS)
       found.push({ kind: 'license', text: `the license ends with ${license.until}, in ${counted(days, 'day')}` });
   }
-  if (license.problem !== null) found.push({ kind: 'license', text: license.problem });
+  if (license.problem !== null) {
+    const why = license.problem.replace(/\.$/, '');
+    found.push({ kind: 'license', text: `what is served goes on, but a start would serve nothing: ${why}` });
+  }
   if (withdrawn !== null) {
     const { generation, revision, withdrawn_at } = withdrawn;
     const text = `generation ${generation} (revision ${revision}) was rolled back at ${withdrawn_at}; an older one is served until a newer drop comes`;
@@ -120,36 +118,3 @@ export function quotaWarnings(accounts: readonly NearLimit[]): Warning[] {
       text: `account ${account} has used ${Math.floor((100 * used) / limit)} % of its quota`,
     }));
 }
-
-/**
- * Why clients refuse a certificate, or soon will: each a sentence without its full stop.
- *
- * @param names what clients call this server by.
- */
-export function certificateWarnings(
-  { chain }: Pick<Certificate, 'chain'>,
-  names: readonly string[],
-  nowMs: number,
-): string[] {
-  const [own, ...others] = certificatesOf(chain);
-  if (own === undefined) return [];
-  const found = timeWarnings('the certificate', own, nowMs);
-  for (const other of others) found.push(...timeWarnings(`the chain's certificate "${nameOf(other)}"`, other, nowMs));
-  const uncovered = names.filter((name) => (isIP(name) === 0 ? own.checkHost(name) : own.checkIP(name)) === undefined);
-  if (own.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
-  else if (uncovered.length > 0)
-    found.push(`the certificate is for ${own.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
-  return found;
-}
-
-function timeWarnings(what: string, { validFrom, validTo }: X509Certificate, nowMs: number): string[] {
-  const leftMs = Date.parse(validTo) - nowMs;
-  const on = rfc3339(Date.parse(validTo) / 1000);
-  if (leftMs <= 0) return [`${what} expired at ${on}`];
-  const fromMs = Date.parse(validFrom);
-  if (fromMs > nowMs) return [`${what} is not valid before ${rfc3339(fromMs / 1000)}`];
-  const days = Math.floor(leftMs / DAY_MS);
-  return days < CERTIFICATE_DAYS ? [`${what} expires at ${on}, in ${counted(days, 'day')}`] : [];
-}
-
-const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n', ', ');

@@ -10,7 +10,7 @@ export type ReloadReport = Readonly<Record<Part, string>>;
 export interface LicenseStatus {
   /** The last day whose data it covers, as YYYY-MM-DD; null where it names drops instead of a day. */
   readonly until: string | null;
-  /** Why it cannot be used; null where it can. */
+  /** Why it cannot be used, or does not cover what is served; null where it can and does. */
   readonly problem: string | null;
 }
 

@@ -1,16 +1,19 @@
-/** What a worker reads beside what it serves, for health alone: the license's last day, and the drops that were rolled back. */
+/** What a worker reads beside what it serves, for health alone: the license, and the drops that were rolled back. */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { isPem, readTrustedKeys } from '../../config/trusted-keys.ts';
+import { PagegateError } from '../../errors.ts';
 import { loadLicense } from '../../license/installed.ts';
+import { assertEntitled, type License, type LicensedData } from '../../license/license.ts';
 import { isOlder, readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
 import { fileIdentity } from '../data-loader.ts';
 import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
 
 /** What the files said when they were last read. */
 export class DataNotices {
-  license: LicenseStatus = { until: null, problem: null };
   readonly #config: Config;
+  /** The installed license, or why it cannot be used. */
+  #license: License | string = '';
   #marks: readonly WithdrawnManifest[] = [];
   #identity: string | undefined;
 
@@ -26,9 +29,18 @@ export class DataNotices {
     const identity = [licenseFile, ...keyFiles, withdrawnFile(indexDir)].map(identityOf).join(' ');
     if (identity === this.#identity) return false;
     this.#identity = identity;
-    this.license = this.#readLicense(licenseFile);
+    this.#license = this.#readLicense(licenseFile);
     this.#marks = marksOf(indexDir);
     return true;
+  }
+
+  /** The installed license. What is served goes on without one that covers it, and is refused by the next start. */
+  license(served: LicensedData | undefined): LicenseStatus {
+    const license = this.#license;
+    if (typeof license === 'string') return { until: null, problem: license };
+    const { entitlement } = license;
+    const until = entitlement.kind === 'refreshes_until' ? entitlement.until : null;
+    return { until, problem: served === undefined ? null : refusal(license, served) };
   }
 
   /** The newest drop that was rolled back, where nothing newer is served since. */
@@ -45,13 +57,24 @@ export class DataNotices {
     return { generation: mark.generation, revision: mark.revision, withdrawn_at: mark.withdrawnAt };
   }
 
-  #readLicense(file: string): LicenseStatus {
+  #readLicense(file: string): License | string {
     try {
-      const { entitlement } = loadLicense(file, readTrustedKeys(this.#config.license.trusted_keys));
-      return { until: entitlement.kind === 'refreshes_until' ? entitlement.until : null, problem: null };
+      return loadLicense(file, readTrustedKeys(this.#config.license.trusted_keys));
     } catch (error) {
-      return { until: null, problem: error instanceof Error ? error.message : String(error) };
+      return reasonOf(error);
     }
+  }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Why a start would refuse what is served; null where it would not. */
+function refusal(license: License, served: LicensedData): string | null {
+  try {
+    assertEntitled(license, served);
+    return null;
+  } catch (error) {
+    return error instanceof PagegateError ? error.what : reasonOf(error);
   }
 }
 

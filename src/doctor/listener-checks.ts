@@ -1,0 +1,124 @@
+/** Checks of how the server is reached: addresses and ports, certificate, private key. */
+import type { X509Certificate } from 'node:crypto';
+import { networkInterfaces } from 'node:os';
+import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
+import { statePaths } from '../config/paths.ts';
+import { counted } from '../counted.ts';
+import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
+import { formatAddress, isLoopback, parseAddress, withoutBrackets } from '../network/address.ts';
+import { type Check, DAY_MS, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
+
+const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+const enabledListeners = (config: Config) =>
+  (['server', 'admin', 'console'] as const)
+    .map((name) => ({ name, enabled: true, ...config[name] }))
+    .filter(({ enabled }) => enabled);
+
+/** Listeners that want one port of one address. */
+function checkPorts(config: Config): Outcome[] {
+  const listeners = enabledListeners(config).filter(({ port }) => port !== 0);
+  const overlap = (host: string, other: string): boolean =>
+    host === other || ALL_ADDRESSES.has(host) || ALL_ADDRESSES.has(other);
+  return listeners.flatMap(({ name, host, port }, at) =>
+    listeners
+      .slice(at + 1)
+      .filter((other) => other.port === port && overlap(host, other.host))
+      .map((other) => problem(`${name}.port and ${other.name}.port are ${port}`, 'Give each a port of its own.')),
+  );
+}
+
+/** Addresses that no interface of this host has: often those of the host that the configuration came from. */
+function checkAddresses(config: Config): Outcome[] {
+  const possible = possibleAddresses();
+  if (possible === undefined) return [];
+  return enabledListeners(config).flatMap(({ name, host }) => {
+    const address = parseAddress(withoutBrackets(host));
+    if (address === undefined || isLoopback(host) || possible.has(formatAddress(address))) return [];
+    const advice =
+      'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
+    return [warning(`${name}.host is ${host}, which no interface of this host has`, advice)];
+  });
+}
+
+/** What can be listened on beside loopback; undefined where this process may not ask, as in the sandbox of the shipped unit. */
+function possibleAddresses(): ReadonlySet<string> | undefined {
+  try {
+    const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+    const parsed = [...ALL_ADDRESSES, ...own.map(({ address }) => address)].map(parseAddress);
+    return new Set(parsed.flatMap((address) => (address === undefined ? [] : [formatAddress(address)])));
+  } catch {
+    return undefined;
+  }
+}
+
+function checkSocketPath(config: Config): Outcome[] {
+  const { socket } = statePaths(config);
+  const size = Buffer.byteLength(socket);
+  const most = LIMITS.socketPathBytes.value;
+  return size <= most
+    ? []
+    : [problem(`${socket} has ${size} bytes`, `A socket's path has at most ${most}: set admin.socket.`)];
+}
+
+/** What `serve` would say of its addresses before it starts. */
+function checkListeners(config: Config): Outcome[] {
+  const { server, admin, console } = config;
+  const findings = [...checkPorts(config), ...checkAddresses(config), ...checkSocketPath(config)];
+  if (console.enabled && isPlainBeyondLoopback(config, console.host))
+    findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
+  if (isPlainBeyondLoopback(config, server.host)) {
+    const found = `server.host is ${server.host}, without TLS`;
+    findings.push(
+      server.plain_http_anywhere
+        ? warning(found, 'API keys cross the network in clear; configure tls.')
+        : problem(`plain_http_refused: ${found}`, new PagegateError('plain_http_refused').message),
+    );
+  }
+  if (admin.enabled && !isLoopback(admin.host)) {
+    findings.push(
+      warning(`admin.host is ${admin.host}`, 'It asks for no key: keep it on loopback or behind a firewall.'),
+    );
+  }
+  return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
+}
+
+async function checkCertificate(config: Config): Promise<Outcome[]> {
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file === null || key_file === null) {
+    return [skipped('no certificate: plain HTTP, which is for loopback only')];
+  }
+  const { expectedNames, readChain } = await import('../server/read-certificate.ts');
+  const { chainAndNameWarnings } = await import('../server/certificate-warnings.ts');
+  const { chain, certificate } = readChain(certificate_file);
+  const others = chainAndNameWarnings({ chain }, expectedNames(config), Date.now());
+  const advice = 'Clients refuse it: replace it, then "pagegate reload".';
+  return [judgeDates(certificate), ...others.map((text) => warning(text, advice))];
+}
+
+function judgeDates({ subject, validFrom, validTo }: X509Certificate): Outcome {
+  const left = Date.parse(validTo) - Date.now();
+  const found = `${subject.replaceAll('\n', ', ')}, valid to ${validTo}`;
+  if (left < 0)
+    return problem(found, 'The certificate has expired: clients refuse it. Replace it, then "pagegate reload".');
+  if (Date.parse(validFrom) > Date.now()) {
+    return problem(found, `It is valid only from ${validFrom}: check the clock or the certificate.`);
+  }
+  if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${counted(days(left), 'day')})`);
+  return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then "pagegate reload".`);
+}
+
+async function checkPrivateKey(config: Config): Promise<Outcome> {
+  const { certificate_file, key_file } = config.tls;
+  if (certificate_file === null || key_file === null) return skipped('no certificate');
+  const { readCertificate } = await import('../server/read-certificate.ts');
+  readCertificate(certificate_file, key_file);
+  return ok('the private key fits the certificate');
+}
+
+export const LISTENER_CHECKS: readonly Check[] = [
+  { id: 'listeners', run: checkListeners },
+  { id: 'certificate', run: checkCertificate },
+  { id: 'private_key', run: checkPrivateKey },
+];
