@@ -253,7 +253,7 @@ const FILES = group({
     value: 16 * MIB,
     unit: 'bytes',
     what: 'A policy file, or a file of cases',
-    reason: 'A hundred thousand hosts fit.',
+    reason: 'As many entries as its schema takes fit.',
     beyond: '`policy_missing`',
   },
   registerBytes: {

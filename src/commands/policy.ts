@@ -69,7 +69,7 @@ async function readCases(file: string): Promise<readonly PolicyCase[]> {
 async function check(file: string | undefined, flags: PolicyFlags): Promise<void> {
   const { checkPolicy } = await import('../policy/ineffective-entries.ts');
   const policy = await load(file, flags.profile);
-  const findings = checkPolicy(policy);
+  const findings = checkPolicy(policy, file === undefined ? undefined : await load(undefined));
   const { document } = policy;
   if (flags.json) {
     printJson({ valid: true, revision: policy.revision, profile: policy.profile, findings, warnings: policy.warnings });
@@ -133,12 +133,14 @@ async function diff(
   for (const change of changes) printChange(change);
   for (const { method, url, before: old, after: now } of verdicts)
     printLine(`verdict  ${method} ${url}: ${old} -> ${now}`);
-  if (changes.length === 0) printLine('no difference');
+  if (changes.length > 0) return;
+  printLine(left!.revision === right!.revision ? 'no difference' : 'only the order of entries differs');
 }
 
 async function changedVerdicts(left: Policy, right: Policy, file: string) {
-  const { judgeCase } = await import('../policy/cases.ts');
+  const { assertCases, judgeCase } = await import('../policy/cases.ts');
   const cases = await readCases(file);
+  assertCases(left, cases);
   return cases
     .map((item) => ({
       method: item.method ?? 'GET',

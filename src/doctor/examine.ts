@@ -2,7 +2,7 @@
 
 import { type Stats, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import { unreadVariables } from '../config/config.ts';
+import { unreadVariables } from '../config/environment.ts';
 import { takeRightsOf } from '../platform/user.ts';
 import { type CheckResult, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';

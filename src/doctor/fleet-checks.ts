@@ -2,16 +2,16 @@
 import type { Config } from '../config/config.ts';
 import { ledgerPlace } from '../config/paths.ts';
 import { counted } from '../counted.ts';
-import type { FleetStatus, LedgerTables } from '../ledger/fleet.ts';
+import type { FleetDatabase, LedgerTables } from '../ledger/fleet.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 async function checkFleet(config: Config): Promise<readonly Outcome[]> {
   const { file, fleet } = ledgerPlace(config);
   if (fleet === undefined) return [skipped('a host of its own')];
-  const { connectFleet, readFleetStatus, nodeIdOf } = await import('../ledger/fleet.ts');
+  const { connectFleet, readFleetDatabase, nodeIdOf } = await import('../ledger/fleet.ts');
   const engine = await connectFleet(fleet.engine);
   try {
-    const found = await readFleetStatus(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
+    const found = await readFleetDatabase(engine, nodeIdOf(file), fleet.maxStalenessSeconds);
     return judgeFleet(found);
   } finally {
     await engine.close();
@@ -19,16 +19,16 @@ async function checkFleet(config: Config): Promise<readonly Outcome[]> {
 }
 
 /** What there is to say of a fleet's database, and of this node in it. */
-export function judgeFleet(found: FleetStatus): Outcome[] {
+export function judgeFleet(found: FleetDatabase): Outcome[] {
   return [...examineTables(found), ...examineReplication(found)];
 }
 
-function examineReplication({ replication }: FleetStatus): Outcome[] {
+function examineReplication({ replication }: FleetDatabase): Outcome[] {
   if (replication === undefined) return [ok('commits wait for a standby')];
   return [warning(replication, 'Set up a standby and synchronous_standby_names: see docs/fleet.md.')];
 }
 
-function examineTables({ name, server, ledger }: FleetStatus): Outcome[] {
+function examineTables({ name, server, ledger }: FleetDatabase): Outcome[] {
   const where = `${name}, ${server}`;
   if (ledger === undefined)
     return [warning(`${where}: no tables`, 'The first account makes them: pagegate account create NAME')];

@@ -29,11 +29,6 @@ export class LineSplitter {
     this.#sink = sink;
   }
 
-  /** Number of the last line begun, from 1. */
-  get lineNumber(): number {
-    return this.#number;
-  }
-
   /** Makes this the number of the next line: between two lines, where others were left out. */
   skipTo(number: number): void {
     this.#number = number - 1;
@@ -71,7 +66,8 @@ export class LineSplitter {
   }
 
   #flush(): void {
-    const { length, isOverlong } = { length: this.#carried, isOverlong: this.#isOverlong };
+    const length = this.#carried;
+    const isOverlong = this.#isOverlong;
     this.#carried = 0;
     this.#isOverlong = false;
     if (isOverlong) {

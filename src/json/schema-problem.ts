@@ -1,5 +1,6 @@
 /** What a schema finds wrong with a document, in words: where it is, what must stand there, and what was found. */
 import type { ErrorObject } from 'ajv/dist/2020.js';
+import { didYouMean } from './near-name.ts';
 import { escapePointer, fieldPath } from './strict-json.ts';
 
 /** Longer values are cut in messages. */
@@ -20,7 +21,7 @@ export function pointerOf({ keyword, instancePath, params }: ErrorObject): strin
 export const placeName = (pointer: string): string => fieldPath(pointer) || 'the document';
 
 /** What is wrong there; goes on after the name of the place. The validator must be `verbose`: else it does not tell what was found. */
-export function wordsFor({ keyword, params, message, data }: ErrorObject): string {
+export function wordsFor({ keyword, params, message, data, schema, parentSchema }: ErrorObject): string {
   const limit = String(params['limit']);
   const got = (): string => `got ${shown(data)}`;
   switch (keyword) {
@@ -28,7 +29,9 @@ export function wordsFor({ keyword, params, message, data }: ErrorObject): strin
       return 'is required and missing';
     case 'additionalProperties':
     case 'unevaluatedProperties':
-      return `has ${shown(params['additionalProperty'] ?? params['unevaluatedProperty'])}, which is not one of its fields`;
+      return notAField(String(params['additionalProperty'] ?? params['unevaluatedProperty']), parentSchema);
+    case 'anyOf':
+      return missingOf(schema) ?? `${message}; ${got()}`;
     case 'type':
       return `must be ${String(params['type']).split(',').map(withArticle).join(' or ')}, ${got()}`;
     case 'const':
@@ -54,6 +57,17 @@ export function wordsFor({ keyword, params, message, data }: ErrorObject): strin
     default:
       return `${message ?? keyword}; ${got()}`;
   }
+}
+
+function notAField(name: string, parent: ErrorObject['parentSchema']): string {
+  const known = Object.keys((parent?.['properties'] as object | undefined) ?? {});
+  return `has ${shown(name)}, which is not one of its fields${didYouMean(name, known)}`;
+}
+
+/** Of alternatives that only say which field must be there. */
+function missingOf(schema: unknown): string | undefined {
+  const names = (schema as readonly { readonly required?: readonly string[] }[]).map(({ required = [] }) => required);
+  return names.every(({ length }) => length === 1) ? `must have one of ${names.flat().join(', ')}` : undefined;
 }
 
 function withArticle(type: string): string {

@@ -5,7 +5,7 @@ import { parseEngineUrl } from './postgres/engine.ts';
 import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
-export { type FleetStatus, type LedgerTables, readFleetStatus } from './fleet/fleet-status.ts';
+export { type FleetDatabase, type LedgerTables, readFleetDatabase } from './fleet/fleet-database.ts';
 export { moveToFile, moveToPostgres } from './fleet/move-ledger.ts';
 export { connectFleet } from './postgres/connect.ts';
 

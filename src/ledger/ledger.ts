@@ -1,33 +1,29 @@
 /** Administration of accounts: every change in one transaction together with its line in the audit table. */
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { applyPayment, checkReference, withdrawDowngrade } from './accounts/subscription.ts';
-import { cycleAt } from './cycle.ts';
-import { loadPlans, type Plan, resolvePlan } from './plans.ts';
 import {
-  type Account,
-  type AccountState,
-  currentUsage,
-  planIn,
-  type QuotaView,
-  quotaView,
-  UNUSED,
-  withEffectivePlan,
-} from './quota.ts';
-import { createApiKey, hashApiKey, isApiKeyShaped } from './store/api-key.ts';
-import { findKeyVault, type KeyVault, openKeyVault } from './store/key-vault.ts';
+  accountByName,
+  changeableAccount,
+  currentKeys,
+  existingAccount,
+  keyOf,
+  keysByAccount,
+  requireLastingKey,
+  setState,
+  snapshot,
+} from './accounts/account-rows.ts';
+import { askForCorrection, type Correction, checkCorrectionNote } from './accounts/correction.ts';
+import { type IssuedKey, KeyIssuer } from './accounts/key-issuer.ts';
+import { applyPayment, checkReference, withdrawDowngrade } from './accounts/subscription.ts';
+import { loadPlans, type Plan, resolvePlan } from './plans.ts';
+import { type Account, currentUsage, type QuotaView, quotaView, UNUSED, withEffectivePlan } from './quota.ts';
+import { hashApiKey, isApiKeyShaped } from './store/api-key.ts';
 import type { LedgerStore, Moment, Sql, Transaction } from './store/ledger-store.ts';
 import { containing } from './store/like.ts';
-import {
-  type AccountRow,
-  type ApiKeyRecord,
-  type ApiKeyRow,
-  isKeyCurrent,
-  isLasting,
-  KEY_COLUMNS,
-  toAccount,
-  toApiKey,
-} from './store/records.ts';
+import { type AccountRow, type ApiKeyRecord, type ApiKeyRow, KEY_COLUMNS, toAccount } from './store/records.ts';
+
+export type { Correction } from './accounts/correction.ts';
+export type { IssuedKey } from './accounts/key-issuer.ts';
 
 export interface LedgerOptions {
   /** The key that encrypts stored API keys; it must lie in another directory than a ledger's file. */
@@ -38,22 +34,6 @@ export interface LedgerOptions {
   readonly actingKeyId?: number;
   /** Reads the catalog, where a plan is chosen; the shipped one unless told otherwise. */
   readonly plans?: () => readonly Plan[];
-}
-
-/** What a meter is to become. */
-export interface Correction {
-  /** Lookups to give back. */
-  readonly credit?: number;
-  /** The cycle to move to. */
-  readonly cycle?: number;
-  /** Lookups that are used in the cycle. */
-  readonly used?: number;
-}
-
-/** A key at the moment it is issued: the only time that it is returned beside {@link Ledger.showKey}. */
-export interface IssuedKey {
-  readonly key: string;
-  readonly record: ApiKeyRecord;
 }
 
 export interface AccountView {
@@ -84,27 +64,34 @@ export interface AccountPage {
 /** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
 const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
-/** Accounts whose keys one statement reads. */
-const KEYS_BATCH = 500;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
 const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
-const NOTE_MAX_LENGTH = LIMITS.correctionNote.value;
+
+/** A line of the audit table. */
+interface AuditLine {
+  readonly action: string;
+  /** Seconds since 1970. */
+  readonly at: number;
+  /** Null for what is about no account. */
+  readonly accountId: number | null;
+  readonly before: string | null;
+  readonly after: string | null;
+}
 
 /** Administration of the accounts in a ledger store. */
 export class Ledger {
   readonly store: LedgerStore;
-  readonly #keyFile: string;
+  readonly #keys: KeyIssuer;
   readonly #actor: string;
   readonly #actingKeyId: number | undefined;
   readonly #plans: () => readonly Plan[];
-  #vault: KeyVault | undefined;
   /** Servers that did not follow the latest change in time. */
   #unreached: readonly string[] = [];
 
   /** @param store is closed by {@link close}. */
   constructor(store: LedgerStore, options: LedgerOptions) {
     this.store = store;
-    this.#keyFile = options.keyFile;
+    this.#keys = new KeyIssuer(store, options.keyFile);
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
     this.#actingKeyId = options.actingKeyId;
     this.#plans = options.plans ?? loadPlans;
@@ -132,7 +119,7 @@ export class Ledger {
       const insert = "INSERT INTO accounts (name, state, created_at) VALUES (?, 'created', ?) RETURNING id";
       const { id = 0 } = (await sql.row<{ id: number }>(insert, name, seconds)) ?? {};
       if (id > ACCOUNTS_MAX) throw new PagegateError('too_many_accounts', `The latest is ${id - 1}.`);
-      return existing(sql, name);
+      return existingAccount(sql, name);
     });
   }
 
@@ -143,11 +130,11 @@ export class Ledger {
    */
   issueKey(name: string): Promise<IssuedKey> {
     return this.#change('key.issue', name, async (sql, moment) => {
-      const account = await open(sql, name);
+      const account = await changeableAccount(sql, name);
       if ((await currentKeys(sql, account.id, moment)).length > 0) {
         throw new PagegateError('account_state', `"${name}" has a key; use pagegate key show or key rotate.`);
       }
-      return this.#insertKey(sql, account.id, moment);
+      return this.#keys.issue(sql, account.id, moment);
     });
   }
 
@@ -172,12 +159,12 @@ export class Ledger {
       'account.subscribe',
       name,
       async (sql, moment) => {
-        const account = await open(sql, name);
+        const account = await changeableAccount(sql, name);
         await applyPayment(sql, account, wanted, reference, moment);
         await setState(sql, account.id, 'active');
         const hasKey = (await currentKeys(sql, account.id, moment)).length > 0;
-        const issued = hasKey ? undefined : await this.#insertKey(sql, account.id, moment);
-        return { account: await existing(sql, name), issued };
+        const issued = hasKey ? undefined : await this.#keys.issue(sql, account.id, moment);
+        return { account: await existingAccount(sql, name), issued };
       },
       reference,
     );
@@ -186,8 +173,8 @@ export class Ledger {
   /** Withdraws a downgrade that still waits for its boundary. @throws PagegateError account_not_found, account_state, ledger_unavailable */
   keepPlan(name: string): Promise<Account> {
     return this.#change('account.keep_plan', name, async (sql, moment) => {
-      await withdrawDowngrade(sql, await open(sql, name), moment);
-      return existing(sql, name);
+      await withdrawDowngrade(sql, await changeableAccount(sql, name), moment);
+      return existingAccount(sql, name);
     });
   }
 
@@ -198,13 +185,13 @@ export class Ledger {
    */
   setActive(name: string, active: boolean): Promise<Account> {
     return this.#change(active ? 'account.reactivate' : 'account.suspend', name, async (sql) => {
-      const account = await open(sql, name);
+      const account = await changeableAccount(sql, name);
       const from = active ? 'suspended' : 'active';
       if (account.state !== from) {
         throw new PagegateError('account_state', `"${name}" is ${account.state}; expected ${from}.`);
       }
       await setState(sql, account.id, active ? 'active' : 'suspended');
-      return existing(sql, name);
+      return existingAccount(sql, name);
     });
   }
 
@@ -215,9 +202,9 @@ export class Ledger {
    */
   closeAccount(name: string): Promise<Account> {
     return this.#change('account.close', name, async (sql) => {
-      const account = await open(sql, name);
+      const account = await changeableAccount(sql, name);
       await setState(sql, account.id, 'closed');
-      return existing(sql, name);
+      return existingAccount(sql, name);
     });
   }
 
@@ -233,7 +220,7 @@ export class Ledger {
       throw new PagegateError('bad_overlap', `Got ${overlapSeconds} seconds.`);
     }
     return this.#change('key.rotate', name, async (sql, moment) => {
-      const account = await open(sql, name);
+      const account = await changeableAccount(sql, name);
       const until = moment.seconds + overlapSeconds;
       await sql.run(
         `UPDATE api_keys SET expires_at = CASE WHEN expires_at < ? THEN expires_at ELSE ? END
@@ -242,14 +229,14 @@ export class Ledger {
         until,
         account.id,
       );
-      return this.#insertKey(sql, account.id, moment, isKeyFileNew);
+      return this.#keys.issue(sql, account.id, moment, isKeyFileNew);
     });
   }
 
   /** Refuses a key from now on (401). @throws PagegateError account_not_found, key_not_found, account_state, ledger_unavailable */
   revokeKey(name: string, keyId: number): Promise<ApiKeyRecord> {
     return this.#change('key.revoke', name, async (sql, { seconds }) => {
-      const account = await open(sql, name);
+      const account = await changeableAccount(sql, name);
       const key = await keyOf(sql, account, keyId);
       if (key.revokedAt !== null)
         throw new PagegateError('account_state', `Key ${keyId} of "${name}" is revoked already.`);
@@ -265,19 +252,11 @@ export class Ledger {
    */
   showKey(name: string, keyId?: number): Promise<IssuedKey> {
     return this.#change('key.show', name, async (sql, moment) => {
-      const account = await existing(sql, name);
+      const account = await existingAccount(sql, name);
       const record =
         keyId === undefined ? (await currentKeys(sql, account.id, moment)).at(-1) : await keyOf(sql, account, keyId);
       if (record === undefined) throw new PagegateError('key_not_found', `"${name}" has no current key.`);
-      const row = (await sql.row<{ sealed: Uint8Array; vault_id: string }>(
-        'SELECT sealed, vault_id FROM api_keys WHERE id = ?',
-        record.id,
-      ))!;
-      // A new encryption key would open nothing, and stand in the way of the one that is put back.
-      const { keys, says } = this.#keysHere();
-      if (keys?.id === row.vault_id) return { key: keys.open(row.sealed, account.id, record.id), record };
-      const what = `Key ${record.id} was sealed by ${row.vault_id}; ${says}. Put the file back that it was sealed with, or rotate the key.`;
-      throw new PagegateError('key_not_readable', what, { path: this.#keyFile, expected: row.vault_id, got: keys?.id });
+      return this.#keys.show(sql, record);
     });
   }
 
@@ -294,7 +273,7 @@ export class Ledger {
 
   /** Whether a key still opens an account. @throws PagegateError account_not_found, ledger_unavailable */
   async isKeyOf(name: string, keyId: number): Promise<boolean> {
-    const account = await existing(this.store, name);
+    const account = await existingAccount(this.store, name);
     if (account.state === 'closed') return false;
     const keys = await currentKeys(this.store, account.id, await this.store.moment());
     return keys.some((key) => key.id === keyId);
@@ -303,12 +282,14 @@ export class Ledger {
   /** Writes a line into the audit table about something that is no account. @throws PagegateError ledger_unavailable */
   async note(action: string, before: string | null, after: string | null): Promise<void> {
     const { seconds } = await this.store.moment();
-    await this.store.transaction((sql) => this.#writeAudit(sql, action, seconds, null, before, after));
+    await this.store.transaction((sql) =>
+      this.#writeAudit(sql, { action, at: seconds, accountId: null, before, after }),
+    );
   }
 
   /** An account with its quota and keys. @throws PagegateError account_not_found, ledger_unavailable */
   async view(name: string): Promise<AccountView> {
-    return (await this.#views([await existing(this.store, name)]))[0]!;
+    return (await this.#views([await existingAccount(this.store, name)]))[0]!;
   }
 
   /** All accounts, by name. @throws PagegateError ledger_unavailable */
@@ -342,33 +323,9 @@ export class Ledger {
       'account.correct',
       name,
       async (sql, { seconds }) => {
-        const why = note.trim();
-        if (why === '' || why.length > NOTE_MAX_LENGTH)
-          throw new PagegateError(
-            'bad_correction',
-            `The note: expected 1 to ${NOTE_MAX_LENGTH} characters that say why, got ${why.length}.`,
-          );
-        const account = await open(sql, name);
-        if (account.anchor === null) throw new PagegateError('account_state', `"${name}" has no plan yet.`);
-        const { credit = 0, cycle = null, used = null } = wanted;
-        if (this.store.isFleet && (cycle !== null || used !== null))
-          throw new PagegateError(
-            'bad_correction',
-            'A fleet takes --credit alone: what nodes have spent is theirs to say.',
-          );
-        const latest = cycleAt(account.anchor, seconds);
-        if (cycle !== null && cycle > latest)
-          throw new PagegateError(
-            'bad_correction',
-            `--cycle: expected 0 to ${latest}, the cycle of today, got ${cycle}.`,
-          );
-        const limit = planIn(account, cycle ?? latest)?.limit ?? 0;
-        if (used !== null && used > limit)
-          throw new PagegateError('bad_correction', `--used: expected 0 to ${limit}, the limit, got ${used}.`);
-        if (credit === 0 && cycle === null && used === null)
-          throw new PagegateError('bad_correction', 'Give --credit, --used or --cycle.');
-        const insert = 'INSERT INTO corrections (account_id, cycle, used, credit) VALUES (?, ?, ?, ?)';
-        await sql.run(insert, account.id, cycle, used, credit);
+        checkCorrectionNote(note);
+        const account = await changeableAccount(sql, name);
+        await askForCorrection(sql, account, wanted, { isFleet: this.store.isFleet, nowSeconds: seconds });
         return account;
       },
       `${JSON.stringify(wanted)} ${note}`,
@@ -379,9 +336,10 @@ export class Ledger {
   async acceptClock(): Promise<void> {
     const { latestSeconds, seconds } = await this.store.moment();
     const revision = await this.store.transaction(async (sql) => {
-      const before = await sql.row('SELECT last_seen_at FROM ledger');
+      const before = JSON.stringify(await sql.row('SELECT last_seen_at FROM ledger'));
       await sql.run('UPDATE ledger SET last_seen_at = ?', latestSeconds);
-      await this.#writeAudit(sql, 'ledger.accept_clock', seconds, null, JSON.stringify(before), null);
+      const line = { action: 'ledger.accept_clock', at: seconds, accountId: null, before, after: null };
+      await this.#writeAudit(sql, line);
       return nextRevision(sql);
     });
     this.#unreached = await this.store.followed(revision, { untilReady: true });
@@ -408,55 +366,9 @@ export class Ledger {
     });
   }
 
-  /** The encryption key, where there is one already, and in words which it is. */
-  #keysHere(): { readonly keys: KeyVault | undefined; readonly says: string } {
-    const keys = this.#vault ?? findKeyVault(this.#keyFile, this.store.name);
-    return { keys, says: keys === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${keys.id}` };
-  }
-
-  /**
-   * What seals. All nodes of a fleet seal with the same: that of the newest key.
-   *
-   * @throws PagegateError bad_key_file where a node has another, or none; it makes none of its own then
-   */
-  async #sealer(sql: Sql, isNew: boolean): Promise<KeyVault> {
-    if (this.store.isFleet && !isNew) {
-      const { keys, says } = this.#keysHere();
-      const newest = await sql.row<{ vault_id: string }>('SELECT vault_id FROM api_keys ORDER BY id DESC LIMIT 1');
-      if (newest !== undefined && newest.vault_id !== keys?.id) {
-        const what =
-          `The fleet’s API keys are sealed by ${newest.vault_id}; ${says}. Copy the file of another node here. ` +
-          'Where it is lost on all of them, run pagegate key rotate ACCOUNT --new-ledger-key once, and copy that file to all nodes.';
-        throw new PagegateError('bad_key_file', what, {
-          path: this.#keyFile,
-          expected: newest.vault_id,
-          got: keys?.id,
-        });
-      }
-    }
-    this.#vault ??= openKeyVault(this.#keyFile, this.store.name);
-    return this.#vault;
-  }
-
-  async #insertKey(sql: Sql, accountId: number, { seconds }: Moment, isKeyFileNew = false): Promise<IssuedKey> {
-    const key = createApiKey();
-    const keys = await this.#sealer(sql, isKeyFileNew);
-    const insert = 'INSERT INTO api_keys (account_id, hash, vault_id, created_at) VALUES (?, ?, ?, ?) RETURNING id';
-    const { id } = (await sql.row<{ id: number }>(insert, accountId, hashApiKey(key), keys.id, seconds))!;
-    await sql.run('UPDATE api_keys SET sealed = ? WHERE id = ?', keys.seal(key, accountId, id), id);
-    return { key, record: (await keysOf(sql, accountId)).find((record) => record.id === id)! };
-  }
-
-  #writeAudit(
-    sql: Sql,
-    action: string,
-    seconds: number,
-    accountId: number | null,
-    before: string | null,
-    after: string | null,
-  ): Promise<number> {
+  #writeAudit(sql: Sql, { at, action, accountId, before, after }: AuditLine): Promise<number> {
     const insert = 'INSERT INTO audit (at, actor, action, account_id, before, after) VALUES (?, ?, ?, ?, ?, ?)';
-    return sql.run(insert, seconds, this.#actor, action, accountId, before, after);
+    return sql.run(insert, at, this.#actor, action, accountId, before, after);
   }
 
   /** One transaction: the change, its line in the audit table, and a new revision, which running servers soon follow. */
@@ -469,82 +381,18 @@ export class Ledger {
     const moment = await this.store.moment();
     if (moment.problem !== undefined) throw new PagegateError('ledger_clock', moment.problem);
     const { done, revision } = await this.store.transaction(async (sql) => {
-      if (this.#actingKeyId !== undefined) await mayAct(sql, name, this.#actingKeyId);
+      if (this.#actingKeyId !== undefined) await requireLastingKey(sql, name, this.#actingKeyId);
       const before = await snapshot(sql, name);
       const result = await task(sql, moment);
-      const { id } = await existing(sql, name);
+      const { id: accountId } = await existingAccount(sql, name);
       const text = note === '' ? action : `${action} ${note}`;
-      await this.#writeAudit(sql, text, moment.seconds, id, before, await snapshot(sql, name));
+      const after = await snapshot(sql, name);
+      await this.#writeAudit(sql, { action: text, at: moment.seconds, accountId, before, after });
       return { done: result, revision: await nextRevision(sql) };
     });
     this.#unreached = await this.store.followed(revision);
     return done;
   }
-}
-
-async function accountByName(sql: Sql, name: string): Promise<Account | undefined> {
-  const row = await sql.row<AccountRow>('SELECT * FROM accounts WHERE name = ?', name);
-  return row && toAccount(row);
-}
-
-async function existing(sql: Sql, name: string): Promise<Account> {
-  const account = await accountByName(sql, name);
-  if (account === undefined) throw new PagegateError('account_not_found', `Got "${name.slice(0, 80)}".`);
-  return account;
-}
-
-/** An account that may still be changed. */
-async function open(sql: Sql, name: string): Promise<Account> {
-  const account = await existing(sql, name);
-  if (account.state === 'closed') throw new PagegateError('account_state', `"${name}" is closed, for good.`);
-  return account;
-}
-
-/** The keys of accounts, the oldest first; an account without any is missing. */
-async function keysByAccount(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, ApiKeyRecord[]>> {
-  const found = new Map<number, ApiKeyRecord[]>();
-  for (let i = 0; i < ids.length; i += KEYS_BATCH) {
-    const some = ids.slice(i, i + KEYS_BATCH);
-    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id IN (${some.map(() => '?').join()}) ORDER BY id`;
-    for (const row of await sql.rows<ApiKeyRow>(text, ...some)) {
-      const known = found.get(row.account_id);
-      if (known === undefined) found.set(row.account_id, [toApiKey(row)]);
-      else known.push(toApiKey(row));
-    }
-  }
-  return found;
-}
-
-const keysOf = async (sql: Sql, accountId: number): Promise<ApiKeyRecord[]> =>
-  (await keysByAccount(sql, [accountId])).get(accountId) ?? [];
-
-async function currentKeys(sql: Sql, accountId: number, { latestSeconds }: Moment): Promise<ApiKeyRecord[]> {
-  return (await keysOf(sql, accountId)).filter((key) => isKeyCurrent(key, latestSeconds));
-}
-
-async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyRecord> {
-  const key = (await keysOf(sql, account.id)).find((candidate) => candidate.id === keyId);
-  if (key === undefined) throw new PagegateError('key_not_found', `"${account.name}" has no key ${keyId}.`);
-  return key;
-}
-
-/** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
-async function mayAct(sql: Sql, name: string, keyId: number): Promise<void> {
-  const key = await keyOf(sql, await existing(sql, name), keyId);
-  if (!isLasting(key))
-    throw new PagegateError(
-      'account_state',
-      `Key ${keyId} of "${name}" was rotated or revoked; sign in with the new key.`,
-    );
-}
-
-const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>
-  sql.run('UPDATE accounts SET state = ? WHERE id = ?', state, accountId);
-
-/** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. */
-async function snapshot(sql: Sql, name: string): Promise<string | null> {
-  const account = await accountByName(sql, name);
-  return account === undefined ? null : JSON.stringify({ ...account, keys: await keysOf(sql, account.id) });
 }
 
 async function nextRevision(sql: Sql): Promise<number> {

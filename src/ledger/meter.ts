@@ -339,8 +339,3 @@ export class Meter {
     this.#reading = undefined;
   }
 }
-
-/** Opens the meter of a worker; the ledger writer must have been started. @throws PagegateError ledger_unavailable, mapping_failed */
-export async function openMeter(options: MeterOptions): Promise<Meter> {
-  return new Meter(options);
-}

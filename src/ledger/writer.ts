@@ -105,6 +105,16 @@ const CLOSE_MS = 5_000;
 /** How long a killed ledger writer may take to be gone. */
 const DEATH_MS = 1_000;
 
+/** A process from its start to its end. */
+interface Life {
+  readonly startedMs: number;
+  readonly watch: Watchdog;
+  /** How long it may send nothing, once it has opened the ledger. */
+  readonly timeoutMs: number;
+  /** Settles with what it says first that is no heartbeat, or with its end. */
+  readonly firstWord: PromiseWithResolvers<void>;
+}
+
 class LedgerWriterProcess implements LedgerWriter {
   nearLimits: readonly NearLimit[] = [];
   health: WriterHealth = { ready: false, reason: 'The ledger writer is starting.' };
@@ -139,83 +149,90 @@ class LedgerWriterProcess implements LedgerWriter {
 
   /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
   start(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const { file, fleet } = this.#options;
-      const options: LedgerWriterOptions = {
-        file,
-        standsBy: this.#standsBy,
-        ...(fleet === undefined ? {} : { fleet }),
-      };
-      this.#killedBecause = undefined;
-      const startedMs = performance.now();
-      const factor = timeoutFactor(this.#timeouts);
-      const watch = new Watchdog({
-        timeoutMs: Math.max(this.#timeoutMs, START_TIMEOUT_MS) * factor,
-        onTimeout: (quietMs) => {
-          this.#timeouts += 1;
-          this.#kill(`sent no heartbeat for ${quietMs / 1_000} s`);
-          // Known before its end: one that waits for a disk dies only when the disk answers.
-          this.#setHealth({ ready: false, reason: `${this.#killedBecause}; it is started again.` });
-        },
+    const { file, fleet } = this.#options;
+    const options: LedgerWriterOptions = {
+      file,
+      standsBy: this.#standsBy,
+      ...(fleet === undefined ? {} : { fleet }),
+    };
+    this.#killedBecause = undefined;
+    const factor = timeoutFactor(this.#timeouts);
+    const watch = new Watchdog({
+      timeoutMs: Math.max(this.#timeoutMs, START_TIMEOUT_MS) * factor,
+      onTimeout: (quietMs) => {
+        this.#timeouts += 1;
+        this.#kill(`sent no heartbeat for ${quietMs / 1_000} s`);
+        // Known before its end: one that waits for a disk dies only when the disk answers.
+        this.#setHealth({ ready: false, reason: `${this.#killedBecause}; it is started again.` });
+      },
+    });
+    const firstWord = Promise.withResolvers<void>();
+    const life: Life = { startedMs: performance.now(), watch, timeoutMs: this.#timeoutMs * factor, firstWord };
+    let child: ChildProcess;
+    try {
+      child = fork(fileURLToPath(new URL('./writer/main.ts', import.meta.url)), [JSON.stringify(options)], {
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
-      const ended = (how: string): void => {
-        watch.stop();
-        this.#child = undefined;
-        const reason = this.#killedBecause ?? `The ledger writer ${how}`;
-        reject(new PagegateError('ledger_unavailable', `${reason}.`));
-        if (this.#isClosing) return;
-        if (this.#killedBecause === undefined)
-          this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
-        this.#restartMs = performance.now() - startedMs > STABLE_MS ? RESTART_FIRST_MS : this.#restartMs;
-        this.#timer = setTimeout(() => this.start().catch(() => {}), this.#restartMs);
-        this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
-      };
-      let child: ChildProcess;
-      try {
-        child = fork(fileURLToPath(new URL('./writer/main.ts', import.meta.url)), [JSON.stringify(options)], {
-          stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-        });
-      } catch (error) {
-        ended(`cannot be started: ${(error as Error).message}`);
+    } catch (error) {
+      this.#onEnd(`cannot be started: ${(error as Error).message}`, life);
+      return firstWord.promise;
+    }
+    this.#child = child;
+    killOnExit(child);
+    child.on('message', (message: WriterMessage) => this.#onMessage(message, life));
+    child.on('error', (error) => {
+      // Where there was none to end, no end follows.
+      if (child.pid === undefined) this.#onEnd(`cannot be started: ${error.message}`, life);
+    });
+    child.on('exit', (code, signal) =>
+      this.#onEnd(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`, life),
+    );
+    return firstWord.promise;
+  }
+
+  #onMessage(message: WriterMessage, { startedMs, watch, timeoutMs, firstWord }: Life): void {
+    watch.heard();
+    switch (message.kind) {
+      case 'heartbeat':
+        if (performance.now() - startedMs > STABLE_MS) this.#timeouts = 0;
+        return;
+      case 'near_limits':
+        this.nearLimits = message.accounts;
+        return;
+      case 'fatal': {
+        this.#setHealth({ ready: false, reason: message.message });
+        const error = new PagegateError(message.code, '', { file: this.#options.file });
+        error.message = message.message;
+        firstWord.reject(error);
         return;
       }
-      this.#child = child;
-      killOnExit(child);
-      child.on('message', (message: WriterMessage) => {
-        watch.heard();
-        if (message.kind === 'heartbeat') {
-          if (performance.now() - startedMs > STABLE_MS) this.#timeouts = 0;
-          return;
-        }
-        if (message.kind === 'near_limits') {
-          this.nearLimits = message.accounts;
-          return;
-        }
-        if (message.kind === 'fatal') {
-          this.#setHealth({ ready: false, reason: message.message });
-          const error = new PagegateError(message.code, '', { file: options.file });
-          error.message = message.message;
-          reject(error);
-          return;
-        }
-        watch.timeoutMs = this.#timeoutMs * factor;
-        if (message.kind === 'standing_by') {
-          // Its predecessor does the work, and the counters say how that fares.
-          this.health = { ready: true };
-          resolve();
-          return;
-        }
+      case 'standing_by':
+        watch.timeoutMs = timeoutMs;
+        // Its predecessor does the work, and the counters say how that fares.
+        this.health = { ready: true };
+        firstWord.resolve();
+        return;
+      case 'ready':
+      case 'failed':
+        watch.timeoutMs = timeoutMs;
         this.#standsBy = false;
         this.#inPlace.resolve();
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
-        resolve();
-      });
-      child.on('error', (error) => {
-        // Where there was none to end, no end follows.
-        if (child.pid === undefined) ended(`cannot be started: ${error.message}`);
-      });
-      child.on('exit', (code, signal) => ended(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`));
-    });
+        firstWord.resolve();
+    }
+  }
+
+  /** `how` is the predicate of a sentence about the ledger writer. */
+  #onEnd(how: string, { startedMs, watch, firstWord }: Life): void {
+    watch.stop();
+    this.#child = undefined;
+    const reason = this.#killedBecause ?? `The ledger writer ${how}`;
+    firstWord.reject(new PagegateError('ledger_unavailable', `${reason}.`));
+    if (this.#isClosing) return;
+    if (this.#killedBecause === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
+    this.#restartMs = performance.now() - startedMs > STABLE_MS ? RESTART_FIRST_MS : this.#restartMs;
+    this.#timer = setTimeout(() => this.start().catch(() => {}), this.#restartMs);
+    this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
   }
 
   close(limitMs = CLOSE_MS): Promise<void> {

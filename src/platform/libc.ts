@@ -19,9 +19,7 @@ export const PAGE_SIZE_BYTES = 4096;
 
 /** Advice to the kernel about how a mapping is going to be read. */
 export const ADVICE = {
-  normal: 0,
   random: 1,
-  sequential: 2,
   willNeed: 3,
   hugePage: 14,
   noHugePage: 15,
@@ -42,12 +40,10 @@ const mmap = library.func(
 );
 const munmap = library.func('int munmap(void *address, size_t length)');
 const madvise = library.func('int madvise(void *address, size_t length, int advice)');
-const msync = library.func('int msync(void *address, size_t length, int flags)');
 const posixFadvise = library.func('int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)');
 const flock = library.func('int flock(int fd, int operation)');
 const memfdCreate = library.func('int memfd_create(const char *name, unsigned int flags)');
 
-const MS_SYNC = 4;
 const FADVISE_DONT_NEED = 4;
 const MFD_CLOEXEC = 1;
 /** A hardened kernel (vm.memfd_noexec=2) wants it; one before 6.3 does not know it. */
@@ -55,8 +51,6 @@ const MFD_NOEXEC_SEAL = 8;
 
 /** A mapped range of a file. */
 export interface Mapping {
-  /** Where it lies in this process, for other threads. */
-  readonly address: bigint;
   /** The bytes themselves; detached (of length 0) after `unmap`. */
   readonly buffer: ArrayBuffer;
   readonly sizeBytes: number;
@@ -64,8 +58,6 @@ export interface Mapping {
   advise(advice: Advice, offset?: number, sizeBytes?: number): boolean;
   /** How much of the mapping the processor reaches through huge pages now, in bytes; 0 too where the kernel does not tell. */
   hugePagesBytes(): number;
-  /** Writes changed pages to the disk and waits for it; only of use for a shared, writable mapping. */
-  sync(): void;
   /** Ends the mapping. Safe to call twice. */
   unmap(): void;
 }
@@ -115,20 +107,15 @@ export function memoryFile(text: string): { readonly path: string; close(): void
   return { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
 }
 
-/** What another thread of this process has mapped; that thread must not unmap it before this one has ended. */
-function viewMapped(address: bigint, sizeBytes: number): ArrayBuffer {
-  return koffi.view(address, sizeBytes) as ArrayBuffer;
-}
-
 class LibcMapping implements Mapping {
-  readonly address: bigint;
   readonly sizeBytes: number;
+  readonly #address: bigint;
   #buffer: ArrayBuffer | undefined;
 
   constructor(address: bigint, sizeBytes: number) {
-    this.address = address;
+    this.#address = address;
     this.sizeBytes = sizeBytes;
-    this.#buffer = viewMapped(address, sizeBytes);
+    this.#buffer = koffi.view(address, sizeBytes) as ArrayBuffer;
   }
 
   get buffer(): ArrayBuffer {
@@ -140,28 +127,23 @@ class LibcMapping implements Mapping {
     if (this.#buffer === undefined || sizeBytes <= 0) return false;
     const start = Math.floor(offset / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
     const end = Math.min(offset + sizeBytes, this.sizeBytes);
-    return end > start && madvise(this.address + BigInt(start), end - start, advice) === 0;
+    return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
   }
 
   hugePagesBytes(): number {
     if (this.#buffer === undefined) return 0;
-    const start = this.address;
+    const start = this.#address;
     const end = start + BigInt(this.sizeBytes);
     return mappedRanges()
       .filter((range) => range.start >= start && range.start < end)
       .reduce((sum, range) => sum + range.hugeBytes, 0);
   }
 
-  sync(): void {
-    if (this.#buffer === undefined) return;
-    if (msync(this.address, this.sizeBytes, MS_SYNC) !== 0) throw systemFailure('msync', 'cannot write the mapping');
-  }
-
   unmap(): void {
     if (this.#buffer === undefined) return;
     this.#buffer.transfer();
     this.#buffer = undefined;
-    munmap(this.address, this.sizeBytes);
+    munmap(this.#address, this.sizeBytes);
   }
 }
 

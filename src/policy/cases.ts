@@ -1,6 +1,10 @@
 /** Test cases of a policy: URLs with what is known about them, and the verdict that they must get. */
 import { parseUrl } from '../domain/canonical-url.ts';
 import { parseTarget } from '../domain/target.ts';
+import type { PagegateError } from '../errors.ts';
+import { didYouMean } from '../json/near-name.ts';
+import { HTTP_TOKEN } from '../network/http-syntax.ts';
+import { invalid } from './documents.ts';
 import { evaluate } from './evaluate.ts';
 import type { Policy } from './policy.ts';
 import type { Evidence, Layer, PageEvidence, Verdict, VerdictName } from './types.ts';
@@ -23,7 +27,7 @@ export interface PolicyCase {
 
 export interface CaseResult {
   readonly case: PolicyCase;
-  /** undefined where the value is refused: answered with 400. */
+  /** undefined where the value or the method is refused: answered with 400. */
   readonly verdict: Verdict | undefined;
   readonly passed: boolean;
 }
@@ -52,14 +56,34 @@ function caseEvidence({ found, parent_found, page_types = {}, filtering_categori
   return statedEvidence({ found, parentFound: parent_found, pages, filteringCategories: filtering_categories });
 }
 
-/** The verdict of a case under a policy; undefined where its value is refused. */
+/** The verdict of a case under a policy; undefined where its value or its method is refused. */
 export function judgeCase(policy: Policy, item: PolicyCase): Verdict | undefined {
-  const target = parseTarget(item.url);
-  if ('problem' in target) return undefined;
-  return evaluate(policy, { url: target.url, method: (item.method ?? 'GET').toUpperCase() }, caseEvidence(item));
+  const { url, method = 'GET' } = item;
+  const target = parseTarget(url);
+  if ('problem' in target || !HTTP_TOKEN.test(method)) return undefined;
+  return evaluate(policy, { url: target.url, method: method.toUpperCase() }, caseEvidence(item));
 }
 
+/** Evidence that no index gives would make a case pass or fail for nothing. @throws PagegateError policy_invalid, with the case at fault */
+export function assertCases({ document }: Policy, cases: readonly PolicyCase[]): void {
+  const types = document.page_types.map(({ type }) => type);
+  const categories = document.categories.map(({ name }) => name);
+  for (const [at, { url, page_types = {}, filtering_categories: some = [] }] of cases.entries()) {
+    const wrong = (what: string): PagegateError => invalid(url, `The case [${at}] (${url}) ${what}.`);
+    for (const [type, page] of Object.entries(page_types)) {
+      if (!types.includes(type))
+        throw wrong(`names the page type "${type}", which does not exist${didYouMean(type, types)}`);
+      if (parseUrl(page) === undefined) throw wrong(`has the page "${page}", which is not a URL with its scheme`);
+    }
+    const other = some.find((name) => !categories.includes(name));
+    if (other !== undefined)
+      throw wrong(`names the category "${other}", which the taxonomy does not have${didYouMean(other, categories)}`);
+  }
+}
+
+/** @throws PagegateError policy_invalid, for evidence that no index gives */
 export function runCases(policy: Policy, cases: readonly PolicyCase[]): CaseResult[] {
+  assertCases(policy, cases);
   return cases.map((item) => {
     const verdict = judgeCase(policy, item);
     const { expect } = item;

@@ -13,7 +13,13 @@ export interface PolicyChange {
 
 type Entries = ReadonlyMap<string, object>;
 
-function parts(document: PolicyDocument): Record<string, Entries> {
+/** What a licensee's file can change. */
+type Part = Exclude<
+  keyof PolicyDocument,
+  'categories' | 'lookalikes' | 'ignored_query_names' | 'identifying_lists' | 'warnings'
+>;
+
+function parts(document: PolicyDocument): Record<Part, Entries> {
   const by = <T extends object>(entries: readonly T[], id: (entry: T) => string): Entries =>
     new Map(entries.map((entry) => [id(entry), entry]));
   return {
@@ -24,7 +30,9 @@ function parts(document: PolicyDocument): Record<string, Entries> {
     tokens: new Map(Object.entries(document.tokens)),
     defaults: by(document.defaults, (entry) => entry.id),
     allow: by(document.allow, (entry) => entry.id),
+    excuses: by(document.excuses, ({ rule, host, port }) => `${rule} ${host}${port === undefined ? '' : `:${port}`}`),
     address_exceptions: by(document.address_exceptions, (entry) => entry.cidr),
+    places: by(document.places, ({ hosts }) => hosts.join(' ')),
   };
 }
 
@@ -32,7 +40,7 @@ function parts(document: PolicyDocument): Record<string, Entries> {
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const left = parts(before);
   const right = parts(after);
-  return Object.keys(left).flatMap((part) => diffEntries(part, left[part]!, right[part]!));
+  return (Object.keys(left) as Part[]).flatMap((part) => diffEntries(part, left[part], right[part]));
 }
 
 function diffEntries(part: string, before: Entries, after: Entries): PolicyChange[] {

@@ -1,14 +1,18 @@
 /** Host entries beside each other: which reaches what another one reaches. */
 import type { HostEntry } from './documents.ts';
-import { type HostReach, readPolicyHost } from './url/host-map.ts';
-import { isAtPlace, withoutLastSlash } from './url/paths.ts';
+import { HostMap, type HostReach, readPolicyHost } from './url/host-map.ts';
+import { foldPath, isAtPlace } from './url/paths.ts';
 import { countingContexts } from './words/word-contexts.ts';
 
 export interface PlacedHost {
   readonly entry: HostEntry;
   readonly host: string;
   readonly reach: HostReach;
+  /** Places at which alone it counts, folded; the root for the whole host. */
+  readonly places: readonly string[];
 }
+
+type Reach = Pick<PlacedHost, 'host' | 'reach'>;
 
 /** A kind of method, and what an entry says about it. */
 interface MethodKind {
@@ -28,9 +32,14 @@ export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
 }
 
-/** The places at which alone an entry counts, without a slash at their ends; undefined for the whole host. */
+/** Whether an entry counts everywhere on its host. */
+export function isWholeHost({ paths, not_in }: HostEntry): boolean {
+  return paths === undefined && not_in === undefined;
+}
+
+/** The places at which alone an entry counts, folded as the paths of URLs are; undefined for the whole host. */
 export function countingPaths({ paths }: HostEntry): readonly string[] | undefined {
-  return paths?.map((path) => withoutLastSlash(path.toLowerCase()));
+  return paths?.map(foldPath);
 }
 
 /**
@@ -54,13 +63,44 @@ export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodK
 export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
   return entries.flatMap((entry) => {
     const read = readPolicyHost(entry.host);
-    return read === undefined ? [] : [{ entry, ...read }];
+    return read === undefined ? [] : [{ entry, ...read, places: countingPaths(entry) ?? [''] }];
   });
 }
 
-/** Whether everything that `inner` reaches is reached by `outer`. */
-export function covers(outer: Omit<PlacedHost, 'entry'>, inner: Omit<PlacedHost, 'entry'>): boolean {
-  if (outer.reach === 'exact') return inner.reach === 'exact' && inner.host === outer.host;
-  if (inner.host === outer.host) return outer.reach === 'suffix' || inner.reach === 'below';
-  return inner.host.endsWith(`.${outer.host}`);
+/** Entries of the same host and reach, together. */
+export function byHost<T extends Reach>(entries: readonly T[]): Iterable<readonly T[]> {
+  return Map.groupBy(entries, ({ reach, host }) => `${reach} ${host}`).values();
+}
+
+/** Entries by host, for {@link covering}. */
+export function hostIndex(entries: readonly HostEntry[]): HostMap<readonly PlacedHost[]> {
+  const map = new HostMap<readonly PlacedHost[]>();
+  for (const same of byHost(placedHosts(entries))) {
+    // Places are nearer than the whole host.
+    const places = same.filter(({ entry }) => entry.paths !== undefined);
+    const whole = same.filter(({ entry }) => entry.paths === undefined);
+    map.add(same[0]!.host, same[0]!.reach, [...places, ...whole]);
+  }
+  return map;
+}
+
+/** The entries that reach what an entry reaches, the nearest host first. */
+export function covering(map: HostMap<readonly PlacedHost[]>, entry: Reach): readonly PlacedHost[] {
+  const lists = map.all(anyHostOf(entry));
+  return lists.length === 1 ? lists[0]! : lists.flat();
+}
+
+/** A host that an entry reaches, below its own name where it reaches that. */
+export function anyHostOf({ host, reach }: Reach): string {
+  return reach === 'exact' ? host : `a.${host}`;
+}
+
+/** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
+export function standsBefore(one: PlacedHost, other: PlacedHost): boolean {
+  const isNearer = one.host !== other.host || (one.reach !== 'suffix' && other.reach === 'suffix');
+  return one.places.some((place) =>
+    other.places.some(
+      (top) => (isAtPlace(place, top) && (isNearer || place !== top)) || (isNearer && isAtPlace(top, place)),
+    ),
+  );
 }

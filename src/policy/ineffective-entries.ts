@@ -3,13 +3,25 @@
 import { parseUrl } from '../domain/canonical-url.ts';
 import { openedBy } from './address-exceptions.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
-import { covers, denies, kindOf, placedHosts, READ, WRITE } from './host-overlap.ts';
+import {
+  anyHostOf,
+  byHost,
+  covering,
+  denies,
+  hostIndex,
+  isWholeHost,
+  kindOf,
+  type PlacedHost,
+  placedHosts,
+  READ,
+  WRITE,
+} from './host-overlap.ts';
 import { guardVerdict } from './layers/guard-rules.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
 import { NO_EVIDENCE, type Verdict } from './types.ts';
-import { type HostReach, readAllowedHost } from './url/host-map.ts';
-import { isBelow, withoutLastSlash } from './url/paths.ts';
+import { HostMap, readAllowedHost } from './url/host-map.ts';
+import { isBelow, pathInUrl, withoutLastSlash } from './url/paths.ts';
 
 export interface PolicyFinding {
   readonly id: string;
@@ -18,38 +30,55 @@ export interface PolicyFinding {
   readonly message: string;
 }
 
-/** Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`. */
-export function checkPolicy(policy: Policy): PolicyFinding[] {
+/**
+ * Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`.
+ *
+ * @param shipped the policy without the licensee's file: of what it makes superfluous nothing is said.
+ */
+export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
   const { document } = policy;
+  const { hosts = [], rules = [] } = shipped?.document ?? {};
+  const ids = new Set([...hosts, ...rules].map(({ id }) => id));
   return [
-    ...shadowedHosts(document.hosts),
+    ...[...shadowedHosts(document.hosts), ...shadowedTokens(policy)].filter(({ id }) => !ids.has(id)),
+    ...(shipped === undefined ? [] : unusedTokens(document, shipped.document)),
     ...idleAllows(policy),
-    ...shadowedTokens(policy),
-    ...idleRules(document),
+    ...idleRules(document, [...hosts, ...document.hosts]),
     ...idleExceptions(document),
   ];
 }
 
-/** Host entries that change nothing: a wider entry already says the same. */
+/** Host entries that change nothing: without one the next wider entry would say the same. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
-  const hosts = placedHosts(entries);
   const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
-  const wide = hosts.filter(({ reach, entry }) => reach !== 'exact' && !entry.paths && !entry.not_in);
-  return hosts.flatMap((inner) => {
-    const outer = wide.find(
-      (other) => other !== inner && covers(other, inner) && says(other.entry) === says(inner.entry),
-    );
-    if (outer === undefined) return [];
-    const [id, by] = [inner.entry.id, outer.entry.id];
-    return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
+  const hosts = placedHosts(entries);
+  // What is said of a whole host, and what of parts of it.
+  const map = new HostMap<{ readonly whole: HostEntry | undefined; readonly parts: ReadonlySet<string> }>();
+  for (const same of byHost(hosts)) {
+    const all = same.map(({ entry }) => entry);
+    const parts = new Set(all.filter((entry) => !isWholeHost(entry)).map(says));
+    map.add(same[0]!.host, same[0]!.reach, { whole: all.find(isWholeHost), parts });
+  }
+  return hosts.flatMap((placed) => {
+    const inner = placed.entry;
+    for (const { whole, parts } of map.all(anyHostOf(placed))) {
+      if (whole === inner) continue;
+      // A part that says otherwise may stand between.
+      if (parts.size > 1 || (parts.size === 1 && !parts.has(says(inner)))) break;
+      if (whole === undefined) continue;
+      if (says(whole) !== says(inner)) break;
+      const [id, by] = [inner.id, whole.id];
+      return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
+    }
+    return [];
   });
 }
 
 /** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
 function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
-  const hosts = placedHosts(document.hosts.filter(({ paths, not_in }) => !paths && !not_in));
-  const seen: { entry: AllowEntry; host: string; reach: HostReach }[] = [];
+  const hosts = hostIndex(document.hosts);
+  const seen = new HostMap<AllowEntry[]>();
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
     const { id, path, methods } = entry;
@@ -59,36 +88,50 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     };
     const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
-    const denying = hosts.find(
-      (host) => covers(host, read) && methods.every((method) => denies(host.entry, kindOf(method.toUpperCase()))),
-    );
-    if (denying !== undefined) never(`the host entry "${denying.entry.id}" denies before it`, denying.entry.id);
-    const host = read.reach === 'below' ? `a.${read.host}` : read.host;
+    const denying = denyingHost(covering(hosts, read), methods);
+    if (denying !== undefined) never(`the host entry "${denying.id}" denies before it`, denying.id);
+    const host = anyHostOf(read);
     const guard = denyingGuard(policy, host, 'GET');
     if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
     if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
-    const asked = parseUrl(`https://${host}${path}`)?.decodedPath;
+    const asked = pathInUrl(path);
     if (asked !== undefined && !isBelow(asked, withoutLastSlash(path)))
       never(`in a URL "${path}" is the path "${asked}"`);
     for (const method of methods) {
       const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
       if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
     }
-    const twin = seen.find((other) => covers(other, read) && allowsMore(other.entry, entry));
+    const twins = seen.all(host).map((others) => others.find((other) => allowsMore(other, entry)));
+    const twin = twins.find((other) => other !== undefined);
     if (twin !== undefined) {
-      const message = `the allow entry "${id}" changes nothing: "${twin.entry.id}" allows more`;
-      findings.push({ id, by: twin.entry.id, message });
+      const message = `the allow entry "${id}" changes nothing: "${twin.id}" allows more`;
+      findings.push({ id, by: twin.id, message });
     }
-    seen.push({ entry, host: read.host, reach: read.reach });
+    const same = seen.add(read.host, read.reach, []) ?? [];
+    same.push(entry);
+    seen.add(read.host, read.reach, same);
   }
   return findings;
 }
 
+/** The host entry that denies all the methods everywhere on a host, of those that reach it, the nearest first. */
+function denyingHost(entries: readonly PlacedHost[], methods: readonly string[]): HostEntry | undefined {
+  const kinds = new Set(methods.map((method) => kindOf(method.toUpperCase())));
+  let denying: HostEntry | undefined;
+  for (const kind of kinds) {
+    const said = entries.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
+    const whole = said.findIndex(isWholeHost);
+    if (said.slice(0, whole + 1).some((entry) => !denies(entry, kind)) || whole < 0) return undefined;
+    denying ??= said[whole];
+  }
+  return denying;
+}
+
 /** Whether one allow entry has the path and the methods of another. */
 function allowsMore(outer: AllowEntry, inner: AllowEntry): boolean {
+  if (!isBelow(inner.path, withoutLastSlash(outer.path))) return false;
   const methods = new Set(outer.methods.map((method) => method.toUpperCase()));
-  const hasMethods = inner.methods.every((method) => methods.has(method.toUpperCase()));
-  return hasMethods && isBelow(inner.path, withoutLastSlash(outer.path));
+  return inner.methods.every((method) => methods.has(method.toUpperCase()));
 }
 
 /** The guard rule that denies a method everywhere on a host. */
@@ -137,10 +180,24 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
   return findings;
 }
 
+/** Token lists of the licensee's that no rule asks for. */
+function unusedTokens({ tokens, rules }: PolicyDocument, shipped: PolicyDocument): PolicyFinding[] {
+  const values = rules.flatMap((rule) => [rule, ...(rule.when ?? [])]).flatMap((part) => Object.values(part));
+  const asked = new Set<unknown>(values);
+  return Object.keys(tokens)
+    .filter((name) => !Object.hasOwn(shipped.tokens, name) && !asked.has(name))
+    .map((name) => ({ id: name, message: `the token list "${name}" is asked for by no rule: name it in a condition` }));
+}
+
 /** Rules that cannot match as they are written, and categories that nobody is in. */
-function idleRules(document: PolicyDocument): PolicyFinding[] {
+function idleRules(document: PolicyDocument, hosts: readonly HostEntry[]): PolicyFinding[] {
   const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
+  // A group may be switched off: its name is right all the same.
+  const groups = new Set(hosts.map(({ group }) => group));
   return document.rules.flatMap((rule) => {
+    const strange = (rule.groups ?? []).filter((name) => !groups.has(name));
+    if (strange.length > 0)
+      return [{ id: rule.id, message: `the rule "${rule.id}" names groups that no host is in: ${strange.join(', ')}` }];
     if (rule.check !== 'category') return [];
     const categories = rule.categories ?? [];
     const findings = categories

@@ -146,8 +146,16 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
   const id = `urn:pagegate:schema:policy-${schema}`;
   const validate = validator.getSchema(id) ?? validator.compile(readSchema(schema));
   if (validate(value)) return;
-  const problems = (validate.errors ?? []).slice(0, 5).map((error) => problemOf(error, value));
+  const problems = withoutAlternatives(validate.errors ?? [])
+    .slice(0, 5)
+    .map((error) => problemOf(error, value));
   throw new PagegateError('policy_invalid', `${name}: ${problems.join('; ')}.`, { file: name });
+}
+
+/** The problems without those of single alternatives, of which one would do. */
+function withoutAlternatives(errors: readonly ErrorObject[]): ErrorObject[] {
+  const places = errors.filter(({ keyword }) => keyword === 'anyOf').map(({ schemaPath }) => `${schemaPath}/`);
+  return errors.filter(({ schemaPath }) => !places.some((place) => schemaPath.startsWith(place)));
 }
 
 function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {

@@ -1,4 +1,6 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
+import type { PagegateError } from '../errors.ts';
+import { didYouMean } from '../json/near-name.ts';
 import {
   type HostEntry,
   invalid,
@@ -6,10 +8,14 @@ import {
   type PageTypeEntry,
   type PolicyDocument,
   type Profile,
+  phrasesOf,
   type RuleEntry,
   type ShippedPolicy,
 } from './documents.ts';
+import { writtenRule } from './layers/rule-fields.ts';
+import { foldPath, pathInUrl } from './url/paths.ts';
 import { licenseeWarnings } from './warnings.ts';
+import { TOKEN_MAX_LENGTH, tokenOf } from './words/tokens.ts';
 
 /** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
 export function mergeLicensee(
@@ -18,10 +24,15 @@ export function mergeLicensee(
   profileName: string | undefined,
 ): PolicyDocument {
   const own = licensee ?? { format: 'pagegate-policy/1' };
+  assertPlaces(own);
+  assertPhrases(own);
+  assertNotBoth(own);
   const profile = chooseProfile(shipped.profiles, own, profileName);
   const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
   const allHosts = override(grouped, own.override?.hosts, 'host');
   const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
+  // What ships is as it should be: a test looks.
+  const rules = licensee === undefined ? allRules : allRules.map(writtenRule);
   const disabled = new Set(own.disable ?? []);
   assertKnown(disabled, allHosts, allRules);
   for (const name of Object.keys(own.add?.tokens ?? {})) {
@@ -33,7 +44,7 @@ export function mergeLicensee(
   const merged = {
     ...kept,
     hosts,
-    rules: allRules.filter((entry) => !disabled.has(entry.id)),
+    rules: rules.filter((entry) => !disabled.has(entry.id)),
     page_types: overridePageTypes(shipped.page_types, own),
     tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
     places: [...shipped.places, ...(own.add?.places ?? [])],
@@ -46,6 +57,51 @@ export function mergeLicensee(
     ...merged,
     warnings: licensee === undefined ? [] : licenseeWarnings(shipped, licensee, merged),
   };
+}
+
+/** A place that no URL has would deny nothing, without a word. @throws PagegateError policy_invalid */
+function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeDocument): void {
+  const places = [...(add?.hosts ?? []), ...Object.entries(changed).map(([id, { paths }]) => ({ id, paths }))];
+  for (const { id, paths = [] } of places) {
+    for (const path of paths) {
+      if (/\*[^/]/.test(path))
+        throw invalid(id, `In the path "${path}" of "${id}" a "*" must be a whole segment, or end one.`);
+      const asked = pathInUrl(path);
+      if (asked !== undefined && foldPath(asked) !== foldPath(path))
+        throw invalid(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
+    }
+  }
+}
+
+/** A phrase is one word of a path: one that no segment can be would never be met. @throws PagegateError policy_invalid */
+function assertPhrases({ add }: LicenseeDocument): void {
+  for (const [name, list] of Object.entries(add?.tokens ?? {})) {
+    for (const phrase of phrasesOf(list)) {
+      const sign = /[/?#%*\\]/.exec(phrase)?.[0];
+      if (sign !== undefined)
+        throw invalid(
+          name,
+          `The phrase "${phrase}" of "${name}" has "${sign}": a phrase is one whole segment, decoded.`,
+        );
+      const { length } = tokenOf(phrase);
+      if (length === 0 || length > TOKEN_MAX_LENGTH)
+        throw invalid(
+          name,
+          `The phrase "${phrase}" of "${name}" must have 1 to ${TOKEN_MAX_LENGTH} letters and digits.`,
+        );
+    }
+  }
+}
+
+/** @throws PagegateError policy_invalid, for what is switched off and changed at once */
+function assertNotBoth({
+  disable = [],
+  override: { hosts = {}, rules = {}, groups = {} } = {},
+}: LicenseeDocument): void {
+  const groupIds = Object.keys(groups).map((name) => `group:${name}`);
+  const changed = new Set([...Object.keys(hosts), ...Object.keys(rules), ...groupIds]);
+  const id = disable.find((one) => changed.has(one));
+  if (id !== undefined) throw invalid(id, `"disable" and "override" both name "${id}": remove it from one of them.`);
 }
 
 function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name: string | undefined): Profile {
@@ -74,7 +130,8 @@ function override<T extends HostEntry | RuleEntry>(
     const isChanged = left.delete(entry.id);
     return isChanged ? withChange(entry, changes[entry.id]!) : entry;
   });
-  for (const id of left) throw invalid(id, `"override" names the ${what} "${id}", which does not exist.`);
+  const ids = entries.map(({ id }) => id);
+  for (const id of left) throw unknown(`"override" names the ${what}`, id, ids);
   return merged;
 }
 
@@ -91,9 +148,9 @@ function overrideGroups(
   hosts: readonly HostEntry[],
   changes: NonNullable<LicenseeDocument['override']>['groups'] = {},
 ): HostEntry[] {
+  const groups = new Set(hosts.flatMap(({ group = [] }) => group));
   for (const name of Object.keys(changes)) {
-    if (!hosts.some(({ group }) => group === name))
-      throw invalid(name, `"override" names the group "${name}", which does not exist.`);
+    if (!groups.has(name)) throw unknown('"override" names the group', name, groups);
   }
   return hosts.map((entry) => {
     const change = Object.hasOwn(changes, entry.group ?? '') ? changes[entry.group ?? ''] : undefined;
@@ -105,15 +162,19 @@ function assertKnown(disabled: ReadonlySet<string>, hosts: readonly HostEntry[],
   const known = new Set([...hosts, ...rules].map((entry) => entry.id));
   for (const { group } of hosts) known.add(`group:${group}`);
   for (const id of disabled) {
-    if (!known.has(id)) throw invalid(id, `"disable" names "${id}", which does not exist.`);
+    if (!known.has(id)) throw unknown('"disable" names', id, known);
   }
 }
 
 function overridePageTypes(types: readonly PageTypeEntry[], own: LicenseeDocument): PageTypeEntry[] {
   const changes = own.override?.page_types ?? {};
   for (const name of Object.keys(changes)) {
-    if (!types.some((type) => type.type === name))
-      throw invalid(name, `"override" names the page type "${name}", which does not exist.`);
+    const known = types.map(({ type }) => type);
+    if (!known.includes(name)) throw unknown('"override" names the page type', name, known);
   }
   return types.map((type) => ({ ...type, ...(Object.hasOwn(changes, type.type) ? changes[type.type] : {}) }));
+}
+
+function unknown(what: string, name: string, known: Iterable<string>): PagegateError {
+  return invalid(name, `${what} "${name}", which does not exist${didYouMean(name, known)}.`);
 }

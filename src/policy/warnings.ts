@@ -3,8 +3,8 @@ import { isPublicSuffix } from '../domain/public-suffix.ts';
 import { openedBy, remarksOn } from './address-exceptions.ts';
 import { diffFields } from './diff.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
-import { countsWherever, READ, WRITE } from './host-overlap.ts';
-import { HostMap, readAllowedHost, readPolicyHost } from './url/host-map.ts';
+import { countsWherever, covering, denies, hostIndex, placedHosts, READ, standsBefore, WRITE } from './host-overlap.ts';
+import { readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'page_types' | 'allow' | 'excuses' | 'address_exceptions'>;
 
@@ -29,7 +29,12 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
       shipped.hosts.filter(({ group = '' }) => !groups.has(group)),
       merged.hosts,
     ),
+    ...weakenedDenials(shipped.hosts, merged.hosts),
     ...merged.allow.flatMap(({ id, host }) => wideHost(`The allow entry "${id}"`, host, readAllowedHost(host))),
+    ...merged.excuses.flatMap(({ rule, host }) => wideHost(`The excuse of "${rule}"`, host, readAllowedHost(host))),
+    ...(own.add?.places ?? []).flatMap(({ hosts }) =>
+      hosts.flatMap((host) => wideHost('A place of "add.places"', host, readPolicyHost(host))),
+    ),
   ];
 }
 
@@ -124,13 +129,14 @@ function isSaidOfGroup(
 function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
   const after = hostIndex(own);
   const kept = new Map(own.map((entry) => [entry.id, entry]));
-  return shipped.flatMap((entry) => {
+  return placedHosts(shipped).flatMap((placed) => {
+    const { entry } = placed;
     const now = kept.get(entry.id);
     if (now === entry) return [];
     const less = [READ, WRITE].filter((kind) => {
       if (kind.of(entry) !== 'deny') return false;
-      const others = covering(after, entry).filter((other) => countsWherever(other, entry, kind));
-      return others.map(kind.of).find((verdict) => verdict !== undefined) !== 'deny';
+      const others = covering(after, placed).filter((other) => countsWherever(other.entry, entry, kind));
+      return others.map((other) => kind.of(other.entry)).find((verdict) => verdict !== undefined) !== 'deny';
     });
     const isPartial = (kind: typeof READ): boolean => now !== undefined && kind.of(now) === 'deny';
     return [
@@ -151,38 +157,44 @@ function sentence(kinds: readonly (typeof READ)[], { id }: HostEntry, what: stri
 
 /** Entries of the licensee's that stand nearer than a denial that ships, and flag. */
 function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
-  const plain = (entries: readonly HostEntry[]): HostEntry[] =>
-    entries.filter(({ paths, not_in }) => !paths && !not_in);
-  const before = hostIndex(plain(shipped));
+  const before = hostIndex(shipped);
   const isShipped = new Set(shipped.map(({ id }) => id));
-  return plain(own)
-    .filter(({ id }) => !isShipped.has(id))
-    .flatMap((entry) =>
-      [READ, WRITE].flatMap((kind) => {
-        const outer = covering(before, entry).find((other) => kind.of(other) === 'deny');
-        if (outer === undefined || kind.of(entry) !== 'flag') return [];
-        return [`The host entry "${entry.id}" weakens "${outer.id}", which ships and denies its ${kind.name}.`];
-      }),
-    );
+  return placedHosts(own.filter(({ id }) => !isShipped.has(id))).flatMap((placed) => {
+    const { entry } = placed;
+    return [READ, WRITE].flatMap((kind) => {
+      if (kind.of(entry) !== 'flag') return [];
+      const outer = covering(before, placed).find((other) => denies(other.entry, kind) && standsBefore(placed, other));
+      if (outer === undefined) return [];
+      return [`The host entry "${entry.id}" weakens "${outer.entry.id}", which ships and denies its ${kind.name}.`];
+    });
+  });
 }
 
-function hostIndex(entries: readonly HostEntry[]): HostMap<readonly HostEntry[]> {
-  const map = new HostMap<readonly HostEntry[]>();
-  for (const entry of entries) {
-    const read = readPolicyHost(entry.host);
-    if (read !== undefined) map.add(read.host, read.reach, [...(map.add(read.host, read.reach, []) ?? []), entry]);
+/** Denials of the licensee's that do not hold everywhere on their hosts, because an entry that ships stands nearer and flags. */
+function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
+  const isShipped = new Set(shipped.map(({ id }) => id));
+  const added = hostIndex(own.filter(({ id }) => !isShipped.has(id)));
+  const nearer = new Map<string, Set<string>>();
+  for (const placed of placedHosts(own.filter(({ id }) => isShipped.has(id)))) {
+    for (const kind of [READ, WRITE].filter(({ of }) => of(placed.entry) === 'flag')) {
+      for (const other of covering(added, placed)) {
+        const { id } = other.entry;
+        if (denies(other.entry, kind) && standsBefore(placed, other))
+          nearer.set(id, (nearer.get(id) ?? new Set()).add(placed.entry.id));
+      }
+    }
   }
-  return map;
+  return [...nearer].map(([id, entries]) => {
+    const names = [...entries].slice(0, NAMED_MAX).join(', ');
+    const more = entries.size > NAMED_MAX ? ` and ${entries.size - NAMED_MAX} more` : '';
+    return `The host entry "${id}" does not deny where what ships stands nearer and flags: ${names}${more}.`;
+  });
 }
 
-/** The entries that reach what an entry reaches. */
-function covering(map: HostMap<readonly HostEntry[]>, entry: HostEntry): HostEntry[] {
-  const read = readPolicyHost(entry.host);
-  if (read === undefined) return [];
-  return map.all(read.reach === 'exact' ? read.host : `a.${read.host}`).flat();
-}
+/** A line names no more entries. */
+const NAMED_MAX = 5;
 
 function wideHost(what: string, text: string, read: ReturnType<typeof readPolicyHost>): string[] {
   if (read === undefined || read.reach === 'exact' || !isPublicSuffix(read.host, { private: true })) return [];
-  return [`${what} reaches every site under ${read.host}: "${text}" is a wildcard on a public suffix.`];
+  return [`${what} reaches every site under the public suffix ${read.host}: "${text}".`];
 }

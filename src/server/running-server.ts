@@ -18,7 +18,7 @@ export interface Parts extends Observed {
   /** How the server that follows this one is started; undefined where none can be. */
   readonly program: Program | undefined;
   /** Resolves when no other server's workers charge in the shared counters any more. */
-  readonly isAlone: Promise<void>;
+  readonly predecessorGone: Promise<void>;
   /** Resolves when no other server has its console, say, where ours should be. */
   readonly inPlace: Promise<void>;
   burstFile: string | undefined;
@@ -125,7 +125,7 @@ export class RunningServer {
   }
 
   /**
-   * Starts the server that follows this one and gives everything over to it; {@link stop} this one then, which answers what is open.
+   * Starts the server that follows this one and hands everything over to it; {@link stop} this one then, which answers what is open.
    *
    * @throws PagegateError restart_busy, restart_failed, restart_needs_stop; then this server goes on as before.
    */
@@ -160,7 +160,7 @@ export class RunningServer {
     });
     this.#successor = successor;
     try {
-      const reply = await successor.follow(waitMs);
+      const reply = await successor.takeOver(waitMs);
       this.#isHandedOver = true;
       this.#resolveLeaving();
       notifySystemd(log, { MAINPID: reply.pid });
@@ -187,7 +187,7 @@ export class RunningServer {
   }
 
   async #stop(): Promise<void> {
-    const { config, supervisor, ledgerWriter, lastKnownGood, log, isAlone, watch } = this.#parts;
+    const { config, supervisor, ledgerWriter, lastKnownGood, log, predecessorGone, watch } = this.#parts;
     log('stopping');
     this.#resolveLeaving();
     if (!this.#isHandedOver) {
@@ -199,7 +199,10 @@ export class RunningServer {
     watch.stop();
     await supervisor.stop(this.#isHandedOver ? 'retire' : 'drain');
     lastKnownGood.close();
-    await Promise.race([isAlone, new Promise((resolve) => setTimeout(resolve, untilMs - performance.now()).unref())]);
+    await Promise.race([
+      predecessorGone,
+      new Promise((resolve) => setTimeout(resolve, untilMs - performance.now()).unref()),
+    ]);
     const { admin, control, burstFile } = this.#parts;
     // Before the ledger is given up: the next server that waits for it must find the socket free.
     control?.close();

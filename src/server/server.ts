@@ -114,14 +114,14 @@ async function startOn(
     await supervisor.start();
     // Before anybody is told the port: the holder cuts the connections that it is given.
     await release();
-    const isAlone = predecessor?.gone ?? Promise.resolve();
+    const predecessorGone = predecessor?.gone ?? Promise.resolve();
     const observed = { config, port, startedAt: new Date(), supervisor, ledgerWriter, lastKnownGood };
     const inPlace = predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS));
     const parts: Parts = {
       ...observed,
       log,
       program,
-      isAlone,
+      predecessorGone,
       inPlace,
       watch: new HealthWatch(config, log),
       burstFile,

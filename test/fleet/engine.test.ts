@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
-import { readFleetStatus } from '../../src/ledger/fleet.ts';
+import { readFleetDatabase } from '../../src/ledger/fleet.ts';
 import { connectEngine } from '../../src/ledger/postgres/connect.ts';
 import { parseEngineUrl } from '../../src/ledger/postgres/engine.ts';
 import { prepareSchema } from '../../src/ledger/postgres/schema.ts';
@@ -129,13 +129,13 @@ describe('a database', () => {
   it('without tables is no ledger where none is made, with those of a newer program it is refused', async () => {
     const engine = await home.connectAside();
     expect(await told(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
-    expect(await readFleetStatus(engine, undefined, 60)).toMatchObject({ ledger: undefined });
+    expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: undefined });
     const id = await prepareSchema(engine);
     expect(id).toMatch(/^[0-9a-f]{32}$/);
     expect(await prepareSchema(engine)).toBe(id);
     await home.run('UPDATE pagegate.ledger SET version = 99');
     expect(await told(prepareSchema(engine))).toMatch(/^ledger_version.*expected version 1, got 99/);
-    expect(await readFleetStatus(engine, undefined, 60)).toMatchObject({ ledger: { version: 99, expected: 1 } });
+    expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: { version: 99, expected: 1 } });
     await home.clear();
   });
 });

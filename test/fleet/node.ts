@@ -7,7 +7,7 @@ import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/account-copy.ts';
 import { HeldGrants } from '../../src/ledger/fleet/held-grants.ts';
 import { NodeSession } from '../../src/ledger/fleet/node-session.ts';
-import { type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { Meter } from '../../src/ledger/meter.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
@@ -58,7 +58,7 @@ export class TestNode {
       file: this.file,
       now: grants.now,
       allowance: grants.allowance,
-      fleet: grants.status,
+      fleet: grants.link,
     });
     if (!this.reserver.open()) throw new Error(this.reserver.state.reason);
     const counters = countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0];
@@ -76,7 +76,7 @@ export class TestNode {
       },
     });
     const { session, reserver } = this;
-    this.meter = await openMeter({
+    this.meter = new Meter({
       file: this.file,
       timeoutMs,
       connect: (_file, events) => {

@@ -1,6 +1,6 @@
 /** A clock far ahead, with a real ledger writer: what an operator confirms counts when the command ends. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { Meter } from '../../src/ledger/meter.ts';
 import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
 import { accountOf, chargeOnce, DAY_MS, LedgerFolder } from './support.ts';
 
@@ -17,7 +17,7 @@ beforeEach(async () => {
   const longAgo = Math.floor((folder.nowMs - 100 * DAY_MS) / 1000);
   ledger.database.prepare('UPDATE ledger SET last_seen_at = ?').run(longAgo);
   ledgerWriter = await startLedgerWriter({ file: folder.file });
-  meter = await openMeter({ file: folder.file });
+  meter = new Meter({ file: folder.file });
 });
 afterEach(async () => {
   await meter.close();

@@ -59,9 +59,9 @@ describe('a slot', () => {
     const counters = fresh();
     counters.reset(1, { cycle: 0, limit: 100, reserved: 50, left: 50 });
     for (let i = 0; i < 7; i += 1) counters.charge(1, ANCHOR, ANCHOR);
-    expect(counters.take(1)).toEqual({ cycle: 0, limit: 100, reserved: 7, left: 0 });
+    expect(counters.withdraw(1)).toEqual({ cycle: 0, limit: 100, reserved: 7, left: 0 });
     expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.empty);
-    expect(counters.take(2)).toBeUndefined();
+    expect(counters.withdraw(2)).toBeUndefined();
   });
 
   it('never gives more than was published, however many epochs go by', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
-import { type ChargeOutcome, type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { type ChargeOutcome, Meter } from '../../src/ledger/meter.ts';
 import type { Account } from '../../src/ledger/quota.ts';
 import type { Database } from '../../src/ledger/store/database.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
@@ -69,7 +69,7 @@ export class LedgerFolder {
   /** A meter whose questions are answered by this reserver, later in the same process. */
   async meter(reserver: TestReserver, options: { timeoutMs?: number; link?: TestLink } = {}): Promise<Meter> {
     const link = options.link ?? new TestLink(reserver);
-    const meter = await openMeter({
+    const meter = new Meter({
       file: this.file,
       now: this.now,
       timeoutMs: options.timeoutMs ?? 10_000,

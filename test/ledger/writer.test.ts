@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backupLedger } from '../../src/ledger/backup.ts';
-import { type Meter, openMeter } from '../../src/ledger/meter.ts';
+import { Meter } from '../../src/ledger/meter.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
 import { type LedgerWriter, startLedgerWriter, type WriterHealth } from '../../src/ledger/writer.ts';
 import { isAlive } from '../support/processes.ts';
@@ -41,7 +41,7 @@ async function start(onHealth?: (health: WriterHealth) => void): Promise<LedgerW
 const ANSWER_TIMEOUT_MS = 60_000;
 
 async function open(file = folder.file): Promise<Meter> {
-  const meter = await openMeter({ file, timeoutMs: ANSWER_TIMEOUT_MS });
+  const meter = new Meter({ file, timeoutMs: ANSWER_TIMEOUT_MS });
   meters.push(meter);
   return meter;
 }

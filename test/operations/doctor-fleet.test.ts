@@ -1,7 +1,7 @@
 /** What doctor says of a fleet's database; that it reads one is held by `make test-fleet`. */
 import { expect, it } from 'vitest';
 import { judgeFleet } from '../../src/doctor/fleet-checks.ts';
-import type { FleetStatus, LedgerTables } from '../../src/ledger/fleet.ts';
+import type { FleetDatabase, LedgerTables } from '../../src/ledger/fleet.ts';
 
 const NODE: NonNullable<LedgerTables['node']> = {
   incarnation: 2,
@@ -22,7 +22,7 @@ const TABLES: LedgerTables = {
 };
 
 /** What is said, each with how bad it is, of a good fleet with these differences. */
-function said(tables: Partial<LedgerTables>, fleet: Partial<FleetStatus> = {}): string[] {
+function said(tables: Partial<LedgerTables>, fleet: Partial<FleetDatabase> = {}): string[] {
   const found = { name: 'postgres://db/x', server: 'PostgreSQL 17', ledger: { ...TABLES, ...tables }, ...fleet };
   return judgeFleet({ replication: undefined, ...found }).map(({ status, found: text }) => `${status} ${text}`);
 }

@@ -41,6 +41,43 @@ describe('pagegate policy', () => {
     });
   });
 
+  it.each([
+    [
+      { page_types: { logn: 'https://example.org/x' } },
+      'names the page type "logn", which does not exist (did you mean "login"?)',
+    ],
+    [{ page_types: { login: '/x' } }, 'has the page "/x", which is not a URL with its scheme'],
+    [
+      { filtering_categories: ['Gamblin'] },
+      'names the category "Gamblin", which the taxonomy does not have (did you mean "Gambling"?)',
+    ],
+  ])('does not take cases with evidence that no index gives: %j', async (evidence, expected) => {
+    const text = JSON.stringify([{ url: 'https://example.org/x', ...evidence, expect: { verdict: 'allow' } }]);
+    for (const words of [['test'], ['diff', 'shipped', 'shipped', '--cases']])
+      expect(await withFile(text, (file) => run('policy', ...words, file))).toMatchObject({
+        code: 3,
+        error: expect.stringContaining(`The case [0] (https://example.org/x) ${expected}.`),
+      });
+  });
+
+  it('refuses a method in a case as the endpoint does', async () => {
+    const items = ['G ET', ''].map((method) => ({
+      url: 'https://example.org/',
+      method,
+      expect: { verdict: 'refused' },
+    }));
+    expect(await withFile(JSON.stringify(items), (file) => run('policy', 'test', file))).toMatchObject({ code: 0 });
+  });
+
+  it('says whether two policies are the same but for their order', async () => {
+    const allow = ['a', 'b'].map((id) => ({ id, host: `${id}.org`, path: '/', methods: ['GET'] }));
+    const text = (entries: object[]): string => JSON.stringify({ format: 'pagegate-policy/1', allow: entries });
+    const same = (other: object[]): Promise<{ out: string }> =>
+      withFile(text(allow), (one) => withFile(text(other), (two) => run('policy', 'diff', one, two)));
+    expect((await same(allow)).out).toBe('no difference\n');
+    expect((await same(allow.toReversed())).out).toBe('only the order of entries differs\n');
+  });
+
   it('shows what differs, and whose verdict changes', async () => {
     const own = { format: 'pagegate-policy/1', disable: ['login'] };
     const { code, out } = await withFile(JSON.stringify(own), (file) =>

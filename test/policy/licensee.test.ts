@@ -476,6 +476,16 @@ describe('a policy is refused', () => {
       { add: { tokens: { login: { meaning: 'Something else.', phrases: { en: ['x'] } } } } },
       'login',
     ],
+    ['a mistyped field', { alow: [] }, '(did you mean "allow"?)'],
+    ['a mistyped group', { disable: ['group:paymnt'] }, '(did you mean "group:payment"?)'],
+    ['a mistyped rule', { override: { rules: { logn: { verdict: 'flag' } } } }, '(did you mean "login"?)'],
+    ['a mistyped excuse', { excuse: [{ rule: 'prot', host: 'x.org' }] }, 'not in force (did you mean "port"?)'],
+    ['a host with a port', { excuse: [{ rule: 'port', host: 'x.org:8443' }] }, 'without scheme, port and path'],
+    [
+      'a host without a verdict, in one sentence',
+      { add: { hosts: [{ id: 'mine', host: 'x.org', note: NOTE }] } },
+      ': add.hosts[0] (id "mine") must have one of verdict, reads, writes.',
+    ],
   ])('for %s, and says which', (_what, document, named) => {
     const error = invalid(document);
     expect(error.code).toBe('policy_invalid');
@@ -528,7 +538,7 @@ describe('a policy is refused', () => {
 
 describe('policy check', () => {
   const found = (document: Record<string, unknown>): string[] =>
-    checkPolicy(licenseePolicy(document)).map(({ id, by }) => `${id} by ${by}`);
+    checkPolicy(licenseePolicy(document), shipped).map(({ id, by }) => `${id} by ${by}`);
 
   it('finds nothing in what ships', () => {
     expect(checkPolicy(shipped)).toEqual([]);
@@ -633,6 +643,20 @@ describe('policy check', () => {
     ],
     ['a wildcard on a public suffix', { allow: [{ id: 'a', host: '*.com', path: '/', methods: ['GET', 'POST'] }] }],
     [
+      'an allow entry on a host that is flagged below one that is denied',
+      {
+        add: { hosts: [{ id: 'mine', host: 'api.paypal.com', verdict: 'flag', note: NOTE }] },
+        allow: [{ id: 'a', host: 'api.paypal.com', path: '/', methods: ['POST'] }],
+      },
+    ],
+    [
+      'an allow entry on a host of which a part is flagged',
+      {
+        add: { hosts: [{ id: 'mine', host: 'webhook.site', paths: ['/ours'], verdict: 'flag', note: NOTE }] },
+        allow: [{ id: 'a', host: 'webhook.site', path: '/ours', methods: ['POST'] }],
+      },
+    ],
+    [
       'an allow entry on a host that is excused from the guard',
       {
         excuse: [{ rule: 'special_name', host: 'wiki.internal' }],
@@ -667,5 +691,37 @@ describe('policy diff', () => {
       'removed rules cart',
     ]);
     expect(diffPolicies(shipped.document, loadPolicy().document)).toEqual([]);
+  });
+
+  it('names everything that a file can change', () => {
+    const after = licenseePolicy({
+      unclassified_read: 'deny',
+      add: {
+        hosts: [{ id: 'mine', host: 'x.org', verdict: 'deny', note: NOTE }],
+        rules: [{ id: 'own', kind: 'pattern', verdict: 'deny', when: [{ segment: 'own_words' }], note: NOTE }],
+        tokens: { own_words: { meaning: 'Words of our own.', phrases: { en: ['payroll'] } } },
+        places: [{ hosts: ['git.example.org'], source: ['/**'] }],
+      },
+      override: { page_types: { pricing: { verdict: 'deny' } } },
+      allow: [{ id: 'api', host: 'x.org', path: '/', methods: ['POST'] }],
+      excuse: [
+        { rule: 'port', host: 'x.org', port: 8443 },
+        { rule: 'port', host: 'y.org' },
+      ],
+      address_exceptions: [{ cidr: '10.1.0.0/16' }],
+    });
+    const changes = diffPolicies(shipped.document, after.document).map(({ kind, part, id }) => `${kind} ${part} ${id}`);
+    expect(changes.sort()).toEqual([
+      'added address_exceptions 10.1.0.0/16',
+      'added allow api',
+      'added excuses port x.org:8443',
+      'added excuses port y.org',
+      'added hosts mine',
+      'added places git.example.org',
+      'added rules own',
+      'added tokens own_words',
+      'changed page_types pricing',
+      'changed profile profile',
+    ]);
   });
 });

@@ -2,6 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTarget } from '../../src/domain/target.ts';
+import { statedEvidence } from '../../src/policy/cases.ts';
+import { explain } from '../../src/policy/explain.ts';
+import { loadPolicy } from '../../src/policy/load.ts';
 import { recordNames } from '../../src/record/names.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
@@ -146,6 +150,69 @@ describe('without being told', () => {
       other.publish(3, entries(3));
       await expect.poll(async () => (await other.check('?domain=site-1.com')).status).toBe(200);
       expect((await read(await fetch(`${other.adminUrl}/readyz`))).status).toBe(200);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('the policy under load: every answer is what the policy says that it names, a refused one among them', async () => {
+    const file = join(server.paths.runDir, 'policy-load.json');
+    const note = 'Our own entry, for people only.';
+    const own = { id: 'mine', host: 'blocked.com', paths: ['/a'], note };
+    const documents = [
+      {
+        add: { hosts: [{ ...own, verdict: 'deny' }] },
+        allow: [{ id: 'api', host: 'blocked.com', path: '/v1/', methods: ['POST'] }],
+      },
+      { add: { hosts: [{ ...own, verdict: 'flag' }] }, override: { rules: { login: { verdict: 'flag' } } } },
+      { add: { hosts: [{ ...own, verdict: 'nonsense' }] } },
+    ].map((document) => JSON.stringify({ format: 'pagegate-policy/1', ...document }));
+    const put = (at: number): void => {
+      writeFileSync(`${file}.new`, documents[at]!);
+      renameSync(`${file}.new`, file);
+    };
+    const policies = [0, 1].map((at) => {
+      put(at);
+      return loadPolicy({ file });
+    });
+    const other = await startTestServer({
+      entries: [{ domain: 'blocked.com' }],
+      config: { policy: { file }, server: { poll_seconds: 3600 } },
+    });
+    const asked = [
+      ['GET', 'https://blocked.com/a/b'],
+      ['POST', 'https://blocked.com/v1/x'],
+      ['POST', 'https://www.blocked.com/v1%2fx'],
+      ['GET', 'https://blocked.com/login?next=/a'],
+      ['GET', 'https://blocked.com/'],
+    ] as const;
+    try {
+      let isDone = false;
+      const seen = new Set<string>();
+      const load = Array.from({ length: 4 }, async (_, client) => {
+        for (let i = client; !isDone; i++) {
+          const [method, url] = asked[i % asked.length]!;
+          const answer = await other.check(`?method=${method}&url=${encodeURIComponent(url)}`);
+          const revision = answer.headers.get('x-pagegate-data')!.split('.')[1]!;
+          const policy = policies.find((one) => one.revision === revision)!;
+          const target = parseTarget(url);
+          if ('problem' in target) throw new Error(target.problem);
+          const evidence = statedEvidence({ found: true });
+          const { verdict } = explain(policy, { url: target.url, method }, evidence);
+          const { layer, id, note: said } = verdict;
+          expect(answer.body).toMatchObject({ verdict: verdict.verdict, matched: { layer, id, note: said } });
+          seen.add(`${revision} ${verdict.verdict}`);
+        }
+      });
+      for (let swap = 0; swap < 30; swap++) {
+        put(swap % 3);
+        await other.server.reload();
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      isDone = true;
+      await Promise.all(load);
+      expect(seen.size).toBeGreaterThanOrEqual(5);
+      expect((await other.server.status()).workers).toMatchObject([{ problems: { policy: expect.any(String) } }]);
     } finally {
       await other.stop();
     }

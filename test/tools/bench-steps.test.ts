@@ -8,7 +8,7 @@ const urlOf = (place: string): string => new URL(place, SOURCE).href;
 test('each step of a request names files and functions that are there', () => {
   const places = STEPS.flatMap((step) => step.places);
   expect(places.filter((place) => !existsSync(new URL(place, SOURCE)))).toEqual([]);
-  const inspected = ['server/request/check-handler.ts', 'ledger/meter.ts'];
+  const inspected = ['server/request/check-handler.ts', 'server/request/request-headers.ts', 'ledger/meter.ts'];
   const code = inspected.map((file) => readFileSync(new URL(file, SOURCE), 'utf8')).join('\n');
   const functions = STEPS.flatMap((step) => step.functions ?? []);
   expect(functions.filter((name) => !code.includes(`${name}(`) && !code.includes(`${name}:`))).toEqual([]);

@@ -45,8 +45,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   },
   'has workers that die': {
     file: 'src/server/request/check-handler.ts',
-    from: '    const method = req.getCaseSensitiveMethod();\n',
-    to: '    process.exit(1);\n',
+    from: '  handle(res: HttpResponse, req: HttpRequest): void {\n',
+    to: '  handle(res: HttpResponse, req: HttpRequest): void {\n    process.exit(1);\n',
     cutsConnections: true,
   },
   'has workers that cannot start': {

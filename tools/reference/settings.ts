@@ -1,5 +1,5 @@
 /** What docs/configuration.md lists, read from the configuration's schema. */
-import { OTHER_VARIABLES } from '../../src/config/config.ts';
+import { OTHER_VARIABLES } from '../../src/config/environment.ts';
 import { settings, valuesOf } from '../../src/config/schema.ts';
 import { cell, code, table } from './markdown.ts';
 

@@ -16,6 +16,7 @@ import type { VocabularyScope } from '../../record/vocabulary.ts';
 import { FixedText, hostEnd, startsWithWww } from './host-bytes.ts';
 import { PageScanner } from './page-scanner.ts';
 
+// Constants of this module, as those of page-scanner.ts and host-bytes.ts are: imported ones make a scan some percent slower.
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const DOT = 0x2e;

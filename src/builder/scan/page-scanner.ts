@@ -221,7 +221,7 @@ function isLetter(byte: number): boolean {
   return lower >= 0x61 && lower <= 0x7a;
 }
 
-/** Paths that go with any origin → twice their number among the pathTemplates of a type, and 1 more where they need no further look. */
+/** Paths that go with any origin → twice their number among the path templates of a type, and 1 more where they need no further look. */
 function templateTable(pathTemplates: Dictionary['pathTemplates']): ByteMap {
   return new ByteMap(
     pathTemplates.flatMap((ofType, tag) =>

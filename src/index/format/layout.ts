@@ -97,7 +97,6 @@ export const SEED_B = 0x3c6ef372;
 
 /** Bits of the 16-bit word that follows the domain in a record. */
 export const FACTS = {
-  rankBits: 10,
   rankMask: 0x3ff,
   rankAbsent: 0x3ff,
   globalRankShift: 10,

@@ -12,7 +12,7 @@ export class RenderTables {
   readonly firstKeys: readonly Piece[];
   readonly nextKeys: readonly Piece[];
   readonly origins: readonly Piece[];
-  /** For each page type the paths of its pathTemplates, one after the other; template i is `[starts[i], starts[i + 1])`. */
+  /** For each page type the paths of its path templates, one after the other; template i is `[starts[i], starts[i + 1])`. */
   readonly paths: readonly Piece[];
   readonly pathStarts: readonly Uint32Array[];
   /** For each template its origin, or INHERITED_ORIGIN. */

@@ -1,5 +1,5 @@
 /**
- * A sample of records → the dictionary. Counts origins, pathTemplates and sets in a bounded amount of memory; the same sample in the same
+ * A sample of records → the dictionary. Counts origins, path templates and sets in a bounded amount of memory; the same sample in the same
  * order gives the same dictionary.
  */
 
@@ -197,7 +197,7 @@ export class DictionaryTrainer {
     return pathTemplates;
   }
 
-  /** What has to be spelled out in spite of the pathTemplates: the text that the symbols are for. */
+  /** What has to be spelled out in spite of the path templates: the text that the symbols are for. */
   #literals(origins: readonly string[], pathTemplates: readonly (readonly PathTemplate[])[]): Uint8Array[] {
     const known = new Set(origins);
     const texts: Uint8Array[] = [];

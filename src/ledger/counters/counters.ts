@@ -58,7 +58,7 @@ export interface WriterStatus {
 }
 
 /** How a node follows its fleet's ledger. */
-export interface FleetStatus {
+export interface FleetLink {
   /** When it was last heard, in milliseconds since 1970 on this host's clock. */
   readonly heardMs: number;
   /** What to add to this host's clock, in milliseconds. */
@@ -74,7 +74,7 @@ export interface FleetStatus {
 }
 
 /** A host of its own. */
-export const NO_FLEET: FleetStatus = {
+export const NO_FLEET: FleetLink = {
   heardMs: 0,
   clockOffsetMs: 0,
   maxStalenessMs: 0,
@@ -210,7 +210,7 @@ export class Counters {
   }
 
   /** How the fleet's ledger is followed. */
-  get fleet(): FleetStatus {
+  get fleet(): FleetLink {
     const [heardMs = 0, clockOffsetMs = 0, maxStalenessMs = 0, held = 0, learning = 0, session = 0] =
       this.#floats.subarray(FLEET_AT, FLEET_AT + FLEET_SIZE);
     return { heardMs, clockOffsetMs, maxStalenessMs, held, learning, session };
@@ -309,8 +309,13 @@ export class Counters {
    *
    * @returns the slot afterwards, whose `reserved` is exactly what was used; undefined where the slot is damaged.
    */
-  take(accountId: number): SlotView | undefined {
+  withdraw(accountId: number): SlotView | undefined {
     return this.#move(accountId, (slot) => ({ ...slot, reserved: slot.reserved - slot.left, left: 0 }));
+  }
+
+  /** The same for all slots: what was used is then exact, and nobody charges. */
+  withdrawAll(): void {
+    for (let id = 1; id < SLOT_COUNT; id += 1) this.withdraw(id);
   }
 
   /** Moves a slot to its next epoch. */

@@ -1,9 +1,9 @@
 /** What a node of a fleet holds: the blocks of lookups that PostgreSQL has granted it, and what is known of the database's clock and state. */
-import { type FleetStatus, NO_FLEET } from '../counters/counters.ts';
+import { type FleetLink, NO_FLEET } from '../counters/counters.ts';
 import { readCounters } from '../counters/location.ts';
 import { type Account, planIn } from '../quota.ts';
 import { readIdentity } from '../store/identity.ts';
-import type { Allowance } from '../writer/reserver.ts';
+import type { Allowance } from '../writer/reservations.ts';
 
 /** What the node holds of an account's cycle. */
 export interface Held {
@@ -66,7 +66,7 @@ export class HeldGrants {
       : { limit, granted: 0 };
   };
 
-  readonly status = (): FleetStatus & { problem: string } => {
+  readonly link = (): FleetLink & { problem: string } => {
     // A clock that was set back makes nothing younger.
     if (this.heardMs > 0) this.heardMs = Math.min(this.heardMs, Date.now() - (performance.now() - this.heardAtMs));
     let held = 0;

@@ -8,15 +8,16 @@ import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { PagegateError } from '../../errors.ts';
-import { LIMITS } from '../../limits.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply, SyncRequest } from '../postgres/sync.ts';
-import type { Reserver, Standing } from '../writer/reserver.ts';
+import type { Standing } from '../writer/reservations.ts';
+import type { Reserver } from '../writer/reserver.ts';
 import type { FleetCopy } from './account-copy.ts';
-import type { Held, HeldGrants } from './held-grants.ts';
+import type { HeldGrants } from './held-grants.ts';
+import { SyncItems } from './sync-items.ts';
 
 /** How often a node reports when nothing happens; well before PostgreSQL takes its session for gone. */
 const SYNC_MS = 1_000;
@@ -27,11 +28,6 @@ const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 2_000;
 /** A worker's question is answered after this at the latest, whether or not something was granted. */
 const ANSWER_MS = 250;
-/** A block lasts about so long at the account's recent rate, in seconds; asked for when half is left. */
-const BLOCK_SECONDS = 4;
-const BLOCK_MIN = LIMITS.blockLookups.value;
-/** What an account has not used for so long is given back. */
-const IDLE_MS = 30_000;
 /** Where PostgreSQL says `busy` for so long, another server uses this node's identity: this one runs on a copy of its folder. */
 const BUSY_MS = 10_000;
 /** Less than a 64-bit float has. */
@@ -66,13 +62,11 @@ const REFUSED: Readonly<Record<SyncRefusal, string>> = {
 export class NodeSession {
   readonly #options: NodeSessionOptions;
   readonly #grants: HeldGrants;
+  readonly #items: SyncItems;
   readonly #session = randomBytes(SESSION_BYTES).readUIntBE(0, SESSION_BYTES);
   #engine: Engine | undefined;
   #seq = 0;
   #isFull = true;
-  #recalled = new Set<number>();
-  /** Accounts for which a request waits, or that run low. */
-  #wanted = new Set<number>();
   #retryMs = RETRY_FIRST_MS;
   #busySinceMs: number | undefined;
   /** No further round begins. */
@@ -87,6 +81,7 @@ export class NodeSession {
   constructor(grants: HeldGrants, options: NodeSessionOptions) {
     this.#grants = grants;
     this.#options = options;
+    this.#items = new SyncItems(grants, options.reserver);
   }
 
   start(): void {
@@ -99,10 +94,10 @@ export class NodeSession {
     reserver.reserve(accountIds);
     let isEmpty = false;
     for (const standing of reserver.standing(accountIds)) {
-      if (this.#isLow(standing)) this.#wanted.add(standing.account.id);
+      this.#items.want(standing);
       isEmpty ||= standing.reserved <= standing.used;
     }
-    if (this.#wanted.size > 0) this.wake();
+    if (this.#items.hasWanted) this.wake();
     if (!isEmpty) return;
     await new Promise<void>((resolve) => {
       this.#asked.push(resolve);
@@ -159,7 +154,7 @@ export class NodeSession {
   /** @returns whether there is nothing more to say. */
   async #sayGoodbye(standing: readonly Standing[] | undefined): Promise<boolean> {
     const engine = await this.#connected();
-    const items = standing?.flatMap((each) => this.#itemsOf(each, each.used, each.used)) ?? this.#items();
+    const items = standing === undefined ? this.#items.collect(this.#isFull) : this.#items.last(standing);
     const { refused } = await this.#tell(engine, items, { leaves: true, isFull: standing !== undefined });
     // An earlier session is taken to live for a moment. What else is refused is not this session's any more: a goodbye whose answer was
     // lost has ended it, too.
@@ -172,7 +167,7 @@ export class NodeSession {
       try {
         await this.#once();
         this.#retryMs = RETRY_FIRST_MS;
-        if (this.#wanted.size > 0) pauseMs = URGENT_MS;
+        if (this.#items.hasWanted) pauseMs = URGENT_MS;
       } catch (error) {
         this.#grants.problem = error instanceof Error ? error.message : String(error);
         this.#isFull = true;
@@ -202,15 +197,15 @@ export class NodeSession {
   async #once(): Promise<void> {
     const { copy, reserver } = this.#options;
     const engine = await this.#connected();
-    const items = this.#items();
     const isFull = this.#isFull;
+    const items = this.#items.collect(isFull);
     // Only the last message of several says that all was told.
     for (let at = 0; at === 0 || at < items.length; at += BATCH) {
       const isLast = at + BATCH >= items.length;
       const sent = { ms: Date.now(), atMs: performance.now() };
       const reply = await this.#tell(engine, items.slice(at, at + BATCH), { leaves: false, isFull: isFull && isLast });
       if (reply.refused !== undefined) return this.#refused(reply.refused);
-      this.#take(reply);
+      if (this.#items.take(reply)) this.#isAwake = true;
       if (reply.revision !== copy.revision || reply.history !== copy.history) {
         await copy.follow(engine, reply.history);
         reserver.publishChanges();
@@ -238,93 +233,6 @@ export class NodeSession {
     }
     this.#engine = engine;
     return engine;
-  }
-
-  /** What there is to tell: everything, or what has changed; what is given up is made durable here first. */
-  #items(): SyncItem[] {
-    const { reserver } = this.#options;
-    const nowMs = performance.now();
-    const isFull = this.#isFull;
-    const wanted = this.#wanted;
-    const recalled = this.#recalled;
-    this.#wanted = new Set();
-    this.#recalled = new Set();
-    const standings = new Map(reserver.standing(isFull ? 'all' : 'active').map((each) => [each.account.id, each]));
-    // The engine may know of a grant that this node has never heard of: it is given back, too.
-    for (const each of reserver.standing(recalled)) standings.set(each.account.id, each);
-    const returning = new Set<number>();
-    for (const [id, { cycle, used, reserved }] of standings) {
-      const held = this.#heldOf(id, cycle, reserved);
-      if (used !== held.used) Object.assign(held, { used, movedMs: nowMs });
-      const isIdle = nowMs - held.movedMs > IDLE_MS && !wanted.has(id);
-      if (held.granted > used && (isIdle || recalled.has(id))) returning.add(id);
-    }
-    for (const each of this.#giveBack(returning)) standings.set(each.account.id, each);
-    return [...standings].flatMap(([id, standing]) => {
-      const { used, cycle, reserved } = standing;
-      const held = this.#heldOf(id, cycle, reserved);
-      const isMoving = nowMs - held.movedMs < SYNC_MS;
-      const wants = wanted.has(id) || (!returning.has(id) && isMoving && this.#isLow(standing));
-      const target = wants ? used + this.#blockOf(standing) : held.granted;
-      const isNews = used !== held.toldUsed || held.granted !== held.toldGranted || target > held.granted;
-      // While it is in use, what others use is of interest.
-      const isInUse = nowMs - held.movedMs < IDLE_MS;
-      const isTold = isNews || isInUse || isFull || recalled.has(id);
-      return isTold ? this.#itemsOf(standing, held.granted, target) : [];
-    });
-  }
-
-  /**
-   * Nothing of it may be reserved again until the engine has said so; where that is not durable, it stays ours.
-   *
-   * @returns how the accounts stand afterwards.
-   */
-  #giveBack(accountIds: ReadonlySet<number>): Standing[] {
-    if (accountIds.size === 0) return [];
-    const { reserver } = this.#options;
-    const before = new Map([...accountIds].map((id) => [id, this.#grants.held.get(id)!.granted]));
-    for (const id of accountIds) this.#grants.held.get(id)!.granted = 0;
-    const isDurable = reserver.giveBack(accountIds);
-    const standings = reserver.standing(accountIds);
-    for (const [id, granted] of before) this.#grants.held.get(id)!.granted = granted;
-    if (isDurable) for (const { account, used } of standings) this.#grants.held.get(account.id)!.granted = used;
-    return standings;
-  }
-
-  /** What is held of a cycle; of one that this process has not seen yet, what is reserved. */
-  #heldOf(accountId: number, cycle: number, reserved: number): Held {
-    const known = this.#grants.held.get(accountId);
-    if (known?.cycle === cycle) return known;
-    const held = {
-      cycle,
-      granted: reserved,
-      others: 0,
-      used: -1,
-      movedMs: performance.now(),
-      toldGranted: -1,
-      toldUsed: -1,
-      isEndedTold: false,
-    };
-    this.#grants.held.set(accountId, held);
-    return held;
-  }
-
-  #blockOf({ perSecond }: Standing): number {
-    return Math.max(BLOCK_MIN, Math.ceil(perSecond * BLOCK_SECONDS));
-  }
-
-  #isLow(standing: Standing): boolean {
-    const held = this.#grants.held.get(standing.account.id);
-    const granted = held?.cycle === standing.cycle ? held.granted : standing.reserved;
-    return 2 * (granted - standing.used) <= this.#blockOf(standing);
-  }
-
-  /** An account as the engine is told of it; with it what was used of the cycle before, of which nothing is held any more. */
-  #itemsOf({ account: { id }, cycle, used, total, ended }: Standing, granted: number, target: number): SyncItem[] {
-    const item = { id, cycle, granted: Math.max(granted, used), spent: used, target, total };
-    if (ended === undefined || this.#grants.held.get(id)?.isEndedTold === true) return [item];
-    const over = { id, cycle: ended.cycle, granted: ended.used, spent: ended.used, target: ended.used, total };
-    return [over, item];
   }
 
   async #tell(
@@ -361,10 +269,7 @@ export class NodeSession {
     ]);
     const reply = row!.reply;
     if (reply.refused !== undefined) return reply;
-    for (const { id, cycle, granted, spent } of accounts) {
-      const held = this.#grants.held.get(id);
-      if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent, isEndedTold: true });
-    }
+    this.#items.told(accounts);
     this.#grants.setClock(reply.now * 1_000, sentMs, Date.now());
     return reply;
   }
@@ -376,15 +281,6 @@ export class NodeSession {
     this.#grants.isLearning = learning;
     this.#grants.session = this.#session;
     this.#grants.problem = '';
-  }
-
-  #take({ accounts, recalled }: SyncReply): void {
-    for (const { id, cycle, granted, others } of accounts) {
-      const held = this.#grants.held.get(id);
-      if (held?.cycle === cycle) Object.assign(held, { granted, others, toldGranted: granted });
-    }
-    this.#recalled = new Set(recalled);
-    if (recalled.length > 0) this.#isAwake = true;
   }
 
   #refused(refusal: SyncRefusal): void {

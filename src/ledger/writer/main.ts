@@ -66,7 +66,7 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   const onNewCounters = (): void => workers?.reconnectAll();
   const grants =
     options.fleet === undefined ? undefined : new HeldGrants(options.file, options.fleet.maxStalenessSeconds);
-  const granting = grants === undefined ? {} : { now: grants.now, allowance: grants.allowance, fleet: grants.status };
+  const granting = grants === undefined ? {} : { now: grants.now, allowance: grants.allowance, fleet: grants.link };
   const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
   let workers: WorkersLink | undefined;
   reserver.open();

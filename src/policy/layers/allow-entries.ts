@@ -2,7 +2,7 @@
 import { decodeOnce } from '../../domain/canonical-url.ts';
 import { type AllowEntry, invalid } from '../documents.ts';
 import type { Verdict } from '../types.ts';
-import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
+import { HOST_FORM, type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 
@@ -19,7 +19,7 @@ export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter)
   const map = new HostMap<AllowPolicy[]>(filter);
   for (const { id, host, path, methods, note } of entries) {
     const read = readAllowedHost(host);
-    if (read === undefined) throw invalid(id, `The host "${host}" of "${id}" is not a host.`);
+    if (read === undefined) throw invalid(id, `The host "${host}" of "${id}" is not a host: ${HOST_FORM}.`);
     if (!path.startsWith('/')) throw invalid(id, `The path of "${id}" must start with a slash.`);
     const compiled = {
       verdict: verdictOf('allow', 'rules', id, note ?? 'Your own policy allows this place by name.'),

@@ -1,10 +1,11 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { didYouMean } from '../../json/near-name.ts';
 import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
-import { type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
+import { HOST_FORM, type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from './guard-checks.ts';
 import { needsOf, TRAIT_SETS, traitsOf } from './guard-traits.ts';
@@ -69,13 +70,14 @@ function isPlaceRule({ check = '', ranges = [] }: RuleEntry): boolean {
 /** The excuses of each rule by host. @throws PagegateError policy_invalid */
 function compileExcuses({ excuses, rules }: PolicyDocument): Map<string, HostMap<readonly ExcuseEntry[]>> {
   const byRule = new Map<string, HostMap<readonly ExcuseEntry[]>>();
+  const guards = rules.filter(({ kind }) => kind === 'guard').map(({ id }) => id);
   for (const excuse of excuses) {
     const { rule, host } = excuse;
     const read = readAllowedHost(host);
     if (read === undefined)
-      throw invalid(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host.`);
-    if (!rules.some(({ id, kind }) => id === rule && kind === 'guard'))
-      throw invalid(rule, `"excuse" names the guard rule "${rule}", which does not exist.`);
+      throw invalid(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host: ${HOST_FORM}.`);
+    if (!guards.includes(rule))
+      throw invalid(rule, `"excuse" names the guard rule "${rule}", which is not in force${didYouMean(rule, guards)}.`);
     const map = byRule.get(rule) ?? new HostMap<readonly ExcuseEntry[]>();
     byRule.set(rule, map);
     map.add(read.host, read.reach, [...(map.add(read.host, read.reach, []) ?? []), excuse]);

@@ -122,10 +122,15 @@ function markOf(text: string, start: number): number {
   return (Math.imul(size * 961 + first * 31 + second, 40_503) + late * 1_021) & (MARKS - 1);
 }
 
+/** How a host must be written, for those who wrote something else. */
+export const HOST_FORM =
+  'write a name or an address alone, without scheme, port and path, like "example.com" or "*.example.com"';
+
 /** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */
 export function readPolicyHost(text: string): { readonly host: string; readonly reach: HostReach } | undefined {
   const reach = text.startsWith('=') ? 'exact' : text.startsWith('*.') ? 'below' : 'suffix';
-  const host = policyHost(text.slice(reach === 'exact' ? 1 : reach === 'below' ? 2 : 0));
+  // What is below is read as one such host: nothing is below an address, and below `www.` is less than beside it.
+  const host = reach === 'below' ? policyHost(`a.${text.slice(2)}`)?.slice(2) : policyHost(text.replace(/^=/, ''));
   return host === undefined ? undefined : { host, reach };
 }
 

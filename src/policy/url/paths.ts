@@ -1,4 +1,5 @@
 /** Paths, as they are compared with each other. */
+import { parseUrl } from '../../domain/canonical-url.ts';
 import { nameEnd, withoutSigns } from './segments.ts';
 
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
@@ -47,6 +48,11 @@ function foldSegment(segment: string): string {
 
 function isBlank(code: number): boolean {
   return code <= 0x20 || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
+}
+
+/** What a path is in a URL that was made of it, decoded: without a query, dot segments and escapes. */
+export function pathInUrl(path: string): string | undefined {
+  return parseUrl(`https://example.org${path}`)?.decodedPath;
 }
 
 /** Whether a path is another one, which ends without a slash, or below it on a segment boundary. */

@@ -1,6 +1,6 @@
 /** What stands where: on hosts whose paths hold names and files (package registries, source trees, documentation), and in addresses of forums. */
 import { invalid, type PlaceEntry } from '../documents.ts';
-import { type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
+import { HOST_FORM, type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { areDigits } from '../url/keys.ts';
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { isAnyIn } from './token-table.ts';
@@ -43,7 +43,7 @@ export function compilePlaces(entries: readonly PlaceEntry[], filter: HostFilter
     const templates = KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
     for (const host of entry.hosts) {
       const read = readPolicyHost(host);
-      if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host.`);
+      if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host: ${HOST_FORM}.`);
       if (map.add(read.host, read.reach, placesOf(templates, entry.own)) !== undefined)
         throw invalid(host, `The host "${host}" has its places twice.`);
     }
@@ -65,7 +65,7 @@ function readTemplate(text: string, context: number): PlaceTemplate {
  */
 export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
   const { templates, everywhere, own } = places;
-  if (templates.length === 0) return undefined;
+  if (templates.length === 0 && own === undefined) return undefined;
   // Those that have a name.
   const named: number[] = [];
   for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);

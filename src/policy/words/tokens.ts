@@ -4,6 +4,7 @@
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
 import { PagegateError } from '../../errors.ts';
+import { didYouMean } from '../../json/near-name.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 import { PathSegments } from '../url/path-segments.ts';
@@ -11,12 +12,12 @@ import { staticDot } from '../url/segments.ts';
 import { NO_LISTS, TokenTable } from './token-table.ts';
 
 /** No phrase is longer, so nothing longer is looked up. */
-const TOKEN_MAX_LENGTH = 96;
+export const TOKEN_MAX_LENGTH = 96;
 
 const ASCII = /^\p{ASCII}*$/u;
 
 /** A text as tokens are compared. A leading dot or underscore, which tells files and fields of their own kind, is kept. */
-function squeeze(text: string): string {
+export function tokenOf(text: string): string {
   const isAscii = ASCII.test(text);
   const folded = isAscii ? text.toLowerCase() : text.normalize('NFKD').toLowerCase();
   const lead = folded[0] === '.' || folded[0] === '_' ? folded[0] : '';
@@ -44,7 +45,7 @@ export class TokenIndex {
       this.#ordinals.set(name, ordinal);
       // One object for all tokens that are in the same lists: what each becomes with this list.
       const longer = new Map<readonly number[], readonly number[]>();
-      for (const token of phrasesOf(lists[name]!, squeeze)) {
+      for (const token of phrasesOf(lists[name]!, tokenOf)) {
         const before = byToken.get(token) ?? NO_LISTS;
         if (before.at(-1) === ordinal) continue;
         let after = longer.get(before);
@@ -63,7 +64,9 @@ export class TokenIndex {
   ordinal(name: string): number {
     const ordinal = this.#ordinals.get(name);
     if (ordinal !== undefined) return ordinal;
-    throw new PagegateError('policy_invalid', `There is no token list "${name}".`, { got: name });
+    throw new PagegateError('policy_invalid', `There is no token list "${name}"${didYouMean(name, this.names)}.`, {
+      got: name,
+    });
   }
 
   /** Lists that hold the token between `start` and `end`. */
@@ -74,7 +77,7 @@ export class TokenIndex {
     let hash = HASH_SEED;
     for (let at = start; at < end; at++) {
       const code = text.charCodeAt(at);
-      if (code > 127) return this.#byToken.get(squeeze(text.slice(start, end))) ?? NO_LISTS;
+      if (code > 127) return this.#byToken.get(tokenOf(text.slice(start, end))) ?? NO_LISTS;
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
@@ -91,7 +94,7 @@ export class TokenIndex {
     if (first !== 0x2e && first !== 0x5f) return NO_LISTS;
     const name = text.slice(start, end);
     return (
-      this.#byToken.get(squeeze(name)) ?? this.#byToken.get(squeeze(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
+      this.#byToken.get(tokenOf(name)) ?? this.#byToken.get(tokenOf(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
     );
   }
 
@@ -111,9 +114,9 @@ export class TokenIndex {
     if (text.includes('&')) return NO_LISTS;
     const dot = text.indexOf('.', 1);
     return (
-      this.#byToken.get(squeeze(text)) ??
-      (dot > 0 ? this.#byToken.get(squeeze(text.slice(0, dot))) : undefined) ??
-      this.#byToken.get(squeeze(text.replace(/^[._]+/, ''))) ??
+      this.#byToken.get(tokenOf(text)) ??
+      (dot > 0 ? this.#byToken.get(tokenOf(text.slice(0, dot))) : undefined) ??
+      this.#byToken.get(tokenOf(text.replace(/^[._]+/, ''))) ??
       NO_LISTS
     );
   }

@@ -30,11 +30,6 @@ export class ConnectionCount {
     this.#limits = limits;
   }
 
-  /** Clients that hold connections without a whole request. */
-  get unansweredClients(): number {
-    return this.#unanswered.size;
-  }
-
   /** Counts a new connection, and closes it where there are too many. */
   opened(connection: HttpResponse): void {
     this.open += 1;

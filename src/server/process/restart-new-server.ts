@@ -15,7 +15,7 @@ import {
   type Wellness,
 } from './restart-messages.ts';
 
-/** What the predecessor has given over. */
+/** What the predecessor has passed on. */
 export interface Taken extends Omit<Take, 'type'> {
   /** The listening socket of its admin listener. */
   readonly adminServer: Server | undefined;

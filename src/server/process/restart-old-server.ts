@@ -1,5 +1,5 @@
 /**
- * The running server's side of a restart: it starts the next server, gives things over one by one, and takes all of them back where the
+ * The running server's side of a restart: it starts the next server, hands things over one by one, and takes all of them back where the
  * other one fails.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -26,8 +26,8 @@ export interface Program {
   readonly args: readonly string[];
 }
 
-/** What a running server gives over. */
-export interface Estate {
+/** What a running server hands over, and how it is at that moment. */
+export interface HandOver {
   readonly program: Program;
   readonly supervisor: Supervisor;
   readonly ledgerWriter: LedgerWriter;
@@ -47,34 +47,35 @@ const TAKE_TIMEOUT_MS = 30_000;
 const PROBATION_MS = 1_000;
 const CONFIRM_TIMEOUT_MS = 5_000;
 /** Longer than the workers of a killed successor need to see that it is gone and to stop listening. */
-const RETREAT_MS = 1_000;
+const TAKE_BACK_MS = 1_000;
 
 const failed = (why: string): PagegateError => new PagegateError('restart_failed', why);
 
 /** The process that is to follow this one. */
 export class Successor {
-  readonly #estate: Estate;
+  readonly #handOver: HandOver;
   readonly #child: ChildProcess;
-  #how: string | undefined;
+  /** How it has ended: the predicate of a sentence; undefined while it runs. */
+  #ending: string | undefined;
   readonly #received: FromSuccessor[] = [];
   /** Resolved, and made anew, when something was heard of it. */
   #news = Promise.withResolvers<void>();
   /** Whether new connections are kept from its workers, or given to them. */
   #isSteered = false;
-  /** Whether the ledger writer's place was given over. */
+  /** Whether the ledger writer's place was passed on. */
   #hasTaken = false;
   /** Whether it goes on with the table of the burst limit. */
   keepsBurstFile = false;
 
-  constructor(estate: Estate) {
-    this.#estate = estate;
-    const { command, args } = estate.program;
+  constructor(handOver: HandOver) {
+    this.#handOver = handOver;
+    const { command, args } = handOver.program;
     this.#child = spawn(command, args, {
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
       env: { ...process.env, [SUCCESSOR_VARIABLE]: '1' },
     });
     const end = (how: string): void => {
-      this.#how ??= how;
+      this.#ending ??= how;
       this.#heard();
     };
     this.#child.once('error', (error) => end(`cannot be started: ${error.message}`));
@@ -88,21 +89,21 @@ export class Successor {
   }
 
   /**
-   * Gives everything over.
+   * Hands everything over to it.
    *
    * @param waitMs for the successor to become ready.
    * @throws PagegateError restart_failed, restart_needs_stop; then it is gone, and this server has everything again.
    */
-  async follow(waitMs: number): Promise<RestartReply> {
+  async takeOver(waitMs: number): Promise<RestartReply> {
     try {
       const deadline = performance.now() + waitMs;
-      const { supervisor, ledgerWriter, admin } = this.#estate;
+      const { supervisor, ledgerWriter, admin } = this.#handOver;
       const hello = await this.#next('hello', deadline);
       this.#check(hello);
       // Until it is to get them, its sockets get no connections: they would be lost with it.
       await this.#keepConnections();
       this.#isSteered = true;
-      this.#send({ type: 'begin', ...this.#estate.begin });
+      this.#send({ type: 'begin', ...this.#handOver.begin });
       const ready = await this.#next('ready', deadline);
       this.keepsBurstFile = ready.keepsBurstFile;
       await this.#requireAsWell(ready);
@@ -120,7 +121,7 @@ export class Successor {
       await this.#requireAsWell(await this.#next('confirmed', performance.now() + CONFIRM_TIMEOUT_MS));
       return { version: hello.version, pid: hello.pid };
     } catch (error) {
-      await this.#retreat();
+      await this.#takeBack();
       throw error;
     }
   }
@@ -149,10 +150,10 @@ export class Successor {
       refuse(
         `pagegate ${version} hands over by protocol ${protocol}, this one (${PROGRAM_VERSION}) by ${HAND_OVER_PROTOCOL}.`,
       );
-    if (ledgerFile !== this.#estate.ledgerFile)
-      refuse(`state_dir has changed: the ledger is ${this.#estate.ledgerFile}, it would be ${ledgerFile}.`);
-    if (socket !== this.#estate.socket)
-      refuse(`admin.socket has changed: it is ${this.#estate.socket}, it would be ${socket}.`);
+    if (ledgerFile !== this.#handOver.ledgerFile)
+      refuse(`state_dir has changed: the ledger is ${this.#handOver.ledgerFile}, it would be ${ledgerFile}.`);
+    if (socket !== this.#handOver.socket)
+      refuse(`admin.socket has changed: it is ${this.#handOver.socket}, it would be ${socket}.`);
     if (versions.ledger > LEDGER_VERSIONS.ledger) {
       const copy = `${ledgerFile}.version-${LEDGER_VERSIONS.ledger}`;
       refuse(
@@ -178,27 +179,27 @@ export class Successor {
 
   /** A server that answers lookups is not replaced by one that does not. @throws PagegateError restart_failed */
   async #requireAsWell({ ready, reasons }: Wellness): Promise<void> {
-    if (!ready && (await this.#estate.isReady())) throw failed(`It is not ready: ${reasons.join('; ')}.`);
+    if (!ready && (await this.#handOver.isReady())) throw failed(`It is not ready: ${reasons.join('; ')}.`);
   }
 
   /** Our sockets began to listen first. */
   async #keepConnections(): Promise<void> {
-    const { supervisor } = this.#estate;
+    const { supervisor } = this.#handOver;
     await supervisor.ask('steer', { first: 0, count: supervisor.pids.length });
   }
 
   /** The successor is given up: its connections come back to this server, and so does what it had taken. */
-  async #retreat(): Promise<void> {
-    const { supervisor, ledgerWriter } = this.#estate;
+  async #takeBack(): Promise<void> {
+    const { supervisor, ledgerWriter } = this.#handOver;
     // It may have taken the connections, too. What it got of them it answers before it is ended.
     if (this.#hasTaken) await this.#keepConnections();
-    if (this.#hasTaken && this.#how === undefined) await sleep(PROBATION_MS);
+    if (this.#hasTaken && this.#ending === undefined) await sleep(PROBATION_MS);
     this.kill();
     await this.#end();
     this.release();
     if (this.#hasTaken) ledgerWriter.resume();
     if (!this.#isSteered) return;
-    await sleep(RETREAT_MS);
+    await sleep(TAKE_BACK_MS);
     await supervisor.ask('steer');
   }
 
@@ -212,7 +213,7 @@ export class Successor {
       if (message?.type === 'failed') throw failed(message.message);
       if (message?.type === type) return message as Extract<FromSuccessor, { type: T }>;
       if (message !== undefined) continue;
-      if (this.#how !== undefined) throw failed(`It ${this.#how} before it was done; its log says why.`);
+      if (this.#ending !== undefined) throw failed(`It ${this.#ending} before it was done; its log says why.`);
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) throw failed(`It did not say "${type}" in time, and was killed.`);
       const abort = new AbortController();
@@ -223,7 +224,7 @@ export class Successor {
   }
 
   async #end(): Promise<void> {
-    while (this.#how === undefined) await this.#news.promise;
+    while (this.#ending === undefined) await this.#news.promise;
   }
 
   #heard(): void {

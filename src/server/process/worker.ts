@@ -4,7 +4,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
-import { type Meter, openMeter } from '../../ledger/meter.ts';
+import { Meter } from '../../ledger/meter.ts';
 import { parseNetworks } from '../../network/address.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
 import { utc } from '../../times.ts';
@@ -58,7 +58,6 @@ export class Worker {
   readonly #data: DataWatch;
   readonly #connections: ConnectionCount;
   #listener: Listener | undefined;
-  #isDraining = false;
   /** Resolves when the drain is over; undefined before it begins. */
   #drained: Promise<void> | undefined;
 
@@ -90,7 +89,7 @@ export class Worker {
       served: () => this.#data.served,
       onDamage: (error) => this.#data.onDamage(error),
       closedConnections: () => this.#connections.closed,
-      isDraining: () => this.#isDraining,
+      isDraining: () => this.#drained !== undefined,
     });
   }
 
@@ -100,7 +99,7 @@ export class Worker {
    */
   static async open(options: WorkerOptions): Promise<Worker> {
     const { config } = options;
-    const meter = await openMeter({ file: statePaths(config).ledgerFile });
+    const meter = new Meter({ file: statePaths(config).ledgerFile });
     try {
       const worker = new Worker(options, meter);
       await worker.#data.openIndex();
@@ -139,8 +138,8 @@ export class Worker {
     const info = served?.index.info;
     return {
       pid: process.pid,
-      ready: served !== undefined && this.#listener !== undefined && !this.#isDraining,
-      draining: this.#isDraining,
+      ready: served !== undefined && this.#listener !== undefined && this.#drained === undefined,
+      draining: this.#drained !== undefined,
       data: served?.tag ?? null,
       generation: info?.generation ?? null,
       index_created_at: info === undefined ? null : utc(info.created),
@@ -195,7 +194,6 @@ export class Worker {
   }
 
   async #drain(keepsIdle: boolean): Promise<void> {
-    this.#isDraining = true;
     this.#data.stop();
     const limitMs = drainMs(this.#config.server, keepsIdle);
     const deadline = performance.now() + limitMs;

@@ -8,11 +8,9 @@ import type { Config } from '../../config/config.ts';
 import { type ErrorCode, PagegateError } from '../../errors.ts';
 import type { Meter } from '../../ledger/meter.ts';
 import type { Account } from '../../ledger/quota.ts';
-import { type Address, addressFromBytes, isInAny, type Network, parseNetworks } from '../../network/address.ts';
-import { clientAddress } from '../../network/client-address.ts';
+import { isInAny, type Network, parseNetworks } from '../../network/address.ts';
 import { evaluate } from '../../policy/evaluate.ts';
-import type { Verdict } from '../../policy/types.ts';
-import type { Counter, WorkerMetrics } from '../admin/metric-counters.ts';
+import type { WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Log, requestFailureFields } from '../log.ts';
 import { RecordEvidence } from '../record-evidence.ts';
 import type { ActiveData } from '../swap/active-data.ts';
@@ -27,12 +25,13 @@ import { inputOptions, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { RefusalLog } from './refusal-log.ts';
+import { RequestCounters } from './request-counters.ts';
+import { ownCopy, RequestHeaders, type Sender } from './request-headers.ts';
 
 const CHECK_PATH = '/api/check';
-/** In a list of connection options. */
-const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 /** Statuses about who asks; the log tells of them, see {@link RefusalLog}. */
 const LOGGED: ReadonlySet<number> = new Set([401, 403, 429]);
+
 export interface CheckParts {
   readonly config: Config;
   readonly meter: Meter;
@@ -52,28 +51,17 @@ export interface CheckParts {
   readonly isDraining: () => boolean;
 }
 
-/** What the headers of a request say, read in one pass, and who sends it. */
-interface Headers {
-  keyCount: number;
-  key: string;
-  hasBody: boolean;
-  /** The client sends nothing more on this connection. */
-  isLast: boolean;
-  forwarded: string;
-  client: Address;
-}
-
 /** A request, and where its answer goes. */
 interface Exchange {
   readonly res: HttpResponse;
   readonly method: string;
   /** Overwritten by the next request, so what waits keeps a copy. */
-  readonly headers: Headers;
+  readonly sender: Sender;
 }
 
 /** A request whose key and query were read. */
 interface Question extends Exchange {
-  headers: Headers;
+  sender: Sender;
   readonly rawQuery: string;
   readonly query: Query;
   readonly key: string;
@@ -96,42 +84,19 @@ interface CheckRefusal extends RefusalOptions {
 export class CheckHandler {
   readonly #parts: CheckParts;
   readonly #exempt: readonly Network[];
-  readonly #proxies: readonly Network[];
   readonly #subdomains: 'exact' | 'parent';
   readonly #writer = new AnswerWriter();
-  /** The peer of the request at hand; overwritten by the next. */
-  readonly #peer: Address = new Uint8Array(16);
-  readonly #answered: Counter;
-  readonly #verdicts = new WeakMap<Verdict, Counter>();
-  readonly #refusals = new Map<ErrorCode, Counter>();
-  readonly #headers: Headers = {
-    keyCount: 0,
-    key: '',
-    hasBody: false,
-    isLast: false,
-    forwarded: '',
-    client: new Uint8Array(16),
-  };
-  readonly #readHeader: (name: string, value: string) => void;
+  readonly #headers: RequestHeaders;
+  readonly #counters: RequestCounters;
   readonly #closing = new ClosingGuard();
   #inFlight = 0;
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
-    this.#answered = parts.metrics.counter('requests_total', { status: '200', code: 'ok' });
+    this.#headers = new RequestHeaders(parseNetworks(parts.config.burst.trusted_proxies));
+    this.#counters = new RequestCounters(parts.metrics);
     this.#exempt = parseNetworks(parts.config.burst.exempt);
-    this.#proxies = parseNetworks(parts.config.burst.trusted_proxies);
     this.#subdomains = parts.config.index.subdomains;
-    const headers = this.#headers;
-    this.#readHeader = (name, value) => {
-      if (name === 'x-api-key') {
-        headers.keyCount += 1;
-        headers.key = value;
-      } else if (name === 'content-length') headers.hasBody ||= value !== '0';
-      else if (name === 'transfer-encoding') headers.hasBody = true;
-      else if (name === 'connection') headers.isLast ||= value !== 'keep-alive' && CLOSE.test(value);
-      else if (name === 'x-forwarded-for') headers.forwarded += headers.forwarded === '' ? value : `,${value}`;
-    };
   }
 
   /** Requests that wait for a reservation. */
@@ -142,11 +107,11 @@ export class CheckHandler {
   /** Handles every request of the public port; never throws. */
   handle(res: HttpResponse, req: HttpRequest): void {
     const headers = this.#headers;
-    const exchange = { res, method: req.getCaseSensitiveMethod(), headers };
+    const exchange = { res, method: req.getCaseSensitiveMethod(), sender: headers };
     let isAnswered = true;
     try {
-      this.#readHeaders(res, req);
-      if (this.#closing.isBehind(this.#peer, this.#parts.closedConnections())) {
+      headers.readFrom(res, req);
+      if (this.#closing.isBehind(headers.peer, this.#parts.closedConnections())) {
         this.#closing.drop(res);
         return;
       }
@@ -160,19 +125,7 @@ export class CheckHandler {
     }
     // While a request waits its connection stays open, and others of this client may come: those are not behind it.
     if (isAnswered && (headers.isLast || headers.hasBody))
-      this.#closing.mark(this.#peer, this.#parts.closedConnections());
-  }
-
-  #readHeaders(res: HttpResponse, req: HttpRequest): void {
-    const headers = this.#headers;
-    headers.keyCount = 0;
-    headers.key = '';
-    headers.hasBody = false;
-    headers.isLast = false;
-    headers.forwarded = '';
-    req.forEach(this.#readHeader);
-    addressFromBytes(res.getRemoteAddress(), this.#peer);
-    headers.client = clientAddress(this.#peer, headers.forwarded, this.#proxies);
+      this.#closing.mark(headers.peer, this.#parts.closedConnections());
   }
 
   /** Asks the burst limit; returns the seconds to wait, 0 to go on. */
@@ -190,16 +143,17 @@ export class CheckHandler {
 
   /** Whether the request is answered; if not, it waits for a reservation. */
   #check(exchange: Exchange, rawQuery: string): boolean {
-    const { res, method, headers } = exchange;
+    const { res, method, sender } = exchange;
+    const headers = this.#headers;
     const startedMs = performance.now();
     const query = parseQuery(rawQuery);
-    const keyProblem = keyProblemOf(headers, query);
+    const keyProblem = headers.keyProblem(query);
     if (keyProblem !== undefined) {
       const isRepeated = keyProblem === 'repeated_parameter';
       return this.#refuse(exchange, keyProblem, isRepeated ? { fields: { parameter: 'api_key' } } : {});
     }
     const key = headers.keyCount === 1 ? headers.key : (query.apiKey ?? '');
-    return this.#answer({ res, method, headers, rawQuery, query, key, startedMs, waiting: undefined });
+    return this.#answer({ res, method, sender, rawQuery, query, key, startedMs, waiting: undefined });
   }
 
   /** Whether a question is answered; if not, it waits for a reservation. */
@@ -224,9 +178,9 @@ export class CheckHandler {
     if (outcome === 'ledger_unavailable') return this.#refuse(question, outcome);
     if (typeof outcome === 'string')
       return this.#refuse(question, outcome, { fields: { ...meter.quotaLeft(account) }, account: account.name });
-    this.#answered.value += 1;
+    this.#counters.answered(judged.verdict);
     res.writeHeader('content-type', served.headers);
-    endAnswer(res, this.#writer.finish(outcome), question.headers.isLast || this.#parts.isDraining());
+    endAnswer(res, this.#writer.finish(outcome), question.sender.isLast || this.#parts.isDraining());
     this.#record(account, judged, served, startedMs);
     return true;
   }
@@ -267,7 +221,7 @@ export class CheckHandler {
   #keep(question: Question): Waiting {
     const { metrics } = this.#parts;
     const sinceMs = performance.now();
-    question.headers = { ...question.headers, client: Uint8Array.from(question.headers.client) };
+    question.sender = ownCopy(question.sender);
     this.#inFlight += 1;
     let isAborted = false;
     question.res.onAborted(() => {
@@ -293,7 +247,6 @@ export class CheckHandler {
   }
 
   #record(account: Account, judged: Judged, served: ActiveData, startedMs: number): void {
-    this.#counterOf(judged.verdict).value += 1;
     this.#parts.decisions?.record({
       account: account.name,
       method: judged.method,
@@ -307,30 +260,11 @@ export class CheckHandler {
     });
   }
 
-  #counterOf(verdict: Verdict): Counter {
-    let counter = this.#verdicts.get(verdict);
-    if (counter === undefined) {
-      const { verdict: name, layer } = verdict;
-      counter = this.#parts.metrics.counter('verdicts_total', { verdict: name, layer });
-      this.#verdicts.set(verdict, counter);
-    }
-    return counter;
-  }
-
-  #refusalCounterOf(code: ErrorCode): Counter {
-    let counter = this.#refusals.get(code);
-    if (counter === undefined) {
-      counter = this.#parts.metrics.counter('requests_total', { status: String(refusalStatus(code)), code });
-      this.#refusals.set(code, counter);
-    }
-    return counter;
-  }
-
   /** Answers with a refusal: always true, for the request is answered. */
-  #refuse({ res, method, headers }: Exchange, code: ErrorCode, options: CheckRefusal = {}): true {
-    this.#refusalCounterOf(code).value += 1;
-    if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, headers.client);
-    const close = headers.hasBody || headers.isLast || this.#parts.isDraining();
+  #refuse({ res, method, sender }: Exchange, code: ErrorCode, options: CheckRefusal = {}): true {
+    this.#counters.refused(code);
+    if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, sender.client);
+    const close = sender.hasBody || sender.isLast || this.#parts.isDraining();
     sendRefusal(res, code, { ...options, close, bodiless: method === 'HEAD' });
     return true;
   }
@@ -344,13 +278,4 @@ export class CheckHandler {
     if (error instanceof PagegateError && code === 'record_corrupt') this.#parts.onDamage(error);
     this.#refuse(exchange, code);
   }
-}
-
-/** What is wrong with the key that a request has in its headers or its query; undefined where there is exactly one. */
-function keyProblemOf({ keyCount, key }: Headers, query: Query): ErrorCode | undefined {
-  const count = keyCount + query.apiKeyCount;
-  if (count === 0) return 'missing_key';
-  if (count > 1) return keyCount === 0 ? 'repeated_parameter' : 'conflicting_credentials';
-  if (keyCount === 0 && query.apiKey === undefined) return 'unknown_key';
-  return (keyCount === 1 ? key : query.apiKey) === '' ? 'missing_key' : undefined;
 }

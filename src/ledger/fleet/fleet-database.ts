@@ -4,7 +4,7 @@ import { HELD, isHeard, NOW, RUNS } from '../postgres/fragments.ts';
 import { findLedger, SCHEMA_VERSION } from '../postgres/schema.ts';
 
 /** What a fleet's database says of itself, its ledger and this node. */
-export interface FleetStatus {
+export interface FleetDatabase {
   /** Where it is, without a password. */
   readonly name: string;
   /** Of PostgreSQL, in its words. */
@@ -45,11 +45,11 @@ export interface LedgerTables {
  * @param nodeId of this node; undefined where it has none yet.
  * @throws PagegateError ledger_unavailable
  */
-export async function readFleetStatus(
+export async function readFleetDatabase(
   engine: Engine,
   nodeId: string | undefined,
   maxStalenessSeconds: number,
-): Promise<FleetStatus> {
+): Promise<FleetDatabase> {
   const [server] = await engine.query<{ version: string; names: string; level: string; standbys: number }>(
     `SELECT current_setting('server_version') AS version, current_setting('synchronous_standby_names') AS names,
        current_setting('synchronous_commit') AS level, (SELECT count(*) FROM pg_stat_replication) AS standbys`,

@@ -1,0 +1,99 @@
+/** The environment as a source of settings, and its variables that are not settings. */
+import { PagegateError } from '../errors.ts';
+import { parseDocument } from '../json/strict-json.ts';
+import { place, type Tree } from './load/setting-tree.ts';
+import { REMOVED_SETTINGS, type Setting, settings, typesOf, variableOf } from './schema.ts';
+
+/** A variable of the environment that is not a setting: who reads it, and for what. */
+interface OtherVariable {
+  readonly reader: string;
+  readonly meaning: string;
+}
+
+/** Variables that are not settings. */
+export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
+  PAGEGATE_PROGRAM: {
+    reader: '`serve`',
+    meaning: 'The path by which the program was called; a restart starts what it leads to then. The program sets it.',
+  },
+  NODE_COMPILE_CACHE: {
+    reader: 'every command',
+    meaning:
+      'The folder of compiled code, default `node_modules/.cache/pagegate` beside the program. A start takes a quarter of the time with it. Where the program may not write there, it starts as without.',
+  },
+  PAGEGATE_SUCCESSOR: {
+    reader: '`serve`',
+    meaning: 'Says that this server follows a running one. The running server sets it at a restart.',
+  },
+  PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
+  PAGEGATE_SERVER: {
+    reader: '`pagegate-allows.sh`',
+    meaning: 'The URL of the server that the shell line asks: `https://127.0.0.1:8443`.',
+  },
+  PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
+  PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
+  PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  DIFFERENTIAL_QUESTIONS: {
+    reader: '`make differential`',
+    meaning: 'How many generated URLs local verdicts and the server are compared on; a small number in `make test`.',
+  },
+  CONSOLE_SHOTS: { reader: '`make test-console`', meaning: 'A folder that pictures of the pages are written to.' },
+  PAGEGATE_POSTGRES_BIN: {
+    reader: '`make test-fleet`, `make chaos-fleet`, `make demo-fleet`',
+    meaning: 'The folder of the PostgreSQL programs that they start; of Debian’s newest version unless set.',
+  },
+  PAGEGATE_LEDGER_PASSWORD: {
+    reader: 'ledger',
+    meaning: 'The password of the user in `ledger.url`, where `ledger.password_file` names no file.',
+  },
+  CREDENTIALS_DIRECTORY: {
+    reader: 'ledger',
+    meaning: 'Set by systemd: the folder that may hold the credential `pagegate-ledger-key`.',
+  },
+};
+
+/** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
+export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
+  const known = new Set(settings.map((setting) => setting.env));
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PAGEGATE_') && !known.has(name) && !(name in OTHER_VARIABLES))
+    .sort();
+}
+
+/** The settings that the environment gives. @throws PagegateError config_invalid */
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
+  const tree: Tree = {};
+  const known = new Map(settings.map((setting) => [setting.env, setting]));
+  const sections = settings
+    .filter((setting) => setting.path.length > 1)
+    .map((setting) => setting.path[0]!.toUpperCase());
+  for (const [name, text] of Object.entries(env)) {
+    if (!name.startsWith('PAGEGATE_') || text === undefined) continue;
+    const setting = known.get(name);
+    const removed = Object.entries(REMOVED_SETTINGS).find(([one]) => name === variableOf(one.split('.')));
+    if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
+    if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
+    else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
+      throw new PagegateError(
+        'config_invalid',
+        `The environment has ${name}, which is no setting; see docs/configuration.md.`,
+        { name },
+      );
+    }
+  }
+  return tree;
+}
+
+/** Reads the text of an environment variable as the setting's type wants it. */
+function parseText(setting: Setting, text: string): unknown {
+  const types = typesOf(setting.schema);
+  if ((types.includes('null') || setting.schema.enum?.includes(null)) && text === '') return null;
+  if (types.includes('boolean'))
+    return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;
+  if ((types.includes('integer') || types.includes('number')) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (types.includes('array')) return text === '' ? [] : text.split(',').map((item) => item.trim());
+  if (types.includes('object')) {
+    return parseDocument(Buffer.from(text), 'config_invalid', `In the environment: ${setting.env}`);
+  }
+  return text;
+}

@@ -1,0 +1,109 @@
+/** Checks settings against their schema, fills in its defaults, and says in words what is wrong, setting by setting. */
+import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
+import { PagegateError } from '../../errors.ts';
+import { shown } from '../../json/schema-problem.ts';
+import { SELDOM_ASKED_SCHEMA } from '../../json/shipped-schemas.ts';
+import { parseNetwork } from '../../network/address.ts';
+import { configSchema, type Setting, settings, typesOf, valuesOf } from '../schema.ts';
+import { type Tree, valueAt } from './setting-tree.ts';
+
+/** What messages call the environment as a source. */
+export const ENVIRONMENT = 'the environment';
+
+/** Problems that one message holds. */
+const PROBLEMS_MAX = 5;
+
+/** Checks what one source sets. @throws PagegateError config_invalid */
+export const checkPart = (tree: Tree, source: string): void => check(structuredClone(tree), source);
+
+/** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
+export const checkWhole = (tree: Tree): void => check(tree, 'the configuration');
+
+/** Compiled once: every command waits for it. */
+let validator: ValidateFunction<Tree> | undefined;
+
+/** Fills in defaults, too. @throws PagegateError config_invalid */
+function check(tree: Tree, source: string): void {
+  validator ??= new Validator({
+    allErrors: true,
+    allowUnionTypes: true,
+    useDefaults: true,
+    verbose: true,
+    ...SELDOM_ASKED_SCHEMA,
+  }).compile<Tree>(configSchema);
+  const lines = validator(tree)
+    ? [...nulProblems(tree, source), ...networkProblems(tree, source)]
+    : describeAll(validator.errors ?? [], source);
+  if (lines.length === 0) return;
+  const extra = lines.length > PROBLEMS_MAX ? ` (and ${lines.length - PROBLEMS_MAX} more)` : '';
+  throw new PagegateError('config_invalid', `In ${source}: ${lines.slice(0, PROBLEMS_MAX).join('; ')}${extra}.`, {
+    source,
+    problems: lines,
+  });
+}
+
+/** Settings with the one character that no path can have: what the system says of it names no setting. */
+function nulProblems(tree: Tree, source: string): string[] {
+  const hasNul = (value: unknown): boolean =>
+    typeof value === 'string'
+      ? value.includes('\0')
+      : typeof value === 'object' && value !== null && Object.values(value).some(hasNul);
+  return settings
+    .filter(({ path }) => hasNul(valueAt(tree, path)))
+    .map(({ name }) => `${placeOf(name, source)} has a NUL character`);
+}
+
+const NETWORKS = ['exempt', 'trusted_proxies'] as const;
+
+/** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
+function networkProblems(tree: Tree, source: string): string[] {
+  return NETWORKS.flatMap((name) =>
+    ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
+      .filter((text) => parseNetwork(text) === undefined)
+      .map(
+        (text) =>
+          `${placeOf(`burst.${name}`, source)} has "${text}", which is neither an address nor a network such as 10.0.0.0/8`,
+      ),
+  );
+}
+
+/** One sentence for each place that is wrong: a setting of several types fails each of them. */
+function describeAll(errors: readonly ErrorObject[], source: string): string[] {
+  const places = new Map<string, string>();
+  for (const error of errors) {
+    const unknown = error.params['additionalProperty'];
+    const key = `${error.instancePath}\n${typeof unknown === 'string' ? unknown : ''}`;
+    if (!places.has(key)) places.set(key, describe(error, source));
+  }
+  return [...places.values()];
+}
+
+/** The setting that a place is in; undefined where it is in none. */
+const settingOf = (place: string): Setting | undefined =>
+  settings.find(({ name }) => place === name || place.startsWith(`${name}.`));
+
+/** What messages call a place: in the environment by its variable, too. */
+function placeOf(place: string, source: string): string {
+  const setting = settingOf(place);
+  return source === ENVIRONMENT && setting !== undefined ? `${setting.env} (${place})` : place;
+}
+
+function describe(error: ErrorObject, source: string): string {
+  const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
+  const unknown = error.params['additionalProperty'];
+  if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
+  return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shown(error.data)}`;
+}
+
+function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {
+  if (keyword === 'minLength') return 'a text that is not empty';
+  if (keyword === 'pattern') return `a text of the form ${params['pattern']}`;
+  if (keyword === 'type' && setting !== undefined && !typesOf(setting.schema).some((type) => NESTED.has(type)))
+    return valuesOf(setting.schema);
+  if (['minimum', 'maximum', 'enum', 'const'].includes(keyword) && setting !== undefined)
+    return valuesOf(setting.schema);
+  return keyword === 'type' ? String(params['type']) : `that it ${message}`;
+}
+
+/** Values with values in them: what is wrong may be one of those. */
+const NESTED: ReadonlySet<string> = new Set(['array', 'object']);

@@ -1,0 +1,87 @@
+/** Accounts and their keys in a ledger store, by name and number: read, asked for, and changed. */
+import { PagegateError } from '../../errors.ts';
+import type { Account, AccountState } from '../quota.ts';
+import type { Moment, Sql } from '../store/ledger-store.ts';
+import {
+  type AccountRow,
+  type ApiKeyRecord,
+  type ApiKeyRow,
+  isKeyCurrent,
+  isLasting,
+  KEY_COLUMNS,
+  toAccount,
+  toApiKey,
+} from '../store/records.ts';
+
+/** Accounts whose keys one statement reads. */
+const KEYS_BATCH = 500;
+
+/** Undefined where there is none of that name. */
+export async function accountByName(sql: Sql, name: string): Promise<Account | undefined> {
+  const row = await sql.row<AccountRow>('SELECT * FROM accounts WHERE name = ?', name);
+  return row && toAccount(row);
+}
+
+/** @throws PagegateError account_not_found */
+export async function existingAccount(sql: Sql, name: string): Promise<Account> {
+  const account = await accountByName(sql, name);
+  if (account === undefined) throw new PagegateError('account_not_found', `Got "${name.slice(0, 80)}".`);
+  return account;
+}
+
+/** An account that may still be changed. @throws PagegateError account_not_found, account_state where it is closed */
+export async function changeableAccount(sql: Sql, name: string): Promise<Account> {
+  const account = await existingAccount(sql, name);
+  if (account.state === 'closed') throw new PagegateError('account_state', `"${name}" is closed, for good.`);
+  return account;
+}
+
+export const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>
+  sql.run('UPDATE accounts SET state = ? WHERE id = ?', state, accountId);
+
+/** The keys of accounts, the oldest first; an account without any is missing. */
+export async function keysByAccount(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, ApiKeyRecord[]>> {
+  const found = new Map<number, ApiKeyRecord[]>();
+  for (let i = 0; i < ids.length; i += KEYS_BATCH) {
+    const some = ids.slice(i, i + KEYS_BATCH);
+    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id IN (${some.map(() => '?').join()}) ORDER BY id`;
+    for (const row of await sql.rows<ApiKeyRow>(text, ...some)) {
+      const known = found.get(row.account_id);
+      if (known === undefined) found.set(row.account_id, [toApiKey(row)]);
+      else known.push(toApiKey(row));
+    }
+  }
+  return found;
+}
+
+/** The oldest first. */
+export const keysOf = async (sql: Sql, accountId: number): Promise<ApiKeyRecord[]> =>
+  (await keysByAccount(sql, [accountId])).get(accountId) ?? [];
+
+/** Those that open the account. */
+export async function currentKeys(sql: Sql, accountId: number, { latestSeconds }: Moment): Promise<ApiKeyRecord[]> {
+  return (await keysOf(sql, accountId)).filter((key) => isKeyCurrent(key, latestSeconds));
+}
+
+/** @throws PagegateError key_not_found */
+export async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyRecord> {
+  const key = (await keysOf(sql, account.id)).find((candidate) => candidate.id === keyId);
+  if (key === undefined) throw new PagegateError('key_not_found', `"${account.name}" has no key ${keyId}.`);
+  return key;
+}
+
+/** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
+export async function requireLastingKey(sql: Sql, name: string, keyId: number): Promise<void> {
+  const key = await keyOf(sql, await existingAccount(sql, name), keyId);
+  if (!isLasting(key))
+    throw new PagegateError(
+      'account_state',
+      `Key ${keyId} of "${name}" was rotated or revoked; sign in with the new key.`,
+    );
+}
+
+/** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. */
+export async function snapshot(sql: Sql, name: string): Promise<string | null> {
+  const account = await accountByName(sql, name);
+  return account === undefined ? null : JSON.stringify({ ...account, keys: await keysOf(sql, account.id) });
+}

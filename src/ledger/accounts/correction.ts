@@ -1,0 +1,53 @@
+/** What an operator may ask a meter to become, and how it is asked: the ledger writer, or a fleet's database, applies it. */
+import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+import { cycleAt } from '../cycle.ts';
+import { type Account, planIn } from '../quota.ts';
+import type { Sql } from '../store/ledger-store.ts';
+
+const NOTE_MAX_LENGTH = LIMITS.correctionNote.value;
+
+/** What a meter is to become. */
+export interface Correction {
+  /** Lookups to give back. */
+  readonly credit?: number;
+  /** The cycle to move to. */
+  readonly cycle?: number;
+  /** Lookups that are used in the cycle. */
+  readonly used?: number;
+}
+
+const refuse = (why: string): PagegateError => new PagegateError('bad_correction', why);
+
+/** Every correction says why it was made. @throws PagegateError bad_correction */
+export function checkCorrectionNote(note: string): void {
+  const { length } = note.trim();
+  if (length === 0 || length > NOTE_MAX_LENGTH)
+    throw refuse(`The note: expected 1 to ${NOTE_MAX_LENGTH} characters that say why, got ${length}.`);
+}
+
+/**
+ * Keeps a correction for who applies it.
+ *
+ * @param nowSeconds on the ledger's clock.
+ * @throws PagegateError bad_correction, account_state
+ */
+export async function askForCorrection(
+  sql: Sql,
+  account: Account,
+  wanted: Correction,
+  { isFleet, nowSeconds }: { readonly isFleet: boolean; readonly nowSeconds: number },
+): Promise<void> {
+  const { credit = 0, cycle = null, used = null } = wanted;
+  if (account.anchor === null) throw new PagegateError('account_state', `"${account.name}" has no plan yet.`);
+  if (isFleet && (cycle !== null || used !== null))
+    throw refuse('A fleet takes --credit alone: what nodes have spent is theirs to say.');
+  const latest = cycleAt(account.anchor, nowSeconds);
+  if (cycle !== null && cycle > latest)
+    throw refuse(`--cycle: expected 0 to ${latest}, the cycle of today, got ${cycle}.`);
+  const limit = planIn(account, cycle ?? latest)?.limit ?? 0;
+  if (used !== null && used > limit) throw refuse(`--used: expected 0 to ${limit}, the limit, got ${used}.`);
+  if (credit === 0 && cycle === null && used === null) throw refuse('Give --credit, --used or --cycle.');
+  const insert = 'INSERT INTO corrections (account_id, cycle, used, credit) VALUES (?, ?, ?, ?)';
+  await sql.run(insert, account.id, cycle, used, credit);
+}

@@ -1,0 +1,186 @@
+/** The licensee's own host entries: which of several decides, what their hosts and paths may be, and what is said of them. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { HostEntry } from '../../src/policy/documents.ts';
+import { checkPolicy } from '../../src/policy/ineffective-entries.ts';
+import { compileHosts, hostVerdict } from '../../src/policy/layers/high-value-hosts.ts';
+import { Subject } from '../../src/policy/subject.ts';
+import { NO_EVIDENCE } from '../../src/policy/types.ts';
+import { HostFilter } from '../../src/policy/url/host-map.ts';
+import { judge, licenseePolicy, request, shipped } from './support.ts';
+
+const NOTE = 'A note that a person can act on.';
+
+const entry = (id: string, host: string, more: Partial<HostEntry> = {}): HostEntry => ({
+  id,
+  host,
+  note: NOTE,
+  ...('reads' in more || 'writes' in more ? {} : { verdict: 'deny' as const }),
+  ...more,
+});
+
+const own = (...hosts: readonly HostEntry[]): Parameters<typeof licenseePolicy>[0] => ({ add: { hosts } });
+
+/** `verdict id` of a URL by host entries alone; `none` where they say nothing. */
+function asked(entries: readonly HostEntry[], url: string, method = 'GET'): string {
+  const hosts = compileHosts(entries, new HostFilter());
+  const subject = new Subject(request(url, method), NO_EVIDENCE, shipped.tokens);
+  const said = hostVerdict({ hosts, patterns: shipped.patterns }, subject);
+  return said === undefined ? 'none' : `${said.verdict} ${said.id}`;
+}
+
+describe('of several entries for one host', () => {
+  const entries = [
+    entry('all', 'example.com', { verdict: 'flag' }),
+    entry('sent', 'example.com', { writes: 'deny', paths: ['/a/b'] }),
+    entry('near', 'example.com', { paths: ['/a'] }),
+    entry('far', 'example.com', { verdict: 'flag', paths: ['/a/*/c'] }),
+    entry('some', 'example.com', { verdict: 'flag', paths: ['/x*'] }),
+    entry('one', 'example.com', { paths: ['/*'] }),
+  ];
+
+  it.each([
+    ['https://example.com/', 'GET', 'flag all'],
+    ['https://example.com/q', 'GET', 'deny one'],
+    ['https://example.com/xyz', 'GET', 'flag some'],
+    ['https://example.com/a/x', 'GET', 'deny near'],
+    ['https://example.com/a/b/x', 'GET', 'deny near'],
+    ['https://example.com/a/b/x', 'POST', 'deny sent'],
+    ['https://example.com/a/z/c', 'GET', 'flag far'],
+  ])('the nearest place that says something decides: %s with %s gets %s', (url, method, expected) => {
+    expect(asked(entries, url, method)).toBe(expected);
+    expect(asked(entries.toReversed(), url, method)).toBe(expected);
+  });
+
+  const place = fc.array(fc.constantFrom('a', 'b', '*', 'a*'), { minLength: 1, maxLength: 3 });
+  const random = fc.record({
+    host: fc.constantFrom('example.com', '=example.com', '*.example.com', 'b.example.com'),
+    paths: fc.option(
+      fc.array(
+        place.map((names) => `/${names.join('/')}`),
+        { minLength: 1, maxLength: 2 },
+      ),
+    ),
+    verdict: fc.constantFrom('deny' as const, 'flag' as const),
+  });
+  const drawn = fc.uniqueArray(random, { maxLength: 6, selector: ({ host, paths }) => (paths === null ? host : {}) });
+  const entriesOf = (some: typeof drawn extends fc.Arbitrary<infer T> ? T : never): HostEntry[] =>
+    some.map(({ host, paths, verdict }, at) =>
+      entry(`e${at}`, host, { verdict, ...(paths === null ? {} : { paths }) }),
+    );
+  const url = fc
+    .tuple(fc.constantFrom('', 'b.', 'a.b.', 'www.'), fc.array(fc.constantFrom('a', 'b', 'ab', 'A'), { maxLength: 4 }))
+    .map(([label, names]) => `https://${label}example.com/${names.join('/')}`);
+  const verdict = (some: readonly HostEntry[], text: string): string => asked(some, text).split(' ')[0]!;
+
+  it('their order in the file does not matter', () => {
+    fc.assert(
+      fc.property(drawn.map(entriesOf), url, (some, text) => {
+        expect(verdict(some.toReversed(), text)).toBe(verdict(some, text));
+      }),
+    );
+  });
+
+  it('one more that denies lifts no denial', () => {
+    fc.assert(
+      fc.property(drawn.map(entriesOf), random, url, (some, more, text) => {
+        const { paths } = more;
+        fc.pre(paths !== null || !some.some((other) => other.host === more.host && other.paths === undefined));
+        const added = entry('more', more.host, paths === null ? {} : { paths });
+        if (verdict(some, text) === 'deny') expect(verdict([...some, added], text)).toBe('deny');
+      }),
+    );
+  });
+});
+
+describe('a denial of the licensee below a place that ships and flags', () => {
+  it('holds', () => {
+    const policy = licenseePolicy(own(entry('raw', 'pastebin.com', { paths: ['/raw'] })));
+    expect(judge('https://pastebin.com/raw/x', {}, 'GET', policy)).toBe('deny high_value_hosts/raw');
+    expect(judge('https://pastebin.com/x', {}, 'GET', policy)).toBe('flag high_value_hosts/pastebin.com');
+    expect(policy.warnings).toEqual([]);
+  });
+});
+
+describe('hosts with www.', () => {
+  it('are the host itself; below one is less than beside it', () => {
+    const below = [entry('below', '*.www.example.com')];
+    expect(asked(below, 'https://x.www.example.com/')).toBe('deny below');
+    expect(asked(below, 'https://mail.example.com/')).toBe('none');
+    expect(asked([entry('one', '=www.example.com')], 'https://example.com/')).toBe('deny one');
+    const allow = [{ id: 'a', host: '*.www.example.com', path: '/', methods: ['POST'] }];
+    expect(judge('https://api.example.com/', {}, 'POST', licenseePolicy({ allow }))).toMatch(/^deny/);
+  });
+});
+
+describe('the paths of an entry', () => {
+  it.each(['/A/', '/a;x=1', '/a.', '//a', '/\u0061', '/a /'])('are read as those of URLs: %s', (path) => {
+    expect(asked([entry('a', 'example.com', { paths: [path] })], 'https://example.com/a/b')).toBe('deny a');
+  });
+
+  it('may have accents in any form', () => {
+    const composed = [entry('a', 'example.com', { paths: ['/a\u0308'] })];
+    expect(asked(composed, 'https://example.com/%C3%A4')).toBe('deny a');
+  });
+
+  it.each([
+    ['/a%20b', 'stands in no URL: there it is "/a b"'],
+    ['/x?y=1', 'stands in no URL: there it is "/x"'],
+    ['/a/../b', 'stands in no URL: there it is "/b"'],
+    ['/a#b', 'stands in no URL: there it is "/a"'],
+    ['/a/**', 'a "*" must be a whole segment, or end one'],
+    ['/a*b', 'a "*" must be a whole segment, or end one'],
+  ])('that stand in no URL are refused: %s', (path, expected) => {
+    for (const document of [
+      own(entry('a', 'x.org', { paths: [path] })),
+      { override: { hosts: { 'bit.ly': { paths: [path] } } } },
+    ])
+      expect(() => licenseePolicy(document)).toThrow(expected);
+  });
+});
+
+describe('what is said of an entry', () => {
+  it('nothing of what ships and is superfluous by it', () => {
+    const policy = licenseePolicy(own(entry('all', 'google.com')));
+    expect(checkPolicy(policy, shipped)).toEqual([]);
+    expect(policy.warnings).toEqual([
+      expect.stringMatching(
+        /^The host entry "all" does not deny where what ships stands nearer and flags: .*docs\.google\.com\/forms/,
+      ),
+    ]);
+    expect(judge('https://docs.google.com/forms/d/x', {}, 'GET', policy)).toMatch(/^flag/);
+  });
+
+  it('that it changes nothing, unless another one stands between', () => {
+    const entries = [
+      entry('out', 'example.com'),
+      entry('mid', 'b.example.com', { verdict: 'flag' }),
+      entry('in', 'c.b.example.com'),
+      entry('idle', 'd.example.com', { paths: ['/x'] }),
+    ];
+    expect(checkPolicy(licenseePolicy(own(...entries)), shipped).map(({ id, by }) => `${id} by ${by}`)).toEqual([
+      'idle by out',
+    ]);
+  });
+
+  it.each([
+    [entry('mine', 'sub.paypal.com', { verdict: 'flag', paths: ['/pay'] }), ['reads', 'writes']],
+    [entry('mine', 'paypal.com', { reads: 'flag', paths: ['/pay'] }), ['reads']],
+    [entry('mine', 'discord.com', { verdict: 'flag' }), []],
+  ])('that it weakens what ships, wherever it does: %j', (added, kinds) => {
+    expect(licenseePolicy(own(added)).warnings).toEqual(
+      kinds.map((kind) => `The host entry "mine" weakens "paypal.com", which ships and denies its ${kind}.`),
+    );
+  });
+
+  it('that it reaches all sites of a suffix, of what excuses too', () => {
+    const document = {
+      excuse: [{ rule: 'port', host: '*.co.uk' }],
+      add: { places: [{ hosts: ['com'], source: ['/**'] }] },
+    };
+    expect(licenseePolicy(document).warnings.slice(1)).toEqual([
+      'The excuse of "port" reaches every site under the public suffix co.uk: "*.co.uk".',
+      'A place of "add.places" reaches every site under the public suffix com: "com".',
+    ]);
+  });
+});
