@@ -20,6 +20,9 @@ beforeAll(async () => {
       for (let n = 0; n < NOTES; n++) await dana.note(`note.made number 100%_${n}.`, null, null);
       await dana.setActive('rival', false);
       await dana.close();
+      const other = await openLedger({ file, keyFile, actor: 'Øystein ÅS' });
+      await other.note('note.made elsewhere', null, null);
+      await other.close();
     },
   );
   viewer = await console.signIn('viewer');
@@ -51,6 +54,8 @@ describe('a filter', () => {
   it.each([
     [{ who: 'dana' }, NOTES + 1],
     [{ who: 'DANA', what: 'suspend' }, 1],
+    [{ who: 'ØYSTEIN' }, 1],
+    [{ who: 'Øystein ÅS' }, 1],
     [{ what: 'sign_in.refused' }, 1],
     [{ what: '100%_7.' }, 1],
     [{ what: '1009' }, 0],

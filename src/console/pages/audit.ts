@@ -32,8 +32,8 @@ function wantedOf({ query }: SignedVisit): Wanted {
   const { from, to } = timesOf(query);
   const seconds = (time: string | undefined): number | undefined =>
     time === undefined ? undefined : Math.floor(Date.parse(time) / 1000);
-  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name)?.toLowerCase());
-  return { account, actor, action, from: seconds(from), to: seconds(to) };
+  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name));
+  return { account: account?.toLowerCase(), actor, action, from: seconds(from), to: seconds(to) };
 }
 
 /** What was done in the console; what an account did there is its own. */
@@ -45,8 +45,8 @@ function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
     .filter(
       (event) =>
         (account === undefined || event.actor === `account:${account}`) &&
-        event.actor.toLowerCase().includes(actor) &&
-        event.action.toLowerCase().includes(action) &&
+        event.actor.toLowerCase().includes(actor.toLowerCase()) &&
+        event.action.toLowerCase().includes(action.toLowerCase()) &&
         event.at >= from &&
         event.at <= to,
     )
