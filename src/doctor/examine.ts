@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/environment.ts';
 import { takeRightsOf } from '../platform/user.ts';
-import { type CheckResult, type Outcome, problem, runChecks, warning } from './check.ts';
+import { type CheckResult, failed, type Outcome, problem, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
@@ -14,15 +14,18 @@ import { STATE_CHECKS } from './installation-checks.ts';
  * server is that user, and what root may read says nothing about it.
  *
  * @param readAgain the configuration, read with those rights
- * @throws what reading it throws
  */
 export async function examineAsServer(config: Config, readAgain: () => Promise<Config>): Promise<CheckResult[]> {
   const owner = otherOwner(config.state_dir);
   if (owner === undefined) return examine(config);
   const giveBack = takeRights(owner);
   if (typeof giveBack !== 'function') return [{ id: 'configuration', ...giveBack }, ...(await examine(config))];
+  const how = `, looked at with the rights of user ${owner.uid}`;
   try {
-    return await examine(await readAgain(), `, looked at with the rights of user ${owner.uid}`);
+    return await examine(await readAgain(), how);
+  } catch (error) {
+    const outcome = failed(error);
+    return [{ id: 'configuration', ...outcome, found: outcome.found + how }];
   } finally {
     giveBack();
   }

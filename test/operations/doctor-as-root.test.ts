@@ -41,7 +41,11 @@ describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
   it('finds a configuration that the server cannot read', () => {
     chownSync(at('state'), 65_534, 65_534);
     chmodSync(at('config.json'), 0o600);
-    expect(examined('configuration')).toMatchObject({ status: 'problem', advice: expect.stringContaining('EACCES') });
+    expect(examined('configuration')).toMatchObject({
+      status: 'problem',
+      found: expect.stringMatching(/, looked at with the rights of user 65534$/),
+      advice: expect.stringContaining('EACCES'),
+    });
   });
 
   it('finds a state directory that its user may not change', () => {
