@@ -56,7 +56,21 @@ function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
 /** Lines of both tables, newest first. @throws PagegateError account_not_found */
 async function lines(app: ConsoleContext, wanted: Wanted, most: number): Promise<Line[]> {
   const ledger = (await app.accounts.readIfAny((open) => readAudit(open, wanted.account, most, wanted))) ?? [];
-  return [...ledger, ...eventLines(app, wanted)].sort((a, b) => b.at - a.at).slice(0, most);
+  return merged(ledger, eventLines(app, wanted), most);
+}
+
+/** Two lists as one. Each keeps its order, also where a clock was set back: whatever comes behind, no line changes its place or is on no page. */
+function merged(some: readonly Line[], others: readonly Line[], most: number): Line[] {
+  const found: Line[] = [];
+  for (let [i, j] = [0, 0]; found.length < most; ) {
+    const [one, other] = [some[i], others[j]];
+    const next = one !== undefined && (other === undefined || one.at >= other.at) ? one : other;
+    if (next === undefined) break;
+    if (next === one) i += 1;
+    else j += 1;
+    found.push(next);
+  }
+  return found;
 }
 
 const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));
