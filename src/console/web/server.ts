@@ -2,8 +2,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { gzipSync } from 'node:zlib';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { formatAddress, type Network, parseAddress, parseNetwork } from '../../network/address.ts';
@@ -14,19 +13,12 @@ import { isCurrent } from '../sign-in.ts';
 import { createToken, hashToken } from '../store/passwords.ts';
 import type { Session } from '../store/sessions.ts';
 import { html } from './html.ts';
-import { ASSETS, type Frame, pageHead, pageTail } from './layout.ts';
+import type { Frame } from './layout.ts';
+import { Notices } from './notices.ts';
 import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
-import {
-  type Download,
-  findRoute,
-  type Notice,
-  type Page,
-  type Redirect,
-  type Reply,
-  type Route,
-  type Visit,
-} from './route.ts';
+import { findRoute, type Page, type Redirect, type Reply, type Route, type Visit } from './route.ts';
 import { checkHost, checkOrigin, SECURITY_HEADERS } from './security.ts';
+import { sendAsset, sendDownload, sendPage } from './send.ts';
 import { WaitingConnections } from './waiting-connections.ts';
 
 /** `__Host-`: only over TLS or on this very host, for this host alone, whatever another one sets. */
@@ -36,9 +28,6 @@ const FORM_COOKIE = '__Host-pagegate-form';
 const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
 const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
-const NOTICE_MS = 60_000;
-/** Of all who are signed in. */
-const NOTICES_MAX = 1_000;
 /** Pages that are being made at a time; more are asked to come again. */
 const BUSY_MAX = LIMITS.consoleRequests.value;
 const CONNECTIONS_MAX = LIMITS.consoleConnections.value;
@@ -74,36 +63,6 @@ export interface WebOptions {
   readonly timeouts?: Timeouts;
   /** Told of a failure that is a defect. */
   readonly onFailure: (error: unknown) => void;
-}
-
-interface Waiting {
-  readonly session: string;
-  /** Of the page that it is for: another tab must not take it, as it may be about another account. */
-  readonly path: string;
-  readonly atMs: number;
-  readonly notice: Notice;
-}
-
-/** Notices for the next look at a page, kept in memory only: they may hold a secret. */
-class Notices {
-  #waiting: readonly Waiting[] = [];
-
-  put(session: string, path: string, notice: Notice): void {
-    const atMs = performance.now();
-    this.#waiting = [...this.#young(), { session, path, atMs, notice }].slice(-NOTICES_MAX);
-  }
-
-  take(session: string, path: string): readonly Notice[] {
-    const isMeant = (one: Waiting): boolean => one.session === session && one.path === path;
-    const young = this.#young();
-    this.#waiting = young.filter((one) => !isMeant(one));
-    return young.filter(isMeant).map(({ notice }) => notice);
-  }
-
-  #young(): Waiting[] {
-    const now = performance.now();
-    return this.#waiting.filter(({ atMs }) => now - atMs <= NOTICE_MS);
-  }
 }
 
 /** The listener, not yet listening. */
@@ -362,81 +321,4 @@ function discard(req: IncomingMessage): void {
   });
   req.on('error', () => {});
   void sleep(TIMEOUTS.headersMs, undefined, { ref: false }).then(() => req.destroy());
-}
-
-const packed = new Map(ASSETS.map(({ name, bytes }) => [name, gzipSync(bytes, { level: 9 })]));
-
-function sendAsset(req: IncomingMessage, res: ServerResponse, name: string): void {
-  const asset = ASSETS.find((one) => one.name === name);
-  if (asset === undefined) throw new HttpRefusal(404, 'There is nothing here.');
-  if (req.method !== 'GET' && req.method !== 'HEAD') {
-    res.setHeader('allow', 'GET');
-    throw new HttpRefusal(405, 'Expected GET.');
-  }
-  const isPacked = /\bgzip\b/.test(String(req.headers['accept-encoding'] ?? ''));
-  const body = isPacked ? packed.get(name)! : asset.bytes;
-  if (isPacked) res.setHeader('content-encoding', 'gzip');
-  res.writeHead(200, {
-    'content-type': asset.type,
-    'content-length': body.length,
-    'cache-control': 'private, max-age=31536000, immutable',
-    vary: 'accept-encoding',
-  });
-  res.end(req.method === 'HEAD' ? undefined : body);
-}
-
-/** Pages are not compressed: beside a secret, the size of what others wrote would tell it. */
-async function sendPage(
-  req: IncomingMessage,
-  res: ServerResponse,
-  page: Page,
-  frame: Frame,
-  signal?: AbortSignal,
-): Promise<void> {
-  const head = pageHead(page, frame).toString();
-  const status = page.status ?? 200;
-  res.setHeader('content-type', 'text/html; charset=utf-8');
-  if (page.more === undefined || req.method === 'HEAD') {
-    const text = head + pageTail().toString();
-    res.writeHead(status, { 'content-length': Buffer.byteLength(text) });
-    res.end(req.method === 'HEAD' ? undefined : text);
-    return;
-  }
-  res.writeHead(status);
-  await write(res, head);
-  for await (const more of page.more) {
-    if (signal?.aborted === true) return;
-    await write(res, more.toString());
-  }
-  res.end(pageTail().toString());
-}
-
-async function sendDownload(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { name, type, body }: Download,
-  signal: AbortSignal,
-): Promise<void> {
-  res.writeHead(200, { 'content-type': type, 'content-disposition': `attachment; filename="${name}"` });
-  if (req.method !== 'HEAD') {
-    for await (const text of body) {
-      if (signal.aborted) return;
-      await write(res, text);
-    }
-  }
-  res.end();
-}
-
-/** Writes, waits until the browser has taken enough of it, and lets others have their turn: what SQLite gives is made without a pause. */
-async function write(res: ServerResponse, text: string): Promise<void> {
-  if (text === '' || res.destroyed || res.write(text)) return nextTurn();
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      res.off('drain', done);
-      res.off('close', done);
-      resolve();
-    };
-    res.once('drain', done);
-    res.once('close', done);
-  });
 }
