@@ -284,13 +284,16 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
   assertFull(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
-  if (served?.report?.manifestSha256 !== manifestSha256) {
+  const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
+  // After an upgrade the program may not read the index that it is to serve: the timer that brings its drop again makes one that it reads.
+  const isAnew = options.rebuild === true || (same !== undefined && identifyServed(served, steps) === undefined);
+  if (same === undefined) {
     // A timer brings it again each day: that is no failure.
     if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
       return finish(served.report, 'unchanged', true, mark);
     checkSuccession(drop, before, options);
-  } else if (options.rebuild !== true) return finish(served.report, 'unchanged', true);
-  const finished = options.rebuild === true ? undefined : await findFinished(drop, generations, options, steps);
+  } else if (!isAnew) return finish(same, 'unchanged', true);
+  const finished = isAnew ? undefined : await findFinished(drop, generations, options, steps);
   const next = nextNumber(store, generations);
   const report = finished ?? (await buildGeneration(next, drop, options, steps));
   if (options.rollback === true && served !== undefined && before !== undefined)

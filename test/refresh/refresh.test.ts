@@ -55,6 +55,22 @@ describe('a refresh', () => {
     expect(currentGeneration(bench.store)).toBe(2);
   });
 
+  test('of the served drop builds again where the program cannot read the index that is served', async () => {
+    const drop = bench.drop('a');
+    await refresh(bench.options(drop), fakeSteps());
+    const { identify } = fakeSteps();
+    const steps = fakeSteps({
+      identify: (file) => {
+        if (file.includes('/generations/1/')) throw new PagegateError('index_older_version', 'Format 1.0.');
+        return identify(file);
+      },
+    });
+    const again = await refresh(bench.options(drop), steps);
+    expect(again).toMatchObject({ outcome: 'activated', generation: 2, reused: false, previousGeneration: 1 });
+    expect(steps.notified).toEqual([2]);
+    expect(await refresh(bench.options(drop), steps)).toMatchObject({ outcome: 'unchanged', generation: 2 });
+  });
+
   test('keeps the last N generations, the served one among them', async () => {
     for (const revision of [1, 2, 3, 4, 5]) {
       await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 3 }), fakeSteps());

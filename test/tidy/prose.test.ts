@@ -11,6 +11,33 @@ const documents = filesUnder('').filter(
   (path) => path.endsWith('.md') && !path.startsWith('data/') && !path.startsWith('test/'),
 );
 
+/** Words that a line of the changelog has at most: whoever upgrades reads it in minutes. */
+const CHANGE_MAX_WORDS = 55;
+
+describe('CHANGELOG.md', () => {
+  const areas = textOf('CHANGELOG.md')
+    .split(/^## /m)
+    .slice(1)
+    .flatMap((version) => version.split(/^### /m));
+  const changesOf = (area: string): string[] =>
+    area
+      .split(/\n(?=- )/)
+      .slice(1)
+      .map((change) => change.split(/\n\s*\n/)[0] ?? '');
+
+  it('has its lines below the names of areas', () => {
+    const heads = areas.filter((area) => /^(?:Unreleased|\d)/.test(area));
+    expect(heads.length).toBeGreaterThan(0);
+    expect(heads.flatMap(changesOf)).toEqual([]);
+  });
+
+  it('has short lines', () => {
+    const changes = areas.flatMap(changesOf);
+    expect(changes.length).toBeGreaterThan(20);
+    expect(changes.filter((change) => wordsOf(change) > CHANGE_MAX_WORDS)).toEqual([]);
+  });
+});
+
 describe('sentences', () => {
   it('are found in paragraphs and lists, not in code, tables and headings', () => {
     const text =
