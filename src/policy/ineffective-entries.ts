@@ -5,12 +5,11 @@ import { openedBy } from './address-exceptions.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
 import {
   covering,
-  coveringEntries,
   denies,
   hostIndex,
   isWholeHost,
   kindOf,
-  nearestFirst,
+  type MethodKind,
   type OfHost,
   type PlacedHost,
   placedHosts,
@@ -75,7 +74,7 @@ function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
 /** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
 function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
-  const hosts = hostIndex(document.hosts, nearestFirst);
+  const hosts = hostIndex(document.hosts, saidOf);
   const seen = new HostMap<OfHost<AllowEntry[]>>();
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
@@ -86,7 +85,7 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     };
     const read = readAllowedHost(entry.host);
     if (read === undefined) continue;
-    const denying = denyingHost(coveringEntries(hosts, read), methods);
+    const denying = denyingHost(covering(hosts, read), methods);
     if (denying !== undefined) never(`the host entry "${denying.id}" denies before it`, denying.id);
     const host = read.reach === 'exact' ? read.host : `a.${read.host}`;
     const guard = denyingGuard(policy, host, 'GET');
@@ -113,15 +112,35 @@ function idleAllows(policy: Policy): PolicyFinding[] {
   return findings;
 }
 
-/** The host entry that denies all the methods everywhere on a host, of those that reach it, the nearest first. */
-function denyingHost(entries: readonly PlacedHost[], methods: readonly string[]): HostEntry | undefined {
+/** What the entries of one host and reach say about a kind of method. */
+interface Said {
+  /** What is said of the whole host. */
+  readonly whole: HostEntry | undefined;
+  /** Whether a part of it is not denied. */
+  readonly hasOpenPart: boolean;
+}
+
+function saidOf(same: readonly PlacedHost[]): (kind: MethodKind) => Said {
+  const of = (kind: MethodKind): Said => {
+    const said = same.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
+    return {
+      whole: said.find(isWholeHost),
+      hasOpenPart: said.some((entry) => !isWholeHost(entry) && !denies(entry, kind)),
+    };
+  };
+  const [reads, writes] = [of(READ), of(WRITE)];
+  return (kind) => (kind === READ ? reads : writes);
+}
+
+/** The host entry that denies all the methods everywhere on a host, of what is said of those that reach it, the nearest first. */
+function denyingHost(nearest: readonly ReturnType<typeof saidOf>[], methods: readonly string[]): HostEntry | undefined {
   const kinds = new Set(methods.map((method) => kindOf(method.toUpperCase())));
   let denying: HostEntry | undefined;
   for (const kind of kinds) {
-    const said = entries.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
-    const whole = said.findIndex(isWholeHost);
-    if (said.slice(0, whole + 1).some((entry) => !denies(entry, kind)) || whole < 0) return undefined;
-    denying ??= said[whole];
+    const said = nearest.map((of) => of(kind));
+    const { whole, hasOpenPart = false } = said.find((one) => one.hasOpenPart || one.whole !== undefined) ?? {};
+    if (whole === undefined || hasOpenPart || !denies(whole, kind)) return undefined;
+    denying ??= whole;
   }
   return denying;
 }
