@@ -28,7 +28,7 @@ export interface ControlSocket {
   close(): void;
 }
 
-/** A request is a word in braces. */
+/** A request is a word in braces; its line feed is not counted. */
 const REQUEST_MAX_BYTES = 256;
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECTIONS_MAX = LIMITS.socketConnections.value;
@@ -130,7 +130,8 @@ function serve(socket: Socket, handlers: ControlHandlers): void {
   socket.setTimeout(REQUEST_TIMEOUT_MS, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   socket.on('data', (chunk: Buffer) => {
-    text += chunk.toString('latin1');
+    // Beyond its limit a line is not read: none has an end there.
+    text = (text + chunk.toString('latin1')).slice(0, REQUEST_MAX_BYTES + 1);
     const end = text.indexOf('\n');
     if (end === -1 && text.length <= REQUEST_MAX_BYTES) return;
     socket.removeAllListeners('data');

@@ -1,9 +1,10 @@
 /** `lookup --file`: a list in, a line of JSON for each line out. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { CLI, pagegate } from '../support/program.ts';
@@ -96,6 +97,27 @@ describe('standard input that is still open', () => {
       child.kill('SIGINT');
       expect(await once(child, 'exit')).toEqual([130, null]);
     }));
+});
+
+describe('an index that is changed meanwhile', () => {
+  it.each<[string, (path: string) => void]>([
+    ['grows', (path) => appendFileSync(path, 'x')],
+    ['is overwritten', (path) => writeFileSync(path, Buffer.alloc(readFileSync(path).length, 0xff))],
+    ['is emptied', (path) => writeFileSync(path, '')],
+  ])('and %s ends the list in one line, and no answer comes of it', async (_name, change) =>
+    withIndex(async (index) => {
+      const child = start('--index', index, '--file', '-');
+      const said = text(child.stderr);
+      const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
+      child.stdin.write('a.example\n');
+      expect(JSON.parse((await answers.next()).value as string)).toMatchObject({ input: 'a.example', found: true });
+      change(index);
+      child.stdin.write('b.example\n');
+      expect(await answers.next()).toMatchObject({ done: true });
+      expect(await said).toMatch(/^pagegate: The index file was written to, or cut, .*\[index_changed\]\n$/);
+      expect([child.exitCode ?? (await once(child, 'exit'))[0], child.signalCode]).toEqual([5, null]);
+    }),
+  );
 });
 
 describe('a reader that does not keep up', () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { connect, createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/limits.ts';
@@ -135,21 +136,24 @@ describe('the control socket', () => {
     expect(reply.workers.map((worker) => worker.index)).toEqual(['generation 1']);
   });
 
-  it.each(['', 'x', '{}', '{"command":"stop"}', '{"command":"toString"}', `${' '.repeat(300)}`])(
-    'refuses %j and goes on',
-    async (line) => {
-      const reply = await new Promise<string>((resolve) => {
-        let text = '';
-        const socket = connect(server.paths.socket, () => socket.write(`${line}\n`));
-        socket.on('data', (chunk) => {
-          text += chunk;
-        });
-        socket.on('end', () => resolve(text));
-      });
-      expect(JSON.parse(reply)).toMatchObject({ ok: false, error: 'usage' });
-      expect(((await askServer(server.paths.socket, 'status')) as ServerStatus).ready).toBe(true);
-    },
-  );
+  /** Sends some bytes, and waits for the reply. */
+  async function send(bytes: string): Promise<unknown> {
+    const socket = connect(server.paths.socket, () => socket.write(bytes));
+    return JSON.parse(await text(socket));
+  }
+
+  it.each(['', 'x', '{}', '{"command":"stop"}', '{"command":"toString"}'])('refuses %j and goes on', async (line) => {
+    expect(await send(`${line}\n`)).toMatchObject({ ok: false, error: 'usage' });
+    expect(((await askServer(server.paths.socket, 'status')) as ServerStatus).ready).toBe(true);
+  });
+
+  it('takes a line of 256 bytes, and none that is longer, whether or not it has ended', async () => {
+    const line = (sizeBytes: number): string => '{"command":"status"}'.padEnd(sizeBytes);
+    expect(await send(`${line(256)}\n`)).toMatchObject({ ok: true });
+    expect(await send(`${line(257)}\n`)).toMatchObject({ ok: false, error: 'usage' });
+    expect(await send(line(257))).toMatchObject({ ok: false, error: 'usage' });
+    expect(await send(`${line(100_000)}\n`)).toMatchObject({ ok: false, error: 'usage' });
+  });
 
   it('a second server on the same state directory is refused; a file in the way stays', async () => {
     const handlers = { reload: async () => 0, restart: async () => 0, drain: async () => 0, status: async () => 0 };

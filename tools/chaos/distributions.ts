@@ -6,10 +6,14 @@ import { fillDistribution } from '../dist/make-dist.ts';
 const ROOT = new URL('../../', import.meta.url).pathname;
 
 /** What is wrong with a version: a file of it, and what becomes of a place in it. */
-interface Fault {
+export interface Fault {
   readonly file: string;
   readonly from: string;
   readonly to: string;
+  /** In what the running server says of it: one that is refused for anything else has not come to its fault. */
+  readonly refusal: string;
+  /** It is given up only when its time is over. */
+  readonly hangs?: true;
   /** Workers that die cut their connections: nothing else may cost a client its answer. */
   readonly cutsConnections?: true;
 }
@@ -19,40 +23,68 @@ const LISTENING = 'predecessor.ready(await readiness(parts)';
 
 /** Versions that must not take over. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
-  'is not a program': { file: 'src/cli.ts', from: 'import ', to: 'this is no program; import ' },
-  'ends at once': { file: 'src/cli.ts', from: 'if (import.meta.main)', to: 'process.exit(0);\nif (import.meta.main)' },
-  'hangs at once': { file: 'src/cli.ts', from: 'if (import.meta.main)', to: 'for (;;);\nif (import.meta.main)' },
+  'is not a program': {
+    file: 'src/cli.ts',
+    from: 'import ',
+    to: 'this is no program; import ',
+    refusal: 'It ended with code 1 ',
+  },
+  'ends at once': {
+    file: 'src/cli.ts',
+    from: 'if (import.meta.main)',
+    to: 'process.exit(0);\nif (import.meta.main)',
+    refusal: 'It ended with code 0 ',
+  },
+  'hangs at once': {
+    file: 'src/cli.ts',
+    from: 'if (import.meta.main)',
+    to: 'for (;;);\nif (import.meta.main)',
+    refusal: 'It did not say "hello" in time',
+    hangs: true,
+  },
   'has another counters version': {
     file: 'src/ledger/counters/counters.ts',
     from: 'export const COUNTERS_VERSION = ',
     to: 'export const COUNTERS_VERSION = 9',
+    refusal: ' of the shared counters, this one ',
   },
   'has another ledger version': {
     file: 'src/ledger/store/migrations.ts',
     from: 'export const LEDGER_VERSION: number = MIGRATIONS.length',
     to: 'export const LEDGER_VERSION: number = MIGRATIONS.length + 1',
+    refusal: ' of the ledger, this one ',
   },
   'ends when its workers listen': {
     file: 'src/server/server.ts',
     from: LISTENING,
-    to: `process.exit(1);\n${LISTENING}`,
+    to: `process.exit(11);\n${LISTENING}`,
+    refusal: 'It ended with code 11 ',
   },
-  'hangs when its workers listen': { file: 'src/server/server.ts', from: LISTENING, to: `for (;;);\n${LISTENING}` },
+  'hangs when its workers listen': {
+    file: 'src/server/server.ts',
+    from: LISTENING,
+    to: `for (;;);\n${LISTENING}`,
+    refusal: 'It did not say "ready" in time',
+    hangs: true,
+  },
   'ends with the ledger writer’s place': {
     file: 'src/server/server.ts',
     from: TAKEN,
-    to: `${TAKEN}\nprocess.exit(1);`,
+    to: `${TAKEN}\nprocess.exit(12);`,
+    refusal: 'It ended with code 12 ',
   },
   'has workers that die': {
     file: 'src/server/request/check-handler.ts',
     from: '  handle(res: HttpResponse, req: HttpRequest): void {\n',
     to: '  handle(res: HttpResponse, req: HttpRequest): void {\n    process.exit(1);\n',
+    refusal: 'a worker died',
     cutsConnections: true,
   },
   'has workers that cannot start': {
     file: 'src/server/process/worker-process.ts',
     from: '    await worker.listen(port);\n',
-    to: "    throw new Error('no');\n",
+    to: "    throw new Error('This version has none.');\n",
+    refusal: 'This version has none.',
   },
 };
 

@@ -48,23 +48,31 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
     // A file takes what it gets at once: without a turn no signal would be heard.
     await nextTurn();
     signal.throwIfAborted();
-    const problem = index.fileProblem();
-    if (problem !== undefined) throw problem;
+    requireUnchanged(index);
     onProgress(answers.lines);
     await write(answers.take());
   };
   for await (const chunk of chunksOf(path, signal)) {
     for (let at = 0; at < chunk.length; at += SLICE_SIZE_BYTES) {
+      // The list, or who reads the answers, may have been waited for.
+      requireUnchanged(index);
       lines.push(chunk.subarray(at, at + SLICE_SIZE_BYTES));
       if (answers.sizeBytes >= WRITE_SIZE_BYTES) await flush();
     }
     // Who types the list, or makes it as it goes, waits for the answers.
     if (chunk.length < READ_SIZE_BYTES) await flush();
   }
+  requireUnchanged(index);
   lines.end();
   await flush();
   const { found, notFound, bad } = answers;
   return { found, notFound, bad };
+}
+
+/** Of a file that was written to, answers are not to be trusted; of one that was cut, a lookup would end the process. */
+function requireUnchanged(index: Index): void {
+  const problem = index.fileProblem();
+  if (problem !== undefined) throw problem;
 }
 
 async function* chunksOf(path: string, signal: AbortSignal): AsyncGenerator<Buffer> {
