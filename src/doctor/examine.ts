@@ -1,10 +1,11 @@
 /** All checks of everything that the program depends on. They change nothing. */
 
-import { type Stats, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/environment.ts';
 import { takeRightsOf } from '../platform/user.ts';
-import { type CheckResult, runChecks, warning } from './check.ts';
+import { type CheckResult, failed, type Outcome, problem, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
@@ -13,25 +14,47 @@ import { STATE_CHECKS } from './installation-checks.ts';
  * server is that user, and what root may read says nothing about it.
  *
  * @param readAgain the configuration, read with those rights
- * @throws what reading it throws
  */
 export async function examineAsServer(config: Config, readAgain: () => Promise<Config>): Promise<CheckResult[]> {
   const owner = otherOwner(config.state_dir);
   if (owner === undefined) return examine(config);
-  let giveBack: () => void;
+  const giveBack = takeRights(owner);
+  if (typeof giveBack !== 'function') return [{ id: 'configuration', ...giveBack }, ...(await examine(config))];
+  const how = `, looked at with the rights of user ${owner.uid}`;
   try {
-    giveBack = takeRightsOf(owner.uid, owner.gid);
-  } catch {
-    const found = `this runs as root, which may not look with the rights of user ${owner.uid}`;
-    const blind = warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');
-    return [{ id: 'configuration', ...blind }, ...(await examine(config))];
-  }
-  try {
-    return await examine(await readAgain(), `, looked at with the rights of user ${owner.uid}`);
+    return await examine(await readAgain(), how);
+  } catch (error) {
+    const outcome = failed(error);
+    return [{ id: 'configuration', ...outcome, found: outcome.found + how }];
   } finally {
     giveBack();
   }
 }
+
+/** Takes the rights of a user, or says why root looks with its own. */
+function takeRights({ uid, gid }: Stats): (() => void) | Outcome {
+  let giveBack: () => void;
+  try {
+    giveBack = takeRightsOf(uid, gid);
+  } catch {
+    const found = `this runs as root, which may not look with the rights of user ${uid}`;
+    return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');
+  }
+  try {
+    // The checks load their own parts of the program.
+    readFileSync(import.meta.filename);
+    return giveBack;
+  } catch {
+    giveBack();
+    const found = `user ${uid}, whose the state directory is, cannot read the program in ${PROGRAM}`;
+    return problem(
+      found,
+      'A server of that user does not start: move the program, or let everybody read its folder. The checks below see less.',
+    );
+  }
+}
+
+const PROGRAM = dirname(dirname(import.meta.dirname));
 
 /** The user whose the state directory is, where root looks and it is another one. */
 function otherOwner(stateDir: string): Stats | undefined {

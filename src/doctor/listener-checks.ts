@@ -1,6 +1,7 @@
 /** Checks of how the server is reached: addresses and ports, certificate, private key. */
 import type { X509Certificate } from 'node:crypto';
-import { networkInterfaces } from 'node:os';
+import { createSocket } from 'node:dgram';
+import { isIPv6 } from 'node:net';
 import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
@@ -29,28 +30,28 @@ function checkPorts(config: Config): Outcome[] {
   );
 }
 
-/** Addresses that no interface of this host has: often those of the host that the configuration came from. */
-function checkAddresses(config: Config): Outcome[] {
-  const possible = possibleAddresses();
-  if (possible === undefined) return [];
-  return enabledListeners(config).flatMap(({ name, host }) => {
+/** Addresses that this host does not have: often those of the host that the configuration came from. */
+async function checkAddresses(config: Config): Promise<Outcome[]> {
+  const advice =
+    'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
+  const findings = enabledListeners(config).map(async ({ name, host }): Promise<Outcome[]> => {
     const address = parseAddress(withoutBrackets(host));
-    if (address === undefined || isLoopback(host) || possible.has(formatAddress(address))) return [];
-    const advice =
-      'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
+    if (address === undefined || (await canBind(formatAddress(address)))) return [];
     return [warning(`${name}.host is ${host}, which no interface of this host has`, advice)];
   });
+  return (await Promise.all(findings)).flat();
 }
 
-/** What can be listened on beside loopback; undefined where this process may not ask, as in the sandbox of the shipped unit. */
-function possibleAddresses(): ReadonlySet<string> | undefined {
-  try {
-    const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-    const parsed = [...ALL_ADDRESSES, ...own.map(({ address }) => address)].map(parseAddress);
-    return new Set(parsed.flatMap((address) => (address === undefined ? [] : [formatAddress(address)])));
-  } catch {
-    return undefined;
-  }
+/**
+ * Whether a socket can have an address: the kernel knows more of them than interfaces list (routes of the kind `local`, links without a
+ * carrier, `ip_nonlocal_bind`). It is tried with UDP, which nobody could connect to, and on any port.
+ */
+function canBind(address: string): Promise<boolean> {
+  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
+  return new Promise<boolean>((resolve) => {
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code !== 'EADDRNOTAVAIL'));
+    socket.bind({ address, port: 0, exclusive: true }, () => resolve(true));
+  }).finally(() => socket.close());
 }
 
 function checkSocketPath(config: Config): Outcome[] {
@@ -63,9 +64,9 @@ function checkSocketPath(config: Config): Outcome[] {
 }
 
 /** What `serve` would say of its addresses before it starts. */
-function checkListeners(config: Config): Outcome[] {
+async function checkListeners(config: Config): Promise<Outcome[]> {
   const { server, admin, console } = config;
-  const findings = [...checkPorts(config), ...checkAddresses(config), ...checkSocketPath(config)];
+  const findings = [...checkPorts(config), ...(await checkAddresses(config)), ...checkSocketPath(config)];
   if (console.enabled && isPlainBeyondLoopback(config, console.host))
     findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
   if (isPlainBeyondLoopback(config, server.host)) {
@@ -93,7 +94,7 @@ async function checkCertificate(config: Config): Promise<Outcome[]> {
   const { chainAndNameWarnings } = await import('../server/certificate-warnings.ts');
   const { chain, certificate } = readChain(certificate_file);
   const others = chainAndNameWarnings({ chain }, expectedNames(config), Date.now());
-  const advice = 'Clients refuse it: replace it, then "pagegate reload".';
+  const advice = 'Clients refuse it, or soon will: replace it, then "pagegate reload".';
   return [judgeDates(certificate), ...others.map((text) => warning(text, advice))];
 }
 

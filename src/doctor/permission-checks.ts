@@ -1,5 +1,5 @@
 /** Who may change or read what the program keeps. Whoever may write a folder may put something else in the place of each file in it. */
-import { accessSync, constants, existsSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
@@ -43,10 +43,19 @@ const unwritable = (path: string, what: string): Guarded => ({
 
 const foreign = (path: string, what: string): Guarded => ({ ...unwritable(path, what), isForeign: true });
 
+/** Where a path leads; undefined where nothing is there, or this process may not look. */
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** All that decides what is served, to whom and how it is judged; a path that is not there is passed over. */
 function guardedPaths(config: Config): Guarded[] {
   const { indexDir, indexFile, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir } = statePaths(config);
-  const real = existsSync(indexFile) ? realpathSync(indexFile) : indexFile;
+  const real = realPathOf(indexFile) ?? indexFile;
   const index = [indexDir, join(indexDir, 'generations'), dirname(real), real];
   const trusted = [config.license.trusted_keys, config.refresh.trusted_keys].flatMap((keys) => Object.values(keys));
   return [
@@ -99,32 +108,31 @@ function judgeRootFiles(config: Config, owner: number): Outcome[] {
   if (owner === 0) return [];
   const { consoleFile, logDir } = statePaths(config);
   const paths = new Set([...guardedPaths(config).map(({ path }) => path), dirname(consoleFile), logDir]);
-  const ofRoot = [...paths].filter(
-    (path) => path.startsWith(`${config.state_dir}/`) && statSync(path, { throwIfNoEntry: false })?.uid === 0,
-  );
+  const ofRoot = [...paths].filter((path) => path.startsWith(`${config.state_dir}/`) && isOfRoot(path));
   if (ofRoot.length === 0) return [];
   const found = `${config.state_dir} belongs to user ${owner}, but to root belong ${ofRoot.join(', ')}`;
   const advice = `Commands were run as root, and the server of that user cannot change what they made: chown -R --reference=${config.state_dir} ${config.state_dir}`;
   return [problem(found, advice)];
 }
 
-function sameFolder(one: string, other: string): boolean {
-  return existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other);
-}
-
-/** Why this process may not use a folder, as the system's code; undefined where it may. */
-function refusalOf(folder: string): string | undefined {
+/** What lies behind a folder that may not be entered is not known; that folder is. */
+function isOfRoot(path: string): boolean {
   try {
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-    return undefined;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code;
+    return statSync(path).uid === 0;
+  } catch {
+    return false;
   }
 }
 
+function sameFolder(one: string, other: string): boolean {
+  const real = realPathOf(one);
+  return real !== undefined && real === realPathOf(other);
+}
+
 /** Why nothing can be kept in the state directory; undefined where it can. */
-function unusable(stateDir: string, stats: Stats): Outcome | undefined {
+async function unusable(stateDir: string, stats: Stats): Promise<Outcome | undefined> {
   if (!stats.isDirectory()) return problem(`${stateDir} is not a folder`, 'Correct state_dir, or move the file away.');
+  const { refusalOf } = await import('../platform/libc.ts');
   const refusal = refusalOf(stateDir);
   if (refusal === undefined) return undefined;
   if (refusal === 'EROFS')
@@ -153,13 +161,13 @@ function attempt(task: () => Outcome[]): Outcome[] {
   }
 }
 
-function checkPermissions(config: Config): Outcome | readonly Outcome[] {
+async function checkPermissions(config: Config): Promise<Outcome | readonly Outcome[]> {
   const { state_dir } = config;
   const stats = statSync(state_dir, { throwIfNoEntry: false });
   if (stats === undefined) {
     return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
   }
-  const useless = unusable(state_dir, stats);
+  const useless = await unusable(state_dir, stats);
   if (useless !== undefined) return useless;
   // Root looks on behalf of the server's user, whose the state directory is.
   const user = process.geteuid?.() ?? 0;

@@ -18,7 +18,7 @@ export interface AuditEntry {
 
 /** Which lines are wanted. What is not given is not asked for. */
 export interface AuditFilter {
-  /** A part of who, and of what, in any case. */
+  /** A part of who, and of what, in any case; of letters beyond ASCII a database may know none but their own. */
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   /** The first and the last moment, in seconds since 1970. */
@@ -38,10 +38,11 @@ export async function readAudit(
   { actor, action, from, to }: AuditFilter = {},
 ): Promise<AuditEntry[]> {
   const id = name === undefined ? undefined : (await ledger.view(name)).account.id;
+  // Databases know the cases of different letters: each makes both sides small by itself.
   const conditions: readonly (readonly [text: string, value: string | number | undefined])[] = [
     ['account_id = ?', id],
-    ["lower(actor) LIKE ? ESCAPE '!'", actor && containing(actor)],
-    ["lower(action) LIKE ? ESCAPE '!'", action && containing(action)],
+    ["lower(actor) LIKE lower(?) ESCAPE '!'", actor && containing(actor)],
+    ["lower(action) LIKE lower(?) ESCAPE '!'", action && containing(action)],
     ['at >= ?', from],
     ['at <= ?', to],
   ];

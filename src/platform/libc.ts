@@ -1,10 +1,12 @@
 /**
- * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, and files in memory. The only import of koffi;
+ * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, rights to folders, and files in memory. The
+ * only import of koffi;
  * sockets.ts has the calls about sockets.
  * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
  * owner is an empty one and not the end of the process.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { getSystemErrorName } from 'node:util';
 import koffi, { type LibraryHandle } from 'koffi';
 import { PagegateError } from '../errors.ts';
 
@@ -42,6 +44,7 @@ const munmap = library.func('int munmap(void *address, size_t length)');
 const madvise = library.func('int madvise(void *address, size_t length, int advice)');
 const posixFadvise = library.func('int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)');
 const flock = library.func('int flock(int fd, int operation)');
+const eaccess = library.func('int eaccess(const char *path, int mode)');
 const memfdCreate = library.func('int memfd_create(const char *name, unsigned int flags)');
 
 const FADVISE_DONT_NEED = 4;
@@ -105,6 +108,15 @@ export function memoryFile(text: string): { readonly path: string; close(): void
     throw error;
   }
   return { path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
+}
+
+/**
+ * Why this process may not read, change and enter a folder, as the system's code (`EACCES`, `EROFS`); undefined where it may. `access` of
+ * Node.js asks for the real user, which is root also where root has taken the rights of another one.
+ */
+export function refusalOf(folder: string): string | undefined {
+  if (eaccess(folder, constants.R_OK | constants.W_OK | constants.X_OK) === 0) return undefined;
+  return getSystemErrorName(-errno());
 }
 
 class LibcMapping implements Mapping {

@@ -21,10 +21,11 @@ export function currentUser(): string {
  * @throws the system's error where this process may not, as root of a container may not; nothing has changed then
  */
 export function takeRightsOf(uid: number, gid: number): () => void {
+  const ownGroup = process.getegid?.() ?? 0;
   const ownGroups = process.getgroups?.() ?? [];
   const asRoot = (): void => {
     process.seteuid?.(0);
-    process.setegid?.(0);
+    process.setegid?.(ownGroup);
     process.setgroups?.(ownGroups);
   };
   try {

@@ -8,6 +8,8 @@ const PAGE = LIMITS.consoleAudit.value;
 /** Of account `pro`, by Dana; each with a number. */
 const NOTES = 2 * PAGE + 10;
 
+const YEAR_MS = 365 * 86_400_000;
+
 let console: TestConsole;
 let viewer: Visitor;
 
@@ -16,10 +18,16 @@ beforeAll(async () => {
     { accounts: { pro: { plan: 'pro' }, rival: { plan: 'pro' } } },
     async ({ paths }) => {
       const { ledgerFile: file, ledgerKeyFile: keyFile } = paths;
+      const ahead = await openLedger({ file, keyFile, actor: 'ahead', now: () => Date.now() + YEAR_MS });
+      await ahead.note('note.made early', null, null);
+      await ahead.close();
       const dana = await openLedger({ file, keyFile, actor: 'Dana' });
       for (let n = 0; n < NOTES; n++) await dana.note(`note.made number 100%_${n}.`, null, null);
       await dana.setActive('rival', false);
       await dana.close();
+      const other = await openLedger({ file, keyFile, actor: 'Øystein ÅS' });
+      await other.note('note.made elsewhere', null, null);
+      await other.close();
     },
   );
   viewer = await console.signIn('viewer');
@@ -51,6 +59,8 @@ describe('a filter', () => {
   it.each([
     [{ who: 'dana' }, NOTES + 1],
     [{ who: 'DANA', what: 'suspend' }, 1],
+    [{ who: 'ØYSTEIN' }, 1],
+    [{ who: 'Øystein ÅS' }, 1],
     [{ what: 'sign_in.refused' }, 1],
     [{ what: '100%_7.' }, 1],
     [{ what: '1009' }, 0],
@@ -88,6 +98,18 @@ it('pages show every line once, and keep the filter', async () => {
   const { text } = await viewer.get(`audit?skip=${10 * LIMITS.consoleAuditExport.value}`);
   expect(text).toContain('>Latest<');
   expect(text).not.toContain('>Older<');
+});
+
+it('pages show also what was done while the clock was ahead', async () => {
+  const found: string[] = [];
+  for (let path: string | undefined = 'audit'; path !== undefined; ) {
+    const { text } = await viewer.get(path);
+    found.push(...[...text.matchAll(/note\.made (early|number 100%_\d+)/g)].map(([line]) => line));
+    path = /href="\/([^"]+)">Older</.exec(text)?.[1]?.replaceAll('&amp;', '&');
+  }
+  expect(found.filter((line) => line.endsWith('early'))).toHaveLength(1);
+  expect(new Set(found).size).toBe(NOTES + 1);
+  expect(found).toHaveLength(NOTES + 1);
 });
 
 it('an account’s page leads to all of its changes', async () => {

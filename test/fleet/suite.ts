@@ -121,6 +121,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         (await readAudit(ledger, name, 100, filter)).length;
       expect(await found('acme', { actor: 'test', action: 'subscribe', from: now - 600, to: now + 600 })).toBe(1);
       expect(await found(undefined, { action: 'subscribe pay-' })).toBe(2);
+      await ledger.note('Übergabe', null, null);
+      expect(await found(undefined, { action: 'Übergabe' })).toBe(1);
       for (const filter of [{ actor: 'test%' }, { action: 'pay_' }, { to: now - 600 }, { from: now + 600 }])
         expect(await found(undefined, filter)).toBe(0);
     });

@@ -422,7 +422,11 @@ describe('a browser that was open before', () => {
       context.waitForEvent('serviceworker'),
       page.evaluate(`navigator.serviceWorker.register('/sw.js')`),
     ]);
-    await expect(guardContext(context, createGuard())).rejects.toThrow(/service worker/);
+    const guard = createGuard();
+    await expect(guardContext(context, guard)).rejects.toThrow(/service worker/);
+    // Nor by trying again, or for another context of this browser.
+    await expect(guardContext(context, guard)).rejects.toThrow(/service worker/);
+    await expect(guardContext(await browser.newContext(), guard)).rejects.toThrow(/service worker/);
   });
 
   test('is refused while a service worker is registered in it, also one that does not run', async () => {

@@ -1,5 +1,6 @@
 /** `pagegate doctor` as root beside a server of another user: what root may read says nothing about it. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -19,10 +20,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function examined(id: string): CheckResult | undefined {
+function allExamined(): CheckResult[] {
   const { stdout } = pagegate(['doctor', '--json', '--config', at('config.json')], { cwd: '/' });
-  return (JSON.parse(stdout) as { checks: CheckResult[] }).checks.find((one) => one.id === id);
+  return (JSON.parse(stdout) as { checks: CheckResult[] }).checks;
 }
+
+const examined = (id: string): CheckResult | undefined => allExamined().find((one) => one.id === id);
 
 describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
   // One user that most hosts have a name for, and one that none has.
@@ -38,7 +41,47 @@ describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
   it('finds a configuration that the server cannot read', () => {
     chownSync(at('state'), 65_534, 65_534);
     chmodSync(at('config.json'), 0o600);
-    expect(examined('configuration')).toMatchObject({ status: 'problem', advice: expect.stringContaining('EACCES') });
+    expect(examined('configuration')).toMatchObject({
+      status: 'problem',
+      found: expect.stringMatching(/, looked at with the rights of user 65534$/),
+      advice: expect.stringContaining('EACCES'),
+    });
+  });
+
+  it('finds a state directory that its user may not change', () => {
+    chmodSync(at('state'), 0o550);
+    chownSync(at('state'), 65_534, 65_534);
+    expect(examined('permissions')).toMatchObject({
+      status: 'problem',
+      found: `this user may not use ${at('state')}, which belongs to user 65534 and has mode 0550`,
+    });
+  });
+
+  it('says to give the user what root made and closed', () => {
+    mkdirSync(at('state/index/generations/1'), { recursive: true, mode: 0o700 });
+    writeFileSync(at('state/index/generations/1/index.pgx'), '');
+    symlinkSync('generations/1', at('state/index/current'));
+    chownSync(at('state'), 65_534, 65_534);
+    const found = `${at('state')} belongs to user 65534, but to root belong ${at('state/index')}`;
+    expect(allExamined()).toContainEqual(expect.objectContaining({ id: 'permissions', status: 'problem', found }));
+  });
+
+  it('says once that the user cannot read the program', () => {
+    const root = join(import.meta.dirname, '../..');
+    mkdirSync(at('program'), { mode: 0o700 });
+    for (const part of ['src', 'data', 'package.json'])
+      cpSync(join(root, part), at(`program/${part}`), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), at('program/node_modules'));
+    chownSync(at('state'), 65_534, 65_534);
+    const argv = [at('program/src/cli.ts'), 'doctor', '--json', '--config', at('config.json')];
+    const { stdout } = spawnSync(process.execPath, argv, { cwd: '/', encoding: 'utf8' });
+    const { checks } = JSON.parse(stdout) as { checks: CheckResult[] };
+    expect(checks[0]).toMatchObject({
+      id: 'configuration',
+      status: 'problem',
+      found: `user 65534, whose the state directory is, cannot read the program in ${at('program')}`,
+    });
+    expect(JSON.stringify(checks)).not.toContain('ERR_MODULE_NOT_FOUND');
   });
 
   it('looks as root where the state directory is its own', () => {

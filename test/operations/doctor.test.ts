@@ -319,6 +319,21 @@ describe('the listeners', () => {
     expect(await found({ server: { host: '127.0.0.9' }, admin: { host: '0::0' } })).toEqual([]);
   });
 
+  const inOwnNetwork = (command: string) =>
+    spawnSync('unshare', ['--net', 'sh', '-c', `ip link set lo up && ${command}`], { encoding: 'utf8' });
+
+  test.runIf(inOwnNetwork('true').status === 0)('whose address the kernel binds all the same are right', () => {
+    const file = join(root, 'config.json');
+    const settings = { state_dir: join(root, 'state'), server: { host: '192.0.2.7', plain_http_anywhere: true } };
+    writeFileSync(file, JSON.stringify(settings));
+    const program = `${process.execPath} ${join(import.meta.dirname, '../../src/cli.ts')} doctor --config ${file}`;
+    const said = 'server.host is 192.0.2.7, which no interface of this host has';
+    expect(inOwnNetwork(program).stdout).toContain(said);
+    const { stdout } = inOwnNetwork(`ip route add local 192.0.2.0/24 dev lo && ${program}`);
+    expect(stdout).toContain('server.host is 192.0.2.7, without TLS');
+    expect(stdout).not.toContain(said);
+  });
+
   test('that cannot all listen, or are refused, are problems', async () => {
     const all = { host: '0.0.0.0', plain_http_anywhere: true };
     const found = async (settings: ConfigOverrides): Promise<string[]> =>

@@ -32,8 +32,8 @@ function wantedOf({ query }: SignedVisit): Wanted {
   const { from, to } = timesOf(query);
   const seconds = (time: string | undefined): number | undefined =>
     time === undefined ? undefined : Math.floor(Date.parse(time) / 1000);
-  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name)?.toLowerCase());
-  return { account, actor, action, from: seconds(from), to: seconds(to) };
+  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name));
+  return { account: account?.toLowerCase(), actor, action, from: seconds(from), to: seconds(to) };
 }
 
 /** What was done in the console; what an account did there is its own. */
@@ -45,8 +45,8 @@ function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
     .filter(
       (event) =>
         (account === undefined || event.actor === `account:${account}`) &&
-        event.actor.toLowerCase().includes(actor) &&
-        event.action.toLowerCase().includes(action) &&
+        event.actor.toLowerCase().includes(actor.toLowerCase()) &&
+        event.action.toLowerCase().includes(action.toLowerCase()) &&
         event.at >= from &&
         event.at <= to,
     )
@@ -56,7 +56,21 @@ function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
 /** Lines of both tables, newest first. @throws PagegateError account_not_found */
 async function lines(app: ConsoleContext, wanted: Wanted, most: number): Promise<Line[]> {
   const ledger = (await app.accounts.readIfAny((open) => readAudit(open, wanted.account, most, wanted))) ?? [];
-  return [...ledger, ...eventLines(app, wanted)].sort((a, b) => b.at - a.at).slice(0, most);
+  return merged(ledger, eventLines(app, wanted), most);
+}
+
+/** Two lists as one. Each keeps its order, also where a clock was set back: whatever comes behind, no line changes its place or is on no page. */
+function merged(some: readonly Line[], others: readonly Line[], most: number): Line[] {
+  const found: Line[] = [];
+  for (let [i, j] = [0, 0]; found.length < most; ) {
+    const [one, other] = [some[i], others[j]];
+    const next = one !== undefined && (other === undefined || one.at >= other.at) ? one : other;
+    if (next === undefined) break;
+    if (next === one) i += 1;
+    else j += 1;
+    found.push(next);
+  }
+  return found;
 }
 
 const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));

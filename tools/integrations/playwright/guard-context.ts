@@ -35,7 +35,8 @@ const guarded = new WeakMap<Browser, { readonly guard: Guard; readonly ready: Pr
  * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
  * request would not be seen.
  *
- * @throws Error for another browser than Chromium, a second guard, or a service worker that is registered already
+ * @throws Error for another browser than Chromium, a second guard, or a service worker that is registered already: that browser is never
+ * guarded then
  */
 export async function guardContext(
   context: BrowserContext,
@@ -48,17 +49,18 @@ export async function guardContext(
   }
   const before = guarded.get(browser);
   if (before !== undefined && before.guard !== guard) throw new Error('guardContext: this browser has another guard');
-  const state = before ?? { guard, ready: guardBrowser(browser, guard, proxy) };
-  guarded.set(browser, state);
-  await state.ready;
+  const ready = before?.ready ?? guardBrowser(browser, guard, proxy);
+  guarded.set(browser, { guard, ready });
+  await ready;
   await context.routeWebSocket(/.*/, (socket) => judgeWebSocket(socket, guard, proxy));
   // Nothing shows what it opens; pages that miss it take a WebSocket.
   await context.addInitScript('delete globalThis.WebSocketStream');
-  // A page has what was set up before it was loaded; those of other contexts are emptied with the first.
-  const contexts = before === undefined ? browser.contexts() : [context];
-  await Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
-  if (before === undefined) await Promise.all(contexts.map(expectNoServiceWorker));
+  // A page has what was set up before it was loaded.
+  await emptyPages([context]);
 }
+
+const emptyPages = (contexts: readonly BrowserContext[]): Promise<unknown> =>
+  Promise.all(contexts.flatMap((one) => one.pages()).map((page) => page.goto('about:blank')));
 
 /** Fails where a context, or the profile that it was started with, has a service worker, also one that does not run yet. */
 async function expectNoServiceWorker(context: BrowserContext): Promise<void> {
@@ -80,6 +82,7 @@ async function expectNoServiceWorker(context: BrowserContext): Promise<void> {
   );
 }
 
+/** For a browser once: what fails here fails for all of its contexts, also when it is tried again. */
 async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
   const session = await browser.newBrowserCDPSession();
   session.on('Fetch.requestPaused', (paused: PausedRequest) => {
@@ -87,6 +90,9 @@ async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy 
     judgeRequest(session, paused, guard, proxy).catch(() => {});
   });
   await session.send('Fetch.enable', { patterns: [{ urlPattern: '*' }] });
+  const contexts = browser.contexts();
+  await emptyPages(contexts);
+  await Promise.all(contexts.map(expectNoServiceWorker));
 }
 
 async function judgeRequest(
