@@ -15,7 +15,7 @@ export interface PlacedHost {
 type Reach = Pick<PlacedHost, 'host' | 'reach'>;
 
 /** A kind of method, and what an entry says about it. */
-interface MethodKind {
+export interface MethodKind {
   readonly name: 'reads' | 'writes';
   of(entry: HostEntry): 'deny' | 'flag' | undefined;
 }
@@ -67,32 +67,54 @@ export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
   });
 }
 
-/** Entries of the same host and reach, together. */
-export function byHost<T extends Reach>(entries: readonly T[]): Iterable<readonly T[]> {
-  return Map.groupBy(entries, ({ reach, host }) => `${reach} ${host}`).values();
+/** Entries of the same host and reach, together. Node.js 20, which compiles policies too, has no `Map.groupBy`. */
+export function byHost<T extends Reach>(entries: Iterable<T>): Iterable<readonly [T, ...T[]]> {
+  const lists = new Map<string, [T, ...T[]]>();
+  for (const entry of entries) {
+    const name = `${entry.reach} ${entry.host}`;
+    const same = lists.get(name);
+    if (same === undefined) lists.set(name, [entry]);
+    else same.push(entry);
+  }
+  return lists.values();
 }
 
-/** Entries by host, for {@link covering}. */
-export function hostIndex(entries: readonly HostEntry[]): HostMap<readonly PlacedHost[]> {
-  const map = new HostMap<readonly PlacedHost[]>();
+/** What several entries of the same host and reach say together. */
+export type OfHost<T> = Reach & { readonly value: T };
+
+/** What the entries of each host and reach say together, for {@link covering}. */
+export function hostIndex<T>(
+  entries: readonly HostEntry[],
+  together: (same: readonly PlacedHost[]) => T,
+): HostMap<OfHost<T>> {
+  const map = new HostMap<OfHost<T>>();
   for (const same of byHost(placedHosts(entries))) {
-    // Places are nearer than the whole host.
-    const places = same.filter(({ entry }) => entry.paths !== undefined);
-    const whole = same.filter(({ entry }) => entry.paths === undefined);
-    map.add(same[0]!.host, same[0]!.reach, [...places, ...whole]);
+    const [{ host, reach }] = same;
+    map.add(host, reach, { host, reach, value: together(same) });
   }
   return map;
 }
 
-/** The entries that reach what an entry reaches, the nearest host first. */
-export function covering(map: HostMap<readonly PlacedHost[]>, entry: Reach): readonly PlacedHost[] {
-  const lists = map.all(anyHostOf(entry));
-  return lists.length === 1 ? lists[0]! : lists.flat();
+/** Entries of one host in the order in which they are asked: places are nearer than the whole host. */
+export function nearestFirst(same: readonly PlacedHost[]): readonly PlacedHost[] {
+  const places = same.filter(({ entry }) => entry.paths !== undefined);
+  const whole = same.filter(({ entry }) => entry.paths === undefined);
+  return [...places, ...whole];
 }
 
-/** A host that an entry reaches, below its own name where it reaches that. */
-export function anyHostOf({ host, reach }: Reach): string {
-  return reach === 'exact' ? host : `a.${host}`;
+/** What is said of hosts that hold all that an entry reaches, the nearest host first. */
+export function covering<T>(map: HostMap<OfHost<T>>, { host, reach }: Reach): readonly T[] {
+  // No entry names the host that stands here for all below.
+  return map
+    .all(reach === 'exact' ? host : `*.${host}`)
+    .filter((outer) => reach !== 'suffix' || outer.reach !== 'below' || outer.host !== host)
+    .map(({ value }) => value);
+}
+
+/** The entries that reach all that an entry reaches, the nearest host first. */
+export function coveringEntries(map: HostMap<OfHost<readonly PlacedHost[]>>, entry: Reach): readonly PlacedHost[] {
+  const lists = covering(map, entry);
+  return lists.length === 1 ? lists[0]! : lists.flat();
 }
 
 /** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */

@@ -4,13 +4,13 @@ import { parseUrl } from '../domain/canonical-url.ts';
 import { openedBy } from './address-exceptions.ts';
 import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
 import {
-  anyHostOf,
-  byHost,
   covering,
   denies,
   hostIndex,
   isWholeHost,
   kindOf,
+  type MethodKind,
+  type OfHost,
   type PlacedHost,
   placedHosts,
   READ,
@@ -51,17 +51,14 @@ export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
 /** Host entries that change nothing: without one the next wider entry would say the same. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
   const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
-  const hosts = placedHosts(entries);
-  // What is said of a whole host, and what of parts of it.
-  const map = new HostMap<{ readonly whole: HostEntry | undefined; readonly parts: ReadonlySet<string> }>();
-  for (const same of byHost(hosts)) {
+  const map = hostIndex(entries, (same) => {
     const all = same.map(({ entry }) => entry);
     const parts = new Set(all.filter((entry) => !isWholeHost(entry)).map(says));
-    map.add(same[0]!.host, same[0]!.reach, { whole: all.find(isWholeHost), parts });
-  }
-  return hosts.flatMap((placed) => {
+    return { whole: all.find(isWholeHost), parts };
+  });
+  return placedHosts(entries).flatMap((placed) => {
     const inner = placed.entry;
-    for (const { whole, parts } of map.all(anyHostOf(placed))) {
+    for (const { whole, parts } of covering(map, placed)) {
       if (whole === inner) continue;
       // A part that says otherwise may stand between.
       if (parts.size > 1 || (parts.size === 1 && !parts.has(says(inner)))) break;
@@ -77,8 +74,8 @@ function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
 /** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
 function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
-  const hosts = hostIndex(document.hosts);
-  const seen = new HostMap<AllowEntry[]>();
+  const hosts = hostIndex(document.hosts, saidOf);
+  const seen = new HostMap<OfHost<AllowEntry[]>>();
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
     const { id, path, methods } = entry;
@@ -90,7 +87,7 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     if (read === undefined) continue;
     const denying = denyingHost(covering(hosts, read), methods);
     if (denying !== undefined) never(`the host entry "${denying.id}" denies before it`, denying.id);
-    const host = anyHostOf(read);
+    const host = read.reach === 'exact' ? read.host : `a.${read.host}`;
     const guard = denyingGuard(policy, host, 'GET');
     if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
     if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
@@ -101,28 +98,49 @@ function idleAllows(policy: Policy): PolicyFinding[] {
       const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
       if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
     }
-    const twins = seen.all(host).map((others) => others.find((other) => allowsMore(other, entry)));
+    const twins = covering(seen, read).map((others) => others.find((other) => allowsMore(other, entry)));
     const twin = twins.find((other) => other !== undefined);
     if (twin !== undefined) {
       const message = `the allow entry "${id}" changes nothing: "${twin.id}" allows more`;
       findings.push({ id, by: twin.id, message });
     }
-    const same = seen.add(read.host, read.reach, []) ?? [];
+    const note = (value: AllowEntry[]) => seen.add(read.host, read.reach, { ...read, value });
+    const same = note([])?.value ?? [];
     same.push(entry);
-    seen.add(read.host, read.reach, same);
+    note(same);
   }
   return findings;
 }
 
-/** The host entry that denies all the methods everywhere on a host, of those that reach it, the nearest first. */
-function denyingHost(entries: readonly PlacedHost[], methods: readonly string[]): HostEntry | undefined {
+/** What the entries of one host and reach say about a kind of method. */
+interface Said {
+  /** What is said of the whole host. */
+  readonly whole: HostEntry | undefined;
+  /** Whether a part of it is not denied. */
+  readonly hasOpenPart: boolean;
+}
+
+function saidOf(same: readonly PlacedHost[]): (kind: MethodKind) => Said {
+  const of = (kind: MethodKind): Said => {
+    const said = same.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
+    return {
+      whole: said.find(isWholeHost),
+      hasOpenPart: said.some((entry) => !isWholeHost(entry) && !denies(entry, kind)),
+    };
+  };
+  const [reads, writes] = [of(READ), of(WRITE)];
+  return (kind) => (kind === READ ? reads : writes);
+}
+
+/** The host entry that denies all the methods everywhere on a host, of what is said of those that reach it, the nearest first. */
+function denyingHost(nearest: readonly ReturnType<typeof saidOf>[], methods: readonly string[]): HostEntry | undefined {
   const kinds = new Set(methods.map((method) => kindOf(method.toUpperCase())));
   let denying: HostEntry | undefined;
   for (const kind of kinds) {
-    const said = entries.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
-    const whole = said.findIndex(isWholeHost);
-    if (said.slice(0, whole + 1).some((entry) => !denies(entry, kind)) || whole < 0) return undefined;
-    denying ??= said[whole];
+    const said = nearest.map((of) => of(kind));
+    const { whole, hasOpenPart = false } = said.find((one) => one.hasOpenPart || one.whole !== undefined) ?? {};
+    if (whole === undefined || hasOpenPart || !denies(whole, kind)) return undefined;
+    denying ??= whole;
   }
   return denying;
 }

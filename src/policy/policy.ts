@@ -5,7 +5,7 @@ import { invalid, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
 import { compileGuards, GuardPlan, type GuardRule } from './layers/guard-rules.ts';
-import { compileHosts, type HostPolicy } from './layers/high-value-hosts.ts';
+import { compileHosts, type HostPolicies } from './layers/high-value-hosts.ts';
 import { PatternLayer } from './layers/pattern-rules.ts';
 import { PageLayer } from './layers/verified-pages.ts';
 import { HostFilter, type HostMap } from './url/host-map.ts';
@@ -23,7 +23,7 @@ export interface Policy {
   readonly revision: string;
   readonly profile: string;
   readonly document: PolicyDocument;
-  readonly hosts: HostMap<readonly HostPolicy[]>;
+  readonly hosts: HostMap<HostPolicies>;
   readonly guards: readonly GuardRule[];
   readonly guardPlan: GuardPlan;
   readonly allow: HostMap<AllowPolicy[]>;

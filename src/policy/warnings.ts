@@ -3,7 +3,17 @@ import { isPublicSuffix } from '../domain/public-suffix.ts';
 import { openedBy, remarksOn } from './address-exceptions.ts';
 import { diffFields } from './diff.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
-import { countsWherever, covering, denies, hostIndex, placedHosts, READ, standsBefore, WRITE } from './host-overlap.ts';
+import {
+  countsWherever,
+  coveringEntries,
+  denies,
+  hostIndex,
+  nearestFirst,
+  placedHosts,
+  READ,
+  standsBefore,
+  WRITE,
+} from './host-overlap.ts';
 import { readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'page_types' | 'allow' | 'excuses' | 'address_exceptions'>;
@@ -127,7 +137,7 @@ function isSaidOfGroup(
 
 /** Entries that ship, and that a change or a removal makes deny less. */
 function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
-  const after = hostIndex(own);
+  const after = hostIndex(own, nearestFirst);
   const kept = new Map(own.map((entry) => [entry.id, entry]));
   return placedHosts(shipped).flatMap((placed) => {
     const { entry } = placed;
@@ -135,7 +145,7 @@ function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[])
     if (now === entry) return [];
     const less = [READ, WRITE].filter((kind) => {
       if (kind.of(entry) !== 'deny') return false;
-      const others = covering(after, placed).filter((other) => countsWherever(other.entry, entry, kind));
+      const others = coveringEntries(after, placed).filter((other) => countsWherever(other.entry, entry, kind));
       return others.map((other) => kind.of(other.entry)).find((verdict) => verdict !== undefined) !== 'deny';
     });
     const isPartial = (kind: typeof READ): boolean => now !== undefined && kind.of(now) === 'deny';
@@ -157,13 +167,15 @@ function sentence(kinds: readonly (typeof READ)[], { id }: HostEntry, what: stri
 
 /** Entries of the licensee's that stand nearer than a denial that ships, and flag. */
 function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
-  const before = hostIndex(shipped);
+  const before = hostIndex(shipped, nearestFirst);
   const isShipped = new Set(shipped.map(({ id }) => id));
   return placedHosts(own.filter(({ id }) => !isShipped.has(id))).flatMap((placed) => {
     const { entry } = placed;
     return [READ, WRITE].flatMap((kind) => {
       if (kind.of(entry) !== 'flag') return [];
-      const outer = covering(before, placed).find((other) => denies(other.entry, kind) && standsBefore(placed, other));
+      const outer = coveringEntries(before, placed).find(
+        (other) => denies(other.entry, kind) && standsBefore(placed, other),
+      );
       if (outer === undefined) return [];
       return [`The host entry "${entry.id}" weakens "${outer.entry.id}", which ships and denies its ${kind.name}.`];
     });
@@ -173,11 +185,14 @@ function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]
 /** Denials of the licensee's that do not hold everywhere on their hosts, because an entry that ships stands nearer and flags. */
 function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
   const isShipped = new Set(shipped.map(({ id }) => id));
-  const added = hostIndex(own.filter(({ id }) => !isShipped.has(id)));
+  const added = hostIndex(
+    own.filter(({ id }) => !isShipped.has(id)),
+    nearestFirst,
+  );
   const nearer = new Map<string, Set<string>>();
   for (const placed of placedHosts(own.filter(({ id }) => isShipped.has(id)))) {
     for (const kind of [READ, WRITE].filter(({ of }) => of(placed.entry) === 'flag')) {
-      for (const other of covering(added, placed)) {
+      for (const other of coveringEntries(added, placed)) {
         const { id } = other.entry;
         if (denies(other.entry, kind) && standsBefore(placed, other))
           nearer.set(id, (nearer.get(id) ?? new Set()).add(placed.entry.id));

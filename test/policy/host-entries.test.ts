@@ -29,6 +29,34 @@ function asked(entries: readonly HostEntry[], url: string, method = 'GET'): stri
   return said === undefined ? 'none' : `${said.verdict} ${said.id}`;
 }
 
+/** The verdict that docs/verdict.md promises, for names and paths that are plain. */
+function expected(entries: readonly HostEntry[], text: string, method: string): string {
+  const { hostname, pathname } = new URL(text);
+  const host = hostname.replace(/^www\./, '');
+  const names = pathname.toLowerCase().split('/').filter(Boolean);
+  const isAt = (path: string): boolean =>
+    path
+      .split('/')
+      .filter(Boolean)
+      .every((name, at) => {
+        const own = names[at];
+        return own !== undefined && (name.endsWith('*') ? own.startsWith(name.slice(0, -1)) : own === name);
+      });
+  const said = entries.flatMap((one) => {
+    const verdict = (method === 'GET' ? one.reads : one.writes) ?? one.verdict;
+    const name = one.host.replace(/^=|^\*\./, '');
+    const isBelow = host.endsWith(`.${name}`);
+    const isReached = one.host[0] === '=' ? host === name : isBelow || (one.host[0] !== '*' && host === name);
+    if (verdict === undefined || !isReached) return [];
+    // An entry for one host, or for what is below alone, is nearer than one for both.
+    const near = name.length * 2 + (/^[=*]/.test(one.host) ? 1 : 0);
+    const lengths = one.paths?.filter(isAt).map((path) => path.replaceAll('*', '').length) ?? [-1];
+    return lengths.map((length) => ({ verdict, near, length }));
+  });
+  said.sort((one, other) => other.near - one.near || other.length - one.length || (one.verdict === 'deny' ? -1 : 1));
+  return said[0]?.verdict ?? 'none';
+}
+
 describe('of several entries for one host', () => {
   const entries = [
     entry('all', 'example.com', { verdict: 'flag' }),
@@ -53,41 +81,67 @@ describe('of several entries for one host', () => {
   });
 
   const place = fc.array(fc.constantFrom('a', 'b', '*', 'a*'), { minLength: 1, maxLength: 3 });
-  const random = fc.record({
-    host: fc.constantFrom('example.com', '=example.com', '*.example.com', 'b.example.com'),
-    paths: fc.option(
-      fc.array(
-        place.map((names) => `/${names.join('/')}`),
-        { minLength: 1, maxLength: 2 },
+  const said = fc.constantFrom('deny' as const, 'flag' as const);
+  const random = fc.record(
+    {
+      host: fc.constantFrom('example.com', '=example.com', '*.example.com', 'b.example.com'),
+      paths: fc.option(
+        fc.array(
+          place.map((names) => `/${names.join('/')}`),
+          { minLength: 1, maxLength: 2 },
+        ),
       ),
-    ),
-    verdict: fc.constantFrom('deny' as const, 'flag' as const),
-  });
+      reads: said,
+      writes: said,
+    },
+    { requiredKeys: ['host', 'paths'] },
+  );
   const drawn = fc.uniqueArray(random, { maxLength: 6, selector: ({ host, paths }) => (paths === null ? host : {}) });
   const entriesOf = (some: typeof drawn extends fc.Arbitrary<infer T> ? T : never): HostEntry[] =>
-    some.map(({ host, paths, verdict }, at) =>
-      entry(`e${at}`, host, { verdict, ...(paths === null ? {} : { paths }) }),
+    some.map(({ host, paths, ...verdicts }, at) =>
+      entry(`e${at}`, host, { ...verdicts, ...(paths === null ? {} : { paths }) }),
     );
   const url = fc
     .tuple(fc.constantFrom('', 'b.', 'a.b.', 'www.'), fc.array(fc.constantFrom('a', 'b', 'ab', 'A'), { maxLength: 4 }))
     .map(([label, names]) => `https://${label}example.com/${names.join('/')}`);
-  const verdict = (some: readonly HostEntry[], text: string): string => asked(some, text).split(' ')[0]!;
+  const method = fc.constantFrom('GET', 'POST');
+  const verdict = (some: readonly HostEntry[], text: string, asks: string): string =>
+    asked(some, text, asks).split(' ')[0]!;
+
+  it('that are equally near, one decides for reads and another for writes', () => {
+    const both = [
+      entry('reads', 'example.com', { reads: 'deny', writes: 'flag', paths: ['/a'] }),
+      entry('writes', 'example.com', { reads: 'flag', writes: 'deny', paths: ['/a'] }),
+    ];
+    for (const some of [both, both.toReversed()]) {
+      expect(asked(some, 'https://example.com/a')).toBe('deny reads');
+      expect(asked(some, 'https://example.com/a', 'POST')).toBe('deny writes');
+    }
+  });
+
+  it('the first in the order of the document decides', () => {
+    fc.assert(
+      fc.property(drawn.map(entriesOf), url, method, (some, text, asks) => {
+        expect(verdict(some, text, asks)).toBe(expected(some, text, asks));
+      }),
+    );
+  });
 
   it('their order in the file does not matter', () => {
     fc.assert(
-      fc.property(drawn.map(entriesOf), url, (some, text) => {
-        expect(verdict(some.toReversed(), text)).toBe(verdict(some, text));
+      fc.property(drawn.map(entriesOf), url, method, (some, text, asks) => {
+        expect(verdict(some.toReversed(), text, asks)).toBe(verdict(some, text, asks));
       }),
     );
   });
 
   it('one more that denies lifts no denial', () => {
     fc.assert(
-      fc.property(drawn.map(entriesOf), random, url, (some, more, text) => {
+      fc.property(drawn.map(entriesOf), random, url, method, (some, more, text, asks) => {
         const { paths } = more;
         fc.pre(paths !== null || !some.some((other) => other.host === more.host && other.paths === undefined));
         const added = entry('more', more.host, paths === null ? {} : { paths });
-        if (verdict(some, text) === 'deny') expect(verdict([...some, added], text)).toBe('deny');
+        if (verdict(some, text, asks) === 'deny') expect(verdict([...some, added], text, asks)).toBe('deny');
       }),
     );
   });
@@ -161,6 +215,45 @@ describe('what is said of an entry', () => {
     expect(checkPolicy(licenseePolicy(own(...entries)), shipped).map(({ id, by }) => `${id} by ${by}`)).toEqual([
       'idle by out',
     ]);
+  });
+
+  it.each([
+    ['a host below it', entry('wide', 'example.com'), entry('in', '=a.example.com'), 'in by wide'],
+    ['what is below it alone', entry('wide', 'example.com'), entry('in', '*.example.com'), 'in by wide'],
+    ['a part of it', entry('wide', '*.example.com'), entry('in', '=example.com'), ''],
+  ])('not that it is covered by %s', (_what, wide, inner, found) => {
+    for (const some of [
+      [wide, inner],
+      [inner, wide],
+    ])
+      expect(
+        checkPolicy(licenseePolicy(own(...some)), shipped)
+          .map(({ id, by }) => `${id} by ${by}`)
+          .join(),
+      ).toBe(found);
+  });
+
+  it('not that what is allowed below a host is denied or allowed already, because one such host is', () => {
+    const allow = (id: string, host: string): object => ({ id, host, path: '/', methods: ['GET'] });
+    const one = allow('one', 'a.example.com');
+    const all = allow('all', '*.example.com');
+    const denied = licenseePolicy({ ...own(entry('deny', 'a.example.com')), allow: [all] });
+    expect(checkPolicy(denied, shipped)).toEqual([]);
+    expect(checkPolicy(licenseePolicy({ allow: [one, all] }), shipped)).toEqual([]);
+    const idle = checkPolicy(licenseePolicy({ allow: [all, one] }), shipped);
+    expect(idle.map(({ id, by }) => `${id} by ${by}`)).toEqual(['one by all']);
+  });
+
+  it('that a denial ends for the host itself, where what is below is still denied', () => {
+    const { warnings } = licenseePolicy({ disable: ['paypal.com'], ...own(entry('below', '*.paypal.com')) });
+    expect(warnings.join(' ')).toContain('paypal.com');
+    const kept = licenseePolicy({ disable: ['paypal.com'], ...own(entry('both', 'paypal.com')) });
+    expect(kept.warnings).toEqual([]);
+  });
+
+  it('not that it weakens what stands nearer', () => {
+    const policy = licenseePolicy(own(entry('mine', 'beeceptor.com', { verdict: 'flag', paths: ['/a/b'] })));
+    expect(policy.warnings).toEqual([]);
   });
 
   it.each([

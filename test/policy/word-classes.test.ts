@@ -716,6 +716,10 @@ describe('a word for an act that stands for other things as well', () => {
     ['/payer/118', 'action_get'],
     ['/kaufen/wohnung/berlin', '-'],
     ['/produkt/5/kaufen', 'checkout'],
+    ['/index.php?do=comprar', 'action_get'],
+    ['/index.php?aktion=kaufen', 'action_get'],
+    ['/x?action=order', 'action_get'],
+    ['/immobilien?type=kaufen', '-'],
     // Not only accounts recover.
     ['/conditions/stroke/recovery/', '-'],
     ['/disaster/recovery/grants', '-'],
@@ -724,6 +728,13 @@ describe('a word for an act that stands for other things as well', () => {
     ['/en/recovery/4f2a9b7c1d', 'password_reset'],
     ['/x/index.php?action=recovery', 'password_reset'],
     ['/?recovery', 'password_reset'],
+    ['/user_recovery.php', 'password_reset'],
+    ['/RecoveryForm.aspx', 'password_reset'],
+    ['/ui/recovery', 'password_reset'],
+    ['/api/recovery', 'password_reset'],
+    ['/index.php/recovery', 'password_reset'],
+    ['/mein/konto/recovery', 'password_reset'],
+    ['/conditions/stroke_recovery.php', '-'],
   ])('%s: %s', (path, rule) => {
     expect(judge(`https://www.example.org${path}`)).toBe(
       rule === '-' ? 'allow default/classified_read' : `deny rules/${rule}`,

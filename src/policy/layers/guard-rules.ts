@@ -9,7 +9,7 @@ import { HOST_FORM, type HostFilter, HostMap, readAllowedHost } from '../url/hos
 import type { TokenIndex } from '../words/tokens.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from './guard-checks.ts';
 import { needsOf, TRAIT_SETS, traitsOf } from './guard-traits.ts';
-import type { HostPolicy } from './high-value-hosts.ts';
+import type { HostPolicies } from './high-value-hosts.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 
 export interface GuardRule {
@@ -28,13 +28,13 @@ const PLACE_CHECKS: ReadonlySet<string> = new Set(['host_name', 'spelled_address
 export function compileGuards(
   document: PolicyDocument,
   tokens: TokenIndex,
-  hosts: HostMap<readonly HostPolicy[]>,
+  hosts: HostMap<HostPolicies>,
   filter: HostFilter,
 ): readonly GuardRule[] {
   const places: { readonly check: GuardCheck; readonly checkBare: GuardCheck }[] = [];
   const isInternal = (url: CanonicalUrl, isBare: boolean): boolean => {
     const subject = new Subject({ url, method: 'GET' }, NO_EVIDENCE, tokens);
-    if (hosts.all(subject.host).some((entries) => entries.some(({ entry }) => entry.group === 'metadata'))) return true;
+    if (hosts.all(subject.host).some(({ entries }) => entries.some(({ group }) => group === 'metadata'))) return true;
     return places.some(({ check, checkBare }) => (isBare ? checkBare : check)(subject));
   };
   const context: GuardContext = {

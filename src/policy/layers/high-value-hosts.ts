@@ -1,94 +1,88 @@
 /** The first layer: hosts that stand on the policy's list. */
 import { type HostEntry, invalid } from '../documents.ts';
-import { countingPaths, hostContexts } from '../host-overlap.ts';
+import { byHost, countingPaths, hostContexts, type MethodKind, type PlacedHost, READ, WRITE } from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
 import { HOST_FORM, type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isAtPlace } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './pattern-rules.ts';
 
-/** A host entry, compiled. */
-export interface HostPolicy {
-  readonly entry: HostEntry;
+/** What a host entry says about reads or about writes, compiled. An entry with several paths is compiled once for each. */
+interface HostPolicy {
   /** The host without the sign in front, canonical. */
   readonly name: string;
-  readonly reads: Verdict | undefined;
-  readonly writes: Verdict | undefined;
-  /** The place at which alone it counts, folded; undefined for the whole host. An entry with several paths is compiled once for each. */
+  readonly verdict: Verdict;
+  /** The place at which alone it counts, folded; undefined for the whole host. */
   readonly path: string | undefined;
   /** The contexts of a URL in which it counts, as bits; undefined for all. */
   readonly contexts: number | undefined;
 }
 
+/** All that is said of one host, for each kind of method the nearest first. */
+export interface HostPolicies {
+  readonly entries: readonly HostEntry[];
+  readonly reads: readonly HostPolicy[];
+  readonly writes: readonly HostPolicy[];
+}
+
 /** @throws PagegateError policy_invalid */
-export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<readonly HostPolicy[]> {
-  const map = new HostMap<readonly HostPolicy[]>(filter);
-  const lists = new Map<string, HostPolicy[]>();
-  for (const { read, compiled } of entries.flatMap(compileHost)) {
-    const key = `${read.reach} ${read.host}`;
-    const same = lists.get(key) ?? [];
-    if (same.length === 0) {
-      lists.set(key, same);
-      map.add(read.host, read.reach, same);
-    }
-    same.push(compiled);
-  }
-  for (const same of lists.values()) {
-    const [first, twin] = same.filter(({ path }) => path === undefined).map(({ entry }) => entry.id);
+export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<HostPolicies> {
+  const map = new HostMap<HostPolicies>(filter);
+  for (const placed of byHost(entries.map(readHost))) {
+    const [{ host, reach }] = placed;
+    const same = placed.map(({ entry }) => entry);
+    const [first, twin] = same.filter(({ paths }) => paths === undefined).map(({ id }) => id);
     if (first !== undefined && twin !== undefined) throw invalid(twin, `"${twin}" and "${first}" are the same host.`);
-    same.sort(nearestFirst);
+    map.add(host, reach, {
+      entries: same,
+      reads: compileKind(same, host, READ),
+      writes: compileKind(same, host, WRITE),
+    });
   }
   return map;
 }
 
-interface Compiled {
-  readonly read: NonNullable<ReturnType<typeof readPolicyHost>>;
-  readonly compiled: HostPolicy;
+/** @throws PagegateError policy_invalid */
+function readHost(entry: HostEntry): Pick<PlacedHost, 'entry' | 'host' | 'reach'> {
+  const read = readPolicyHost(entry.host);
+  if (read === undefined)
+    throw invalid(entry.id, `The host "${entry.host}" of "${entry.id}" is not a host: ${HOST_FORM}.`);
+  return { entry, ...read };
 }
 
-function compileHost(entry: HostEntry): Compiled[] {
-  const { id } = entry;
-  const read = readPolicyHost(entry.host);
-  if (read === undefined) throw invalid(id, `The host "${entry.host}" of "${id}" is not a host: ${HOST_FORM}.`);
-  const verdict = (name: 'deny' | 'flag' | undefined): Verdict | undefined =>
-    name === undefined ? undefined : verdictOf(name, 'high_value_hosts', id, entry.note);
-  const common = {
-    entry,
-    name: read.host,
-    reads: verdict(entry.reads ?? entry.verdict),
-    writes: verdict(entry.writes ?? entry.verdict),
-    contexts: hostContexts(entry),
-  };
-  return (countingPaths(entry) ?? [undefined]).map((path) => ({ read, compiled: { ...common, path } }));
+function compileKind(entries: readonly HostEntry[], name: string, kind: MethodKind): HostPolicy[] {
+  const compiled = entries.flatMap((entry): HostPolicy[] => {
+    const said = kind.of(entry);
+    if (said === undefined) return [];
+    const verdict = verdictOf(said, 'high_value_hosts', entry.id, entry.note);
+    // What is sent off is no reading matter.
+    const contexts = kind === READ ? hostContexts(entry) : undefined;
+    return (countingPaths(entry) ?? [undefined]).map((path) => ({ name, verdict, path, contexts }));
+  });
+  return compiled.sort(nearestFirst);
 }
 
 /** Of one host: a longer place is nearer than a shorter one and the whole host; of two that are equally near, the one that denies. */
 function nearestFirst(one: HostPolicy, other: HostPolicy): number {
-  return fixedLength(other) - fixedLength(one) || denials(other) - denials(one);
+  return fixedLength(other) - fixedLength(one) || Number(isDenial(other)) - Number(isDenial(one));
 }
 
 const fixedLength = ({ path }: HostPolicy): number => (path === undefined ? -1 : path.replaceAll('*', '').length);
 
-const denials = ({ reads, writes }: HostPolicy): number =>
-  [reads, writes].filter((said) => said?.verdict === 'deny').length;
+const isDenial = ({ verdict }: HostPolicy): boolean => verdict.verdict === 'deny';
 
 /** The nearest entry that says something about the method. */
-export const hostVerdict: Ask<{ readonly hosts: HostMap<readonly HostPolicy[]>; readonly patterns: PatternLayer }> = (
+export const hostVerdict: Ask<{ readonly hosts: HostMap<HostPolicies>; readonly patterns: PatternLayer }> = (
   { hosts, patterns },
   subject,
   all,
 ) => {
   const nearest = hosts.all(subject.host);
   if (nearest.length === 0) return undefined;
-  for (const entries of nearest) {
-    for (const { name, reads, writes, path, contexts } of entries) {
-      const verdict = subject.isRead ? reads : writes;
-      if (verdict === undefined) continue;
+  for (const { reads, writes } of nearest) {
+    for (const { name, verdict, path, contexts } of subject.isRead ? reads : writes) {
       if (path !== undefined && !subject.paths.some((own) => isAtPlace(own, path))) continue;
-      // What is sent off is no reading matter.
-      const isExcused =
-        contexts !== undefined && subject.isRead && (contexts & (1 << patterns.contextOf(subject, name))) === 0;
-      if (isExcused) continue;
+      if (contexts !== undefined && (contexts & (1 << patterns.contextOf(subject, name))) === 0) continue;
       all?.push(verdict);
       return verdict;
     }

@@ -253,7 +253,7 @@ export class Words {
       // Signs at its end are no part of a name, unless an extension follows.
       const isDotted = path.charCodeAt(stops[last]!) === DOT;
       const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.lastStart, stops[last]!);
-      this.#readProgram(path, stop);
+      this.#readProgram(path, stop, position);
       this.#readOwnName(path, stop);
     } else {
       this.#markAt(0, position, LAST);
@@ -295,10 +295,10 @@ export class Words {
   }
 
   /** Reads the last segment as a program's name. */
-  #readProgram(path: string, stop: number): void {
+  #readProgram(path: string, stop: number, position: number): void {
     const name = this.#programs.read(path, this.lastStart, stop, this.lastEnd);
     if (name === undefined) return;
-    this.#markTakenApart(0, name.lists, ANY | LAST);
+    this.#markTakenApart(0, name.lists, position === 0 ? ANY | FIRST | LAST : ANY | LAST);
     this.#markTakenApart(1, name.parts, PART);
   }
 
