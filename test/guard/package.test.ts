@@ -74,6 +74,7 @@ const USE = `
 import http from 'node:http';
 import { createGuardedAgents, createGuardedFetch, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
 import { guardContext, startBrowserProxy } from 'pagegate-guard/playwright';
+import { guardBrowser } from 'pagegate-guard/puppeteer';
 const [server, key, port] = process.argv.slice(2);
 const guard = new Guard({ server, key, exceptions: { 'a.example': '127.0.0.1' } });
 const lookup = (name, options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]);
@@ -96,6 +97,7 @@ const said = [
   await get('/login').catch(refused),
   typeof guardContext,
   typeof startBrowserProxy,
+  typeof guardBrowser,
 ];
 console.log(JSON.stringify(said));
 process.exit(0);
@@ -155,6 +157,7 @@ describe.each([
       'inside_address',
       200,
       'deny_id',
+      'function',
       'function',
       'function',
     ]);
