@@ -1,5 +1,6 @@
 /** The pages about the guard and its points, against the code and the tests. */
 import { describe, expect, test } from 'vitest';
+import { OVERRIDES, REWRITES } from '../../src/guard/override-headers.ts';
 import { GUARD_IDS } from '../../src/guard/refusal.ts';
 import { CELLS, type Cells, type Column, DRIVERS, TOURS } from '../integrations/coverage.ts';
 import { textOf } from '../tidy/tree.ts';
@@ -74,6 +75,19 @@ describe.each(['hook', 'mcp', 'mitmproxy', 'nginx', 'playwright', 'puppeteer', '
     });
   },
 );
+
+describe('the configuration of Squid', () => {
+  /** A name in every spelling that sites know it by. */
+  const spellings = ([first = '', ...rest]: readonly string[]): string[] =>
+    rest.length === 0 ? [first] : spellings(rest).flatMap((end) => [`${first}-${end}`, `${first}_${end}`]);
+
+  test.each(['squid.conf', 'squid-bump.conf'])('%s takes out every header that the guard knows', (file) => {
+    const lines = textOf(`tools/integrations/squid/${file}`).matchAll(/^request_header_access (\S+) deny all$/gm);
+    const taken = [...lines].map(([, name = '']) => name.toLowerCase());
+    const known = [...OVERRIDES, ...REWRITES].flatMap((name) => spellings(name.split('-')));
+    expect(taken.sort()).toEqual(known.sort());
+  });
+});
 
 describe('the hook’s page', () => {
   test('shows the configuration that ships', () => {
