@@ -140,8 +140,8 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 async function sign(dir: string, options: SignFlags): Promise<void> {
   const { assertFull } = await import('../drop/manifest.ts');
   const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
-  const { readPrivateKey, writeSignature } = await import('../drop/sign-drop.ts');
-  const key = readPrivateKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
+  const { readSigningKey, writeSignature } = await import('../drop/sign-drop.ts');
+  const key = readSigningKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // What no licensee can take is not signed.
   assertFull(checked.manifest);
