@@ -35,7 +35,7 @@ export const library: LibraryHandle = koffi.load(null);
 /** What the last failed call set. */
 export const errno = (): number => koffi.errno();
 /** Where the bytes of a buffer lie in this process, for a structure that points to them. */
-export const addressOf = (bytes: Uint8Array): bigint => koffi.address(bytes);
+export const memoryAddress = (bytes: Uint8Array): bigint => koffi.address(bytes);
 
 const mmap = library.func(
   'void *mmap(void *address, size_t length, int protection, int flags, int fd, int64_t offset)',

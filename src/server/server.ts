@@ -10,7 +10,7 @@ import { isLoopback } from '../network/address.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { PROGRAM_VERSION } from '../version.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
-import { addressOf, currentWarnings, readiness } from './admin/health.ts';
+import { currentWarnings, endpointUrl, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
 import { refuseSecondServer } from './control-socket.ts';
 import type { Log } from './log.ts';
@@ -132,7 +132,7 @@ async function startOn(
     await parts.watch.start(() => currentWarnings(parts));
     if (predecessor === undefined) await startAdminEndpoints(parts, server);
     else await takeOver(predecessor, parts, server, sharedBurst !== undefined);
-    const address = addressOf(config, port);
+    const address = endpointUrl(config, port);
     log('listening', { address, workers, admin_port: parts.admin?.port ?? null });
     if (predecessor === undefined) notifyReady(log, address);
     return server;
@@ -172,7 +172,7 @@ async function takeOver(
   const finish = async (): Promise<void> => {
     await predecessor.committed;
     log('taken_over', { alone: taken === undefined });
-    notifyReady(log, addressOf(config, parts.port));
+    notifyReady(log, endpointUrl(config, parts.port));
     await parts.inPlace;
     await supervisor.ask('steer');
   };

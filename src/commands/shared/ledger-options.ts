@@ -20,7 +20,7 @@ export function withLedgerOptions(command: Command): Command {
 }
 
 /** Who is named in the audit table. */
-export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
+export const actorOption = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
 
 /**
  * Opens the ledger for one task, and closes it whatever happens.
@@ -40,7 +40,7 @@ export async function withLedger<T>(
   const ledger = await openLedger({
     ...ledgerPlace(config),
     keyFile: statePaths(config).ledgerKeyFile,
-    actor: actorOf(options),
+    actor: actorOption(options),
     plans: () => loadCatalogue(config.state_dir),
     create,
   });

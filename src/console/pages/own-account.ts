@@ -7,7 +7,7 @@ import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type Signed
 import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { daysOf, told, withLag } from './accounts.ts';
-import { actorOf } from './sign-in.ts';
+import { sessionActor } from './sign-in.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {
@@ -63,7 +63,7 @@ function act(
     const { app, session, form: fields } = visit;
     const { ledgerFile } = app.paths;
     const done = app.accounts.change(
-      actorOf(session),
+      sessionActor(session),
       async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
       { actingKeyId: session.keyId ?? 0 },
     );

@@ -27,7 +27,7 @@ export interface Answer extends Judgment {
   readonly retryMs?: number;
 }
 
-export interface Reply {
+export interface HttpReply {
   readonly status: number;
   readonly data: string;
   readonly retryAfter: string;
@@ -59,7 +59,7 @@ function plain(text: unknown, lengthMax = 600): string {
 }
 
 /** Makes an answer of a reply to the question about `url`. */
-export function readAnswer(reply: Reply, url: string): Answer {
+export function readAnswer(reply: HttpReply, url: string): Answer {
   const { status } = reply;
   const body = objectIn(reply.body);
   if (status !== 200) {

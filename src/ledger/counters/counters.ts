@@ -12,9 +12,9 @@ import { cycleEnd } from '../cycle.ts';
 /** Accounts' ids are below this number. */
 export const SLOT_COUNT = 65_536;
 
-export const HEADER_SIZE_BYTES = 4096;
+export const COUNTERS_HEADER_SIZE_BYTES = 4096;
 const SLOT_SIZE_BYTES = 64;
-export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
+export const COUNTERS_SIZE_BYTES: number = COUNTERS_HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
 
 const MAGIC = 0x54436770;
 /** The version of the layout and of the file's name. Processes that share counters must agree on both. */
@@ -129,7 +129,7 @@ function ownerBytes({ ledgerId, bootId, device, inode }: CountersOwner): Buffer 
   return bytes;
 }
 
-const slotIndex = (accountId: number): number => (HEADER_SIZE_BYTES + accountId * SLOT_SIZE_BYTES) / 4;
+const slotIndex = (accountId: number): number => (COUNTERS_HEADER_SIZE_BYTES + accountId * SLOT_SIZE_BYTES) / 4;
 const epochOf = (word: number): number => word >>> LEFT_BITS;
 const wordOf = (epoch: number, left: number): number => (epoch << LEFT_BITS) | left;
 /** Where the record of an epoch lies: 32-bit index of its integers, and of its two floats. */
@@ -146,7 +146,7 @@ export class Counters {
 
   /** @param buffer at least {@link COUNTERS_SIZE_BYTES} long. */
   constructor(buffer: ArrayBufferLike) {
-    this.#header = new Uint8Array(buffer, 0, HEADER_SIZE_BYTES);
+    this.#header = new Uint8Array(buffer, 0, COUNTERS_HEADER_SIZE_BYTES);
     this.#ints = new Int32Array(buffer, 0, COUNTERS_SIZE_BYTES / 4);
     this.#floats = new Float64Array(buffer, 0, COUNTERS_SIZE_BYTES / 8);
   }

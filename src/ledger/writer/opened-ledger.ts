@@ -23,7 +23,7 @@ export interface OpenedLedger {
   readonly ledgerId: string;
 }
 
-export interface OpenOptions {
+export interface OpenForWritingOptions {
   /** The ledger that this process had open before; undefined at its first. */
   readonly earlierId: string | undefined;
   /** Milliseconds since 1970. */
@@ -38,7 +38,7 @@ export interface OpenOptions {
  * @param file the SQLite file. The caller holds the ledger writer's lock.
  * @throws PagegateError ledger_unavailable where it is lost or another one, ledger_moved, ledger_version, ledger_on_network
  */
-export function openForWriting(file: string, options: OpenOptions): OpenedLedger {
+export function openForWriting(file: string, options: OpenForWritingOptions): OpenedLedger {
   const { earlierId, nowMs, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
   refuseLostLedger(file, earlierId);
   setEarlierLogAside(file, nowMs);

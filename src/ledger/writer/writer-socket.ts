@@ -92,7 +92,7 @@ export interface WriterLink {
   close(): void;
 }
 
-export interface WriterEvents {
+export interface WriterLinkEvents {
   /** A ledger writer is there, perhaps another one than before. */
   readonly onConnect: () => void;
   /** There may be something to see. */
@@ -100,7 +100,7 @@ export interface WriterEvents {
 }
 
 /** Connects to the ledger writer. */
-export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterEvents): WriterLink {
+export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterLinkEvents): WriterLink {
   /** The connection, also while it is being opened. */
   let opening: Socket | undefined;
   let socket: Socket | undefined;

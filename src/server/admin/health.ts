@@ -32,9 +32,9 @@ export interface Observed {
   readonly watch: HealthWatch;
 }
 
-export const addressOf = (config: Config, port: number): string => {
-  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
-};
+/** Where clients find the endpoint. */
+export const endpointUrl = (config: Config, port: number): string =>
+  `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
 
 export async function reloadAll(server: Observed): Promise<ReloadReply> {
   const { answers, missing } = await server.supervisor.ask('reload');
@@ -98,7 +98,7 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
     version: PROGRAM_VERSION,
     pid: process.pid,
     started_at: startedAt.toISOString(),
-    address: addressOf(config, port),
+    address: endpointUrl(config, port),
     tls: config.tls.certificate_file !== null,
     ...judged,
     warnings: warnings.map(({ text }) => text),

@@ -3,7 +3,7 @@
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
-import { type Index, NOT_FOUND } from '../../index/read.ts';
+import { type Index, NO_RECORD } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { PageFilter, PageUrl } from '../../record/types.ts';
 import type { Judged, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
@@ -23,7 +23,7 @@ export class AnswerWriter {
   #tailStart = 0;
   #end = 0;
   #index: Index | undefined;
-  #handle = NOT_FOUND;
+  #handle = NO_RECORD;
   /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
   #gapSize = GAP_MAX_BYTES;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();

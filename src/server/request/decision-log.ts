@@ -34,7 +34,7 @@ export interface DecisionLogOptions {
   readonly onFailure?: (error: PagegateError) => void;
 }
 
-export interface Decision {
+export interface JudgedRequest {
   /** Its name. */
   readonly account: string;
   readonly method: string;
@@ -77,7 +77,7 @@ export class DecisionLog {
   }
 
   /** Queues one line; never waits and never throws. */
-  record(decision: Decision): void {
+  record(decision: JudgedRequest): void {
     if (this.#queue.length >= this.#options.queueLines) {
       this.counts.dropped += 1;
       return;
@@ -85,7 +85,7 @@ export class DecisionLog {
     const now = Date.now();
     const isCorrected = now < this.#queuedMs && this.#queuedMs - now < SET_BACK_MS;
     if (!isCorrected) this.#queuedMs = now;
-    const text = decisionLine(decision, this.#options.fullUrl, new Date(this.#queuedMs));
+    const text = formatDecision(decision, this.#options.fullUrl, new Date(this.#queuedMs));
     this.#queue.push({ text, atMs: this.#queuedMs });
     this.#writing ??= this.#drain();
   }
@@ -194,7 +194,7 @@ function inOrder(lines: readonly QueuedLine[]): QueuedLine[][] {
 }
 
 /** One line of the log, with its line end. */
-export function decisionLine(decision: Decision, fullUrl: boolean, at = new Date()): string {
+export function formatDecision(decision: JudgedRequest, fullUrl: boolean, at = new Date()): string {
   const { url, verdict, policy, domain, found } = decision;
   return `${JSON.stringify({
     time: at.toISOString(),
@@ -217,7 +217,7 @@ const SECRET_RULE = 'secret_in_url';
 const CARRIER_RULE = 'dns_tunnel';
 
 /** Where a request goes, without what may be a secret on the way. */
-function maskedPlace({ url, domain, found, verdict }: Decision): Record<string, string> {
+function maskedPlace({ url, domain, found, verdict }: JudgedRequest): Record<string, string> {
   const carriesData = verdict.id === CARRIER_RULE;
   const known = found ? domain : '';
   return {

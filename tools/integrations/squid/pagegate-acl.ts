@@ -5,7 +5,7 @@
  * not the percent sign, so decoding it would judge another URL than the one that is fetched. See README.md beside this file.
  */
 import { parseArgs } from 'node:util';
-import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask-guard.ts';
+import { ASK_OPTIONS, askerOf, type HelperDecision, plain } from '../ask-guard.ts';
 import { startHelper } from '../start-helper.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
@@ -39,12 +39,12 @@ export function urlsToJudge({ url, method }: Question, tunnels: string): readonl
  * The answer line for a decision. Squid keeps the pairs with the request: `message` is `%o` of the error page, `log` is `%ea` of a log
  * line, and `pagegate` is the note that squid.conf lets a request pass by.
  */
-export function answerLine(channel: string, { allowed, verdict, reason, note }: Decision): string {
+export function answerLine(channel: string, { allowed, verdict, reason, note }: HelperDecision): string {
   const message = `${verdict} (${reason}): ${note}`;
   return `${channel} ${allowed ? 'OK' : 'ERR'} pagegate=${verdict} message="${plain(message, 400)}" log="${plain(reason)}"\n`;
 }
 
-const TUNNEL_REFUSED: Decision = {
+const TUNNEL_REFUSED: HelperDecision = {
   allowed: false,
   verdict: 'deny',
   reason: 'helper/connect',
