@@ -1,10 +1,10 @@
 /** Judges a URL as the server would, without a server, a key or a charge: for trying a URL, and for trying a change of the policy. */
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { errorOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
+import { errorCodeOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import { type Index, NO_RECORD, openIndex } from '../index/read.ts';
-import { memoryFile } from '../platform/libc.ts';
+import { createMemoryFile } from '../platform/libc.ts';
 import type { LicenseeDocument } from '../policy/documents.ts';
 import { type Explanation, explain } from '../policy/explain.ts';
 import { loadPolicy, readDocument } from '../policy/load.ts';
@@ -64,7 +64,7 @@ export class Judge {
   judge(input: string, methodText: string): TriedVerdict {
     const target = parseTarget(input);
     if ('problem' in target) {
-      const code = errorOf(target.problem);
+      const code = errorCodeOf(target.problem);
       throw new PagegateError(code, code === 'bad_input' ? remedyFor(target.problem) : undefined);
     }
     const method = methodText === '' ? 'GET' : methodText.toUpperCase();
@@ -112,7 +112,7 @@ export class Judge {
       /[^\x20-\x7e]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
-    const inMemory = memoryFile(text);
+    const inMemory = createMemoryFile(text);
     try {
       return loadPolicy({ file: inMemory.path, profile: profile ?? undefined, once: true });
     } finally {

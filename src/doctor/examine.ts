@@ -4,7 +4,7 @@ import { readFileSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/environment.ts';
-import { takeRightsOf } from '../platform/user.ts';
+import { actAsUser } from '../platform/user.ts';
 import { type CheckResult, failed, type Outcome, problem, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
@@ -35,7 +35,7 @@ export async function examineAsServer(config: Config, readAgain: () => Promise<C
 function takeRights({ uid, gid }: Stats): (() => void) | Outcome {
   let giveBack: () => void;
   try {
-    giveBack = takeRightsOf(uid, gid);
+    giveBack = actAsUser(uid, gid);
   } catch {
     const found = `this runs as root, which may not look with the rights of user ${uid}`;
     return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');

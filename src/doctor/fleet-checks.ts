@@ -1,12 +1,12 @@
 /** Checks of the database that a fleet shares, and of this node in it. */
 import type { Config } from '../config/config.ts';
-import { ledgerPlace } from '../config/paths.ts';
+import { ledgerLocation } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import type { FleetDatabase, LedgerTables } from '../ledger/fleet.ts';
 import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
 
 async function checkFleet(config: Config): Promise<readonly Outcome[]> {
-  const { file, fleet } = ledgerPlace(config);
+  const { file, fleet } = ledgerLocation(config);
   if (fleet === undefined) return [skipped('a host of its own')];
   const { connectFleet, readFleetDatabase, nodeIdOf } = await import('../ledger/fleet.ts');
   const engine = await connectFleet(fleet.engine);

@@ -132,8 +132,8 @@ function checkDrop({ refresh: { drop } }: Config): Outcome {
 }
 
 async function checkPlans(config: Config): Promise<Outcome> {
-  const { loadCatalogue } = await import('../ledger/plans.ts');
-  return ok(counted(loadCatalogue(config.state_dir).length, 'plan'));
+  const { loadCatalog } = await import('../ledger/plans.ts');
+  return ok(counted(loadCatalog(config.state_dir).length, 'plan'));
 }
 
 async function checkPolicy(config: Config): Promise<Outcome> {

@@ -132,8 +132,8 @@ function sameFolder(one: string, other: string): boolean {
 /** Why nothing can be kept in the state directory; undefined where it can. */
 async function unusable(stateDir: string, stats: Stats): Promise<Outcome | undefined> {
   if (!stats.isDirectory()) return problem(`${stateDir} is not a folder`, 'Correct state_dir, or move the file away.');
-  const { refusalOf } = await import('../platform/libc.ts');
-  const refusal = refusalOf(stateDir);
+  const { folderAccessError } = await import('../platform/libc.ts');
+  const refusal = folderAccessError(stateDir);
   if (refusal === undefined) return undefined;
   if (refusal === 'EROFS')
     return problem(

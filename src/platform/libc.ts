@@ -97,7 +97,7 @@ export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
 }
 
 /** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
-export function memoryFile(text: string): { readonly path: string; close(): void } {
+export function createMemoryFile(text: string): { readonly path: string; close(): void } {
   let fd = memfdCreate('pagegate', MFD_CLOEXEC | MFD_NOEXEC_SEAL) as number;
   if (fd < 0) fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
   if (fd < 0) throw systemFailure('memfd_create', 'cannot make a file in memory');
@@ -114,7 +114,7 @@ export function memoryFile(text: string): { readonly path: string; close(): void
  * Why this process may not read, change and enter a folder, as the system's code (`EACCES`, `EROFS`); undefined where it may. `access` of
  * Node.js asks for the real user, which is root also where root has taken the rights of another one.
  */
-export function refusalOf(folder: string): string | undefined {
+export function folderAccessError(folder: string): string | undefined {
   if (eaccess(folder, constants.R_OK | constants.W_OK | constants.X_OK) === 0) return undefined;
   return getSystemErrorName(-errno());
 }

@@ -2,7 +2,7 @@
  * What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. Which
  * record answers is another matter: a parent that answers for a host does not make the host a classified one.
  */
-import { parents } from '../domain/public-suffix.ts';
+import { parentDomains } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
 import { type Index, NO_RECORD } from '../index/read.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
@@ -84,7 +84,7 @@ export class RecordEvidence implements Evidence {
   /** The records of the key's parents, the nearest first. */
   #parents(): readonly ParentRecord[] {
     if (this.#parentRecords === undefined) {
-      const keys = this.#classifiable ? parents(this.#key) : NOTHING;
+      const keys = this.#classifiable ? parentDomains(this.#key) : NOTHING;
       this.#parentRecords =
         keys.length === 0
           ? NOTHING

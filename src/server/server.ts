@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
-import { ledgerPlace, statePaths } from '../config/paths.ts';
+import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
 import { isLoopback } from '../network/address.ts';
@@ -16,21 +16,21 @@ import { refuseSecondServer } from './control-socket.ts';
 import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
 import { findPort, type HeldPort } from './process/port.ts';
-import type { Begin, Wellness } from './process/restart-messages.ts';
+import type { BeginMessage, SuccessorReadiness } from './process/restart-messages.ts';
 import type { Predecessor, Taken } from './process/restart-new-server.ts';
-import type { Program } from './process/restart-old-server.ts';
+import type { ServerProgram } from './process/restart-old-server.ts';
 import { Supervisor } from './process/supervisor.ts';
-import { drainMs, Worker } from './process/worker.ts';
+import { drainTimeoutMs, Worker } from './process/worker.ts';
 import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
 import { type Certificate, configuredCertificate } from './read-certificate.ts';
 import { burstTableSizeBytes, initializeBurstTable } from './request/burst-limit.ts';
-import { type Parts, RunningServer } from './running-server.ts';
+import { RunningServer, type ServerParts } from './running-server.ts';
 import { type KnownGoodPart, LastKnownGood } from './swap/last-known-good.ts';
 import { notifySystemd } from './systemd.ts';
 import { loadUws } from './uws.ts';
 
 export { findPredecessor } from './process/restart-new-server.ts';
-export type { Program } from './process/restart-old-server.ts';
+export type { ServerProgram } from './process/restart-old-server.ts';
 export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
@@ -38,7 +38,7 @@ export interface ServerOptions {
   /** One worker inside this process instead of worker processes: for tests. */
   readonly inProcess?: boolean;
   /** How the server that follows this one is started; without it this one cannot be restarted. */
-  readonly program?: Program | undefined;
+  readonly program?: ServerProgram | undefined;
   /** The server that this one follows. */
   readonly predecessor?: Predecessor | undefined;
 }
@@ -65,14 +65,14 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 /** The predecessor's port where it is ours, too: its workers and ours then share it. */
-async function portFor({ server: { host, port } }: Config, shared: Begin | undefined): Promise<HeldPort> {
+async function portFor({ server: { host, port } }: Config, shared: BeginMessage | undefined): Promise<HeldPort> {
   if (shared === undefined || shared.host !== host || (port !== 0 && port !== shared.port)) return findPort(host, port);
   return { port: shared.port, release: async () => {} };
 }
 
 interface Start {
   readonly lastKnownGood: LastKnownGood;
-  readonly shared: Begin | undefined;
+  readonly shared: BeginMessage | undefined;
   readonly options: ServerOptions;
 }
 
@@ -84,7 +84,7 @@ async function startOn(
   const { log, predecessor, program } = options;
   const { runDir } = statePaths(config);
   const ledgerWriter = await startLedgerWriter(
-    { ...ledgerPlace(config), standsBy: predecessor !== undefined },
+    { ...ledgerLocation(config), standsBy: predecessor !== undefined },
     {
       onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
       onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
@@ -104,7 +104,7 @@ async function startOn(
   const supervisor = new Supervisor({
     workers,
     start,
-    drainMs: (keepsIdle) => drainMs(config.server, keepsIdle),
+    drainTimeoutMs: (keepsIdle) => drainTimeoutMs(config.server, keepsIdle),
     log,
   });
   let server: RunningServer | undefined;
@@ -117,7 +117,7 @@ async function startOn(
     const predecessorGone = predecessor?.gone ?? Promise.resolve();
     const observed = { config, port, startedAt: new Date(), supervisor, ledgerWriter, lastKnownGood };
     const inPlace = predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS));
-    const parts: Parts = {
+    const parts: ServerParts = {
       ...observed,
       log,
       program,
@@ -156,7 +156,7 @@ const CLOSED_MS = 1_000;
 /** Takes over from a server whose workers listen beside ours; where it dies before all is passed on, this one goes on alone. */
 async function takeOver(
   predecessor: Predecessor,
-  parts: Parts,
+  parts: ServerParts,
   server: RunningServer,
   keepsBurstFile: boolean,
 ): Promise<void> {
@@ -168,7 +168,7 @@ async function takeOver(
   await server.listenControl(taken !== undefined);
   // One alone: as old sockets are closed, those behind take their places, and this one is the last to be left empty.
   if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: 1 });
-  predecessor.taken(() => wellness(parts));
+  predecessor.taken(() => successorReadiness(parts));
   const finish = async (): Promise<void> => {
     await predecessor.committed;
     log('taken_over', { alone: taken === undefined });
@@ -180,19 +180,19 @@ async function takeOver(
 }
 
 /** Readiness, where a worker that died at its first requests counts against the server. */
-async function wellness(parts: Parts): Promise<Wellness> {
+async function successorReadiness(parts: ServerParts): Promise<SuccessorReadiness> {
   const { reasons } = await readiness(parts);
   const all = parts.supervisor.restarts === 0 ? reasons : [...reasons, 'a worker died'];
   return { ready: all.length === 0, reasons: all };
 }
 
-async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise<void> {
+async function startAdminEndpoints(parts: ServerParts, server: RunningServer): Promise<void> {
   await server.listenControl(false);
   await startAdmin(parts, server, undefined);
 }
 
 /** Starts the admin listener, on the predecessor's socket where that listens where ours should. */
-async function startAdmin(parts: Parts, server: RunningServer, taken: Taken | undefined): Promise<void> {
+async function startAdmin(parts: ServerParts, server: RunningServer, taken: Taken | undefined): Promise<void> {
   const { host, port, enabled } = parts.config.admin;
   const { admin, adminServer } = taken ?? {};
   const isOurs = enabled && admin?.host === host && (port === 0 || port === admin.port);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
-import { ledgerPlace, type StatePaths, statePaths } from '../../src/config/paths.ts';
+import { ledgerLocation, type StatePaths, statePaths } from '../../src/config/paths.ts';
 import type { Metadata } from '../../src/index/write.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
@@ -169,7 +169,7 @@ async function createAccounts(
   accounts: Readonly<Record<string, AccountInput>>,
 ): Promise<Record<string, string>> {
   const ledger = await openLedger({
-    ...ledgerPlace(config),
+    ...ledgerLocation(config),
     keyFile: statePaths(config).ledgerKeyFile,
     actor: 'test',
   });

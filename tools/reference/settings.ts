@@ -1,13 +1,13 @@
 /** What docs/configuration.md lists, read from the configuration's schema. */
 import { OTHER_VARIABLES } from '../../src/config/environment.ts';
-import { settings, valuesOf } from '../../src/config/schema.ts';
+import { describeValues, settings } from '../../src/config/schema.ts';
 import { cell, code, table } from './markdown.ts';
 
 /** Every setting in the order of the schema. */
 function settingTable(): string {
   const rows = settings.map((setting) => [
     code(setting.name),
-    valuesOf(setting.schema, code),
+    describeValues(setting.schema, code),
     code(JSON.stringify(setting.schema.default)),
     code(setting.env),
     cell(setting.schema.description ?? ''),

@@ -34,14 +34,14 @@ export async function withLedger<T>(
   create = false,
 ): Promise<T> {
   const config = await configToWrite(options);
-  const { ledgerPlace, statePaths } = await import('../../config/paths.ts');
+  const { ledgerLocation, statePaths } = await import('../../config/paths.ts');
   const { openLedger } = await import('../../ledger/open.ts');
-  const { loadCatalogue } = await import('../../ledger/plans.ts');
+  const { loadCatalog } = await import('../../ledger/plans.ts');
   const ledger = await openLedger({
-    ...ledgerPlace(config),
+    ...ledgerLocation(config),
     keyFile: statePaths(config).ledgerKeyFile,
     actor: actorOption(options),
-    plans: () => loadCatalogue(config.state_dir),
+    plans: () => loadCatalog(config.state_dir),
     create,
   });
   try {

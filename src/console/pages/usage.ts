@@ -2,7 +2,7 @@
 import { counted } from '../../counted.ts';
 import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { type UsageDay, usageBehind, usageByDay } from '../../ledger/usage.ts';
+import { type UsageDay, usageAfter, usageByDay } from '../../ledger/usage.ts';
 import { LIMITS } from '../../limits.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
@@ -171,7 +171,7 @@ export function usageCsvOfAll({ accounts }: ConsoleContext): Download {
   const read = async function* (): AsyncGenerator<string> {
     yield csvLine(CSV_COLUMNS);
     for (let after = ''; ; ) {
-      const some = await accounts.readIfAny((ledger) => usageBehind(ledger, after));
+      const some = await accounts.readIfAny((ledger) => usageAfter(ledger, after));
       if (some === undefined) return;
       yield toCsv(some.days);
       after = some.last;

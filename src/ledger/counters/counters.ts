@@ -42,8 +42,8 @@ const SLOT = { floats: 2, records: 10 } as const;
 const RECORD = { granted: 0, cycle: 1, check: 2, size: 3 } as const;
 
 /** Whether the ledger writer has read the ledger, and can write it. */
-export const STATE = { starting: 0, ready: 1, failed: 2 } as const;
-export type State = (typeof STATE)[keyof typeof STATE];
+export const WRITER_STATE = { starting: 0, ready: 1, failed: 2 } as const;
+export type WriterState = (typeof WRITER_STATE)[keyof typeof WRITER_STATE];
 
 /** What the ledger writer tells of itself. */
 export interface WriterStatus {
@@ -98,7 +98,7 @@ export interface SlotView extends Reservation {
 }
 
 /** Outcomes of a charge that did not happen. From 0 on, an outcome is what is left of the limit. */
-export const REFUSED = {
+export const CHARGE_REFUSED = {
   /** The limit is reached. */
   exhausted: -1,
   /** All that is reserved is used. */
@@ -164,11 +164,11 @@ export class Counters {
     this.#ints[FIELD.magic] = MAGIC;
   }
 
-  get state(): State {
-    return Atomics.load(this.#ints, FIELD.state) as State;
+  get state(): WriterState {
+    return Atomics.load(this.#ints, FIELD.state) as WriterState;
   }
 
-  set state(state: State) {
+  set state(state: WriterState) {
     Atomics.store(this.#ints, FIELD.state, state);
   }
 
@@ -251,7 +251,7 @@ export class Counters {
    * Charges one lookup.
    *
    * @param anchorSeconds when the account's cycle 0 began.
-   * @returns what is left of the limit afterwards, or one of {@link REFUSED}.
+   * @returns what is left of the limit afterwards, or one of {@link CHARGE_REFUSED}.
    */
   charge(accountId: number, anchorSeconds: number, nowSeconds: number): number {
     const slot = slotIndex(accountId);
@@ -276,9 +276,9 @@ export class Counters {
       }
       const found = Atomics.load(this.#ints, slot);
       if (found === word) {
-        if (!isValid) return REFUSED.damaged;
-        if (isOver) return REFUSED.cycleOver;
-        return reserved < limit ? REFUSED.empty : REFUSED.exhausted;
+        if (!isValid) return CHARGE_REFUSED.damaged;
+        if (isOver) return CHARGE_REFUSED.cycleOver;
+        return reserved < limit ? CHARGE_REFUSED.empty : CHARGE_REFUSED.exhausted;
       }
       word = found;
     }

@@ -158,7 +158,7 @@ function openRegular(path: string, flags: number): number | undefined {
 }
 
 /** Where counters lie, whether or not they can be believed; in memory, or on a disk that a charge may have to wait for. */
-export function countersFound(
+export function findCounters(
   ledgerFile: string,
   ledgerId: string,
 ): { readonly path: string; readonly isInMemory: boolean } | undefined {

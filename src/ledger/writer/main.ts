@@ -5,7 +5,7 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/account-copy.ts';
+import { ensureOwnCopy, FleetCopy, setCopyAside } from '../fleet/account-copy.ts';
 import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
@@ -62,7 +62,7 @@ async function main(options: LedgerWriterOptions): Promise<void> {
   process.on('message', endNow);
   await takeLock(options.file, standsBy);
   process.off('message', endNow);
-  if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
+  if (options.fleet !== undefined) ensureOwnCopy(options.file, Date.now());
   const onNewCounters = (): void => workers?.reconnectAll();
   const grants =
     options.fleet === undefined ? undefined : new HeldGrants(options.file, options.fleet.maxStalenessSeconds);
@@ -122,7 +122,7 @@ async function startSession(
     onFenced: (error) => {
       // The parent starts a ledger writer that begins anew.
       reserver.forfeit();
-      beginAnew(file, Date.now());
+      setCopyAside(file, Date.now());
       endWith(error);
     },
   });

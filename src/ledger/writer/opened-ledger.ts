@@ -1,4 +1,6 @@
 /** The ledger as the ledger writer has it open: its database, what reads and writes it, and the watch over its files. */
+
+import type { Database } from '../../platform/sqlite.ts';
 import { openDatabase } from '../store/database.ts';
 import {
   readIdentity,
@@ -9,7 +11,6 @@ import {
 } from '../store/identity.ts';
 import { createMeterStore, type MeterStore } from '../store/meters.ts';
 import { createReader, type Reader } from '../store/records.ts';
-import type { Database } from '../store/sqlite.ts';
 import { FileWatch } from './file-watch.ts';
 
 /** How long a commit waits for another program that has the ledger locked; less than requests wait. */

@@ -24,7 +24,7 @@ export interface SupervisorOptions {
   /** Starts the worker with this number (from 0); resolves when it listens. Once aborted it ends what it started. */
   readonly start: (number: number, signal: AbortSignal) => Promise<WorkerLink>;
   /** How long a worker may take to drain, in milliseconds; idle connections may be kept until the transport closes them. */
-  readonly drainMs: (keepsIdle: boolean) => number;
+  readonly drainTimeoutMs: (keepsIdle: boolean) => number;
   readonly log: Log;
   /**
    * How long a worker may give no answer before it is killed and replaced, in milliseconds; 10,000 unless told otherwise. After each such
@@ -135,7 +135,7 @@ export class Supervisor {
         const { link } = slot;
         if (link === undefined) return;
         try {
-          await link.ask(how, this.#options.drainMs(how === 'retire') + DRAIN_GRACE_MS);
+          await link.ask(how, this.#options.drainTimeoutMs(how === 'retire') + DRAIN_GRACE_MS);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
           this.#options.log('worker_killed', { worker, pid: link.pid, reason });

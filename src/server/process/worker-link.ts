@@ -71,7 +71,7 @@ export type FromWorker =
   | { readonly type: 'answer'; readonly id: number; readonly answer: WorkerAnswers[WorkerQuestion] };
 
 /** Asks a worker, in whichever process it is. */
-export async function answer<Q extends WorkerQuestion>(
+export async function answerFor<Q extends WorkerQuestion>(
   worker: Worker,
   question: Q,
   range: SocketRange | undefined,
@@ -94,7 +94,7 @@ export async function answer<Q extends WorkerQuestion>(
 }
 
 /** Whether a worker ends with its answer. */
-export const isLast = (question: WorkerQuestion): boolean => question === 'drain' || question === 'retire';
+export const endsWorker = (question: WorkerQuestion): boolean => question === 'drain' || question === 'retire';
 
 /** A link to a worker in this process. */
 export function localLink(worker: Worker): WorkerLink {
@@ -103,8 +103,8 @@ export function localLink(worker: Worker): WorkerLink {
     pid: process.pid,
     ended,
     async ask(question, _timeoutMs, range) {
-      const result = await answer(worker, question, range);
-      if (isLast(question)) resolve('drained');
+      const result = await answerFor(worker, question, range);
+      if (endsWorker(question)) resolve('drained');
       return result;
     },
     kill: () => resolve('killed'),

@@ -6,7 +6,7 @@ import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
 import { type Index, NO_RECORD } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { PageFilter, PageUrl } from '../../record/types.ts';
-import type { Judged, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
+import type { JudgedUrl, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
@@ -61,7 +61,7 @@ export class AnswerWriter {
   }
 
   /** Keeps the answer, all but its quota. */
-  keepIn(answers: KeptAnswers, query: string, judged: Judged): void {
+  keepIn(answers: KeptAnswers, query: string, judged: JudgedUrl): void {
     const out = this.#scratch;
     answers.keep(query, judged, out.subarray(0, this.#headSize), out.subarray(this.#tailStart, this.#end));
   }

@@ -8,7 +8,14 @@ import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
-import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
+import {
+  fileIdentity,
+  hasSameUnicode,
+  openCurrentIndex,
+  openGivenIndex,
+  openPolicy,
+  warmIndex,
+} from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { DataPart, ReloadReport } from '../process/worker-status.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
@@ -252,7 +259,7 @@ export class DataWatch {
 
   async #serve(index: Index): Promise<void> {
     if (!hasSameUnicode(index)) this.#options.log('unicode_differs', { index: index.info.unicodeVersion });
-    if (this.#options.config.index.warm) await warm(index, this.#options.log);
+    if (this.#options.config.index.warm) await warmIndex(index, this.#options.log);
     this.#use(index, this.#policy, 'index');
   }
 
