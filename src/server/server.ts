@@ -20,12 +20,11 @@ import type { BeginMessage, SuccessorReadiness } from './process/restart-message
 import type { Predecessor, Taken } from './process/restart-new-server.ts';
 import type { ServerProgram } from './process/restart-old-server.ts';
 import { Supervisor } from './process/supervisor.ts';
-import { drainTimeoutMs, Worker } from './process/worker.ts';
-import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
+import { drainTimeoutMs } from './process/worker.ts';
+import { forkWorker } from './process/worker-link.ts';
 import { type Certificate, configuredCertificate } from './read-certificate.ts';
-import { burstTableSizeBytes, initializeBurstTable } from './request/burst-limit.ts';
 import { RunningServer, type ServerParts } from './running-server.ts';
-import { type KnownGoodPart, LastKnownGood } from './swap/last-known-good.ts';
+import { LastKnownGood } from './swap/last-known-good.ts';
 import { notifySystemd } from './systemd.ts';
 import { loadUws } from './uws.ts';
 
@@ -35,8 +34,8 @@ export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   readonly log: Log;
-  /** One worker inside this process instead of worker processes: for tests. */
-  readonly inProcess?: boolean;
+  /** How a worker is started; each is a process of its own where it is undefined. */
+  readonly startWorker?: typeof forkWorker;
   /** How the server that follows this one is started; without it this one cannot be restarted. */
   readonly program?: ServerProgram | undefined;
   /** The server that this one follows. */
@@ -76,13 +75,9 @@ interface Start {
   readonly options: ServerOptions;
 }
 
-async function startOn(
-  { port, release }: HeldPort,
-  config: Config,
-  { lastKnownGood, shared, options }: Start,
-): Promise<RunningServer> {
+async function startOn({ port, release }: HeldPort, config: Config, start: Start): Promise<RunningServer> {
+  const { lastKnownGood, shared, options } = start;
   const { log, predecessor, program } = options;
-  const { runDir } = statePaths(config);
   const ledgerWriter = await startLedgerWriter(
     { ...ledgerLocation(config), standsBy: predecessor !== undefined },
     {
@@ -90,39 +85,26 @@ async function startOn(
       onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
     },
   );
-  const workers = options.inProcess === true ? 1 : workerCount(config);
   const sharedBurst = sharedBurstFile(shared?.burst, config.burst);
-  let burstFile: string | undefined;
-  const onKnownGood = (part: KnownGoodPart): void => lastKnownGood.retain(part);
-  const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
-    if (burstFile === undefined) return startLocal(config, port, log, onKnownGood);
-    return forkWorker(
-      { type: 'start', config, number, workers, port, burstFile, knownGood: lastKnownGood.parts },
-      { signal, indexFd: lastKnownGood.indexFd, onKnownGood },
-    );
-  };
-  const supervisor = new Supervisor({
-    workers,
-    start,
-    drainTimeoutMs: (keepsIdle) => drainTimeoutMs(config.server, keepsIdle),
-    log,
-  });
+  let burstFile = sharedBurst;
   let server: RunningServer | undefined;
   try {
-    if (options.inProcess !== true)
-      burstFile = sharedBurst ?? createBurstFile(runDir, config.burst, shared !== undefined);
+    burstFile ??= createBurstFile(statePaths(config).runDir, config.burst, shared !== undefined);
+    const supervisor = createSupervisor(config, port, burstFile, start);
     await supervisor.start();
     // Before anybody is told the port: the holder cuts the connections that it is given.
     await release();
-    const predecessorGone = predecessor?.gone ?? Promise.resolve();
-    const observed = { config, port, startedAt: new Date(), supervisor, ledgerWriter, lastKnownGood };
-    const inPlace = predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS));
     const parts: ServerParts = {
-      ...observed,
+      config,
+      port,
+      startedAt: new Date(),
+      supervisor,
+      ledgerWriter,
+      lastKnownGood,
       log,
       program,
-      predecessorGone,
-      inPlace,
+      predecessorGone: predecessor?.gone ?? Promise.resolve(),
+      inPlace: predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS)),
       watch: new HealthWatch(config, log),
       burstFile,
       admin: undefined,
@@ -133,7 +115,7 @@ async function startOn(
     if (predecessor === undefined) await startAdminEndpoints(parts, server);
     else await takeOver(predecessor, parts, server, sharedBurst !== undefined);
     const address = endpointUrl(config, port);
-    log('listening', { address, workers, admin_port: parts.admin?.port ?? null });
+    log('listening', { address, workers: workerCount(config), admin_port: parts.admin?.port ?? null });
     if (predecessor === undefined) notifyReady(log, address);
     return server;
   } catch (error) {
@@ -145,6 +127,26 @@ async function startOn(
     }
     throw error;
   }
+}
+
+/** Starts no worker yet. */
+function createSupervisor(
+  config: Config,
+  port: number,
+  burstFile: string,
+  { lastKnownGood, options: { log, startWorker = forkWorker } }: Start,
+): Supervisor {
+  const workers = workerCount(config);
+  return new Supervisor({
+    workers,
+    start: (number, signal) =>
+      startWorker(
+        { type: 'start', config, number, workers, port, burstFile, knownGood: lastKnownGood.parts },
+        { signal, indexFd: lastKnownGood.indexFd, onKnownGood: (part) => lastKnownGood.retain(part) },
+      ),
+    drainTimeoutMs: (keepsIdle) => drainTimeoutMs(config.server, keepsIdle),
+    log,
+  });
 }
 
 const notifyReady = (log: Log, address: string): void =>
@@ -228,23 +230,5 @@ function createRunDir(path: string): void {
     makeFolder(path, 0o750);
   } catch (error) {
     throw fromSystem('state_unavailable', path, error);
-  }
-}
-
-async function startLocal(
-  config: Config,
-  port: number,
-  log: Log,
-  onKnownGood: (part: KnownGoodPart) => void,
-): Promise<WorkerLink> {
-  const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
-  initializeBurstTable(burstMemory);
-  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log, onKnownGood });
-  try {
-    await worker.listen(port);
-    return localLink(worker);
-  } catch (error) {
-    await worker.drain();
-    throw error;
   }
 }

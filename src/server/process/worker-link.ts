@@ -1,4 +1,4 @@
-/** How the primary process talks to a worker, be it a process of its own or in the same one: questions and answers. */
+/** How the primary process talks to a worker process: questions and answers. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -70,7 +70,7 @@ export type FromWorker =
   | { readonly type: 'known_good'; readonly part: KnownGoodPart }
   | { readonly type: 'answer'; readonly id: number; readonly answer: WorkerAnswers[WorkerQuestion] };
 
-/** Asks a worker, in whichever process it is. */
+/** What a worker answers to a question. */
 export async function answerFor<Q extends WorkerQuestion>(
   worker: Worker,
   question: Q,
@@ -95,21 +95,6 @@ export async function answerFor<Q extends WorkerQuestion>(
 
 /** Whether a worker ends with its answer. */
 export const endsWorker = (question: WorkerQuestion): boolean => question === 'drain' || question === 'retire';
-
-/** A link to a worker in this process. */
-export function localLink(worker: Worker): WorkerLink {
-  const { promise: ended, resolve } = Promise.withResolvers<string>();
-  return {
-    pid: process.pid,
-    ended,
-    async ask(question, _timeoutMs, range) {
-      const result = await answerFor(worker, question, range);
-      if (endsWorker(question)) resolve('drained');
-      return result;
-    },
-    kill: () => resolve('killed'),
-  };
-}
 
 const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
 const START_TIMEOUT_MS = 60_000;

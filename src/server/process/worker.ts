@@ -1,6 +1,6 @@
 /**
  * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
- * table of the burst limit; each lives in a process of its own, or the only one in the primary's.
+ * table of the burst limit; each lives in a process of its own.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
