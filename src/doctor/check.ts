@@ -1,6 +1,7 @@
 /** What a check of `pagegate doctor` says, and how checks are run so that one that fails does not end the others. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import { DAY_MS } from '../times.ts';
 
 /** `problem`: it will not work, or not safely. `warning`: it works, but not for long or not well. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped';
@@ -28,7 +29,6 @@ export const skipped = (found: string): Outcome => ({ status: 'skipped', found }
 export const warning = (found: string, advice: string): Outcome => ({ status: 'warning', found, advice });
 export const problem = (found: string, advice: string): Outcome => ({ status: 'problem', found, advice });
 
-export const DAY_MS = 86_400_000;
 /** What ends within so many days is a warning. */
 export const SOON_DAYS = 30;
 /** Whole days in a time. */

@@ -8,7 +8,8 @@ import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { formatAddress, isLoopback, parseAddress, withoutBrackets } from '../network/address.ts';
-import { type Check, DAY_MS, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
+import { DAY_MS } from '../times.ts';
+import { type Check, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
 
 const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 

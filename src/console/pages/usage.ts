@@ -4,6 +4,7 @@ import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import { type UsageDay, usageAfter, usageByDay } from '../../ledger/usage.ts';
 import { LIMITS } from '../../limits.ts';
+import { DAY_MS } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
 import { type Html, html } from '../web/html.ts';
@@ -11,7 +12,6 @@ import { plot } from '../web/plots.ts';
 import type { Download } from '../web/route.ts';
 import { count, empty, mark, percent, type Tone } from '../web/widgets.ts';
 
-const DAY_MS = 86_400_000;
 const PACE_DAYS = 7;
 const WARN_SHARE = 0.8;
 const USAGE_DAYS_MAX = LIMITS.usageDays.value;

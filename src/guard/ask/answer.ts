@@ -1,17 +1,8 @@
 /** Reads what pagegate answered. Anything but a complete 200 with a known verdict about the right domain is a failure. */
-import type { GuardVerdict } from '../refusal.ts';
-import { GUARD_IDS, type GuardId } from '../refusal.ts';
+import { type Decision, GUARD_IDS, type GuardId } from '../refusal.ts';
 
 /** A verdict that may be kept: what a decision says, without the request it was asked for. */
-export interface Judgment {
-  readonly verdict: GuardVerdict;
-  readonly layer: string;
-  readonly id: string;
-  readonly note: string;
-  readonly domain: string;
-  readonly found: boolean;
-  readonly data: string;
-}
+export type Judgment = Pick<Decision, 'verdict' | 'layer' | 'id' | 'note' | 'domain' | 'found' | 'data'>;
 
 /** What an answer tells of a domain that bears on verdicts. */
 export interface Facts {

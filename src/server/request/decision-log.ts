@@ -8,11 +8,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { Policy } from '../../policy/policy.ts';
-import type { Verdict } from '../../policy/types.ts';
+import type { JudgedUrl } from '../swap/kept-answers.ts';
 import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
 
 /** After the disk failed, lines are dropped for this long before the next try. */
@@ -34,14 +33,10 @@ export interface DecisionLogOptions {
   readonly onFailure?: (error: PagegateError) => void;
 }
 
-export interface JudgedRequest {
-  /** Its name. */
+/** What is logged of one request. */
+export interface JudgedRequest extends JudgedUrl {
+  /** The name of the account. */
   readonly account: string;
-  readonly method: string;
-  readonly url: CanonicalUrl;
-  readonly domain: string;
-  readonly found: boolean;
-  readonly verdict: Verdict;
   /** The policy that gave the verdict; it also knows what a secret looks like. */
   readonly policy: Policy;
   /** `<index generation>.<policy revision>`. */
