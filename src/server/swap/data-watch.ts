@@ -7,6 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
+import { inTurns } from '../../steps.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
 import {
   fileIdentity,
@@ -14,6 +15,7 @@ import {
   openCurrentIndex,
   openGivenIndex,
   openPolicy,
+  openPolicySteps,
   warmIndex,
 } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
@@ -274,7 +276,7 @@ export class DataWatch {
   }
 
   async #swapPolicy(): Promise<string> {
-    const policy = openPolicy(this.#options.config);
+    const policy = await inTurns(openPolicySteps(this.#options.config));
     this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
