@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/environment.ts';
 import { actAsUser } from '../platform/user.ts';
-import { type CheckResult, failed, type Outcome, problem, runChecks, warning } from './check.ts';
+import { type CheckOutcome, type CheckResult, failed, problem, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
@@ -32,7 +32,7 @@ export async function examineAsServer(config: Config, readAgain: () => Promise<C
 }
 
 /** Takes the rights of a user, or says why root looks with its own. */
-function takeRights({ uid, gid }: Stats): (() => void) | Outcome {
+function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
   let giveBack: () => void;
   try {
     giveBack = actAsUser(uid, gid);

@@ -53,7 +53,7 @@ const MFD_CLOEXEC = 1;
 const MFD_NOEXEC_SEAL = 8;
 
 /** A mapped range of a file. */
-export interface Mapping {
+export interface MemoryMapping {
   /** The bytes themselves; detached (of length 0) after `unmap`. */
   readonly buffer: ArrayBuffer;
   readonly sizeBytes: number;
@@ -66,7 +66,7 @@ export interface Mapping {
 }
 
 /** Maps the first `sizeBytes` bytes of an open file, shared with every process that maps it. */
-export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): Mapping {
+export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): MemoryMapping {
   const protection = mode === 'write' ? PROT_READ | PROT_WRITE : PROT_READ;
   const address = mmap(null, sizeBytes, protection, MAP_SHARED, fd, 0) as bigint;
   if (address === MAP_FAILED) throw systemFailure('mmap', `cannot map ${sizeBytes} bytes`);
@@ -74,7 +74,7 @@ export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 
 }
 
 /** Maps a file for reading and writing, shared between processes; it is created (mode 0600) and grown to the size as needed. */
-export function mapShared(path: string, sizeBytes: number): Mapping {
+export function mapShared(path: string, sizeBytes: number): MemoryMapping {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
     const status = fstatSync(fd);
@@ -119,7 +119,7 @@ export function folderAccessError(folder: string): string | undefined {
   return getSystemErrorName(-errno());
 }
 
-class LibcMapping implements Mapping {
+class LibcMapping implements MemoryMapping {
   readonly sizeBytes: number;
   readonly #address: bigint;
   #buffer: ArrayBuffer | undefined;

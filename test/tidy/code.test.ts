@@ -78,8 +78,9 @@ describe('an exported name', () => {
     expect(declaredTwice(files)).toEqual(['Part: a.ts, b.ts']);
   });
 
-  it('means one thing in all of src', () => {
-    expect(declaredTwice(sources.map((file) => ({ file, text: textOf(file) })))).toEqual([]);
+  it('means one thing in the whole tree, but for what each bench exports', () => {
+    const files = written.filter((path) => !path.startsWith('bench/workloads/'));
+    expect(declaredTwice(files.map((file) => ({ file, text: textOf(file) })))).toEqual([]);
   });
 });
 

@@ -13,21 +13,21 @@ const LINE_MAX_CHARS = 64 * 1024;
 const CHANNEL = /^[0-9]{1,10}$/;
 
 /** What a line asks, and the channel to answer on. */
-export interface Question {
+export interface AclRequest {
   readonly channel: string;
   readonly url: string;
   readonly method: string;
 }
 
 /** Reads a helper line; undefined where it is not one. Squid appends "-" where the acl line has no arguments. */
-export function parseLine(line: string): Question | undefined {
+export function parseLine(line: string): AclRequest | undefined {
   const [channel, url, method, extra, ...rest] = line.trimEnd().split(' ');
   if (channel === undefined || !CHANNEL.test(channel) || !url || !method) return undefined;
   return rest.length > 0 || (extra !== undefined && extra !== '-') ? undefined : { channel, url, method };
 }
 
 /** The URLs to judge, each of which must be allowed; none for a tunnel that may not be judged by its host alone. */
-export function urlsToJudge({ url, method }: Question, tunnels: string): readonly string[] {
+export function urlsToJudge({ url, method }: AclRequest, tunnels: string): readonly string[] {
   // Inside a tunnel neither path nor method can be seen: its host and port speak for all of it.
   if (method === 'CONNECT') return tunnels === 'judge-host' ? [`https://${url}/`] : [];
   // Squid escapes a number sign here and sends it plain, where some sites take it for the end of the URL. Which it was nobody can tell.
