@@ -11,7 +11,7 @@ import { hasOtherScheme } from './request/scheme.ts';
 import { readRequestTarget } from './request/target.ts';
 
 export interface GuardedAgentOptions
-  extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath'> {
+  extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath' | 'strictContentLength'> {
   /** Options of the TCP and TLS connections. */
   readonly connect?: ConnectOptions | undefined;
 }
@@ -35,7 +35,9 @@ export class GuardedAgent extends Agent {
    */
   constructor(guard: Guard, options: GuardedAgentOptions = {}) {
     if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
-    super({ ...options, connect: guardedConnector(guard, connectOptionsIn(options)) });
+    // What is longer than the head says would be another request, which nobody judged.
+    const strictContentLength = true;
+    super({ ...options, strictContentLength, connect: guardedConnector(guard, connectOptionsIn(options)) });
     this.#guard = guard;
   }
 

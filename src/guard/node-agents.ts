@@ -9,6 +9,7 @@ import { withBrackets, withoutBrackets } from '../network/address.ts';
 import { http, https } from '../platform/http.ts';
 import { openChecked } from './connections.ts';
 import type { Guard } from './guard.ts';
+import { endUnsent, type HeldRequest, headOf, keepToLength, lengthFaultIn, tellOfDestroy } from './request/held.ts';
 import { isSentAsJudged, readRequestTarget } from './request/target.ts';
 
 /** Options by which a connection goes elsewhere than to the host and port of a URL. */
@@ -44,8 +45,6 @@ interface AnyAgent extends Agent {
   addRequest(request: ClientRequest, given: Given): void;
 }
 type AgentClass = new (...options: unknown[]) => AnyAgent;
-/** A request, with the text of its head once its last header is set. It goes out as this text, whatever is changed later. */
-type HeldRequest = ClientRequest & { _header: string | null };
 
 /** As the agents that Node.js uses unless told. */
 const DEFAULTS = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
@@ -76,6 +75,7 @@ function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOpti
 
     override addRequest(request: HeldRequest, given: Given): void {
       const release = tellOfDestroy(request);
+      keepToLength(request);
       const judged = headOf(request).then((head) => judge(guard, this.protocol, head, given));
       judged
         .then((place) => release() && super.addRequest(request, { ...given, ...place }))
@@ -97,43 +97,6 @@ function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOpti
 }
 
 /**
- * The text of a request's head, once it is complete: a client may set headers after the request was made. There is no event for it; it
- * comes with the first write, at the latest with the end.
- */
-function headOf(request: HeldRequest): Promise<string> {
-  if (request._header !== null) return Promise.resolve(request._header);
-  return new Promise((resolve) => {
-    const settle = (value: string | null): void => {
-      if (value === null) return;
-      Object.defineProperty(request, '_header', { value, writable: true, configurable: true, enumerable: true });
-      resolve(value);
-    };
-    Object.defineProperty(request, '_header', { get: () => null, set: settle, configurable: true, enumerable: true });
-  });
-}
-
-/** Ends a request that has no socket: its agent alone can tell it so. */
-function endUnsent(request: ClientRequest, error?: Error): void {
-  (request as unknown as { onSocket(socket: undefined, error?: Error): void }).onSocket(undefined, error);
-}
-
-/** Ends a request at once that is destroyed while it waits. Returns what ends this, which tells whether it still waits. */
-function tellOfDestroy(request: ClientRequest): () => boolean {
-  const { destroy } = request;
-  let isHeld = true;
-  request.destroy = (error) => {
-    const isFirst = !request.destroyed;
-    destroy.call(request, error);
-    if (isHeld && isFirst) endUnsent(request);
-    return request;
-  };
-  return () => {
-    isHeld = false;
-    return !request.destroyed;
-  };
-}
-
-/**
  * Judges a request by its head; returns where its connection goes, which is where the URL says that was judged.
  *
  * @throws RefusedError
@@ -141,11 +104,11 @@ function tellOfDestroy(request: ClientRequest): () => boolean {
 async function judge(guard: Guard, protocol: string, head: string, given: Given): Promise<object> {
   const [line = '', ...fields] = head.trimEnd().split('\r\n');
   const [method = '', path = ''] = line.split(' ');
-  const headers = fields.map((field) => [
+  const headers = fields.map((field): [string, string] => [
     field.slice(0, field.indexOf(':')),
     field.slice(field.indexOf(':') + 1).trim(),
   ]);
-  const values = (wanted: string) => headers.filter(([name = '']) => name.toLowerCase() === wanted);
+  const values = (wanted: string) => headers.filter(([name]) => name.toLowerCase() === wanted);
   const upgrade = values('upgrade').length > 0 ? 'any' : undefined;
   const origin = `${protocol}//${withBrackets(given.host)}:${given.port}`;
   const refuse = (id: 'request_target' | 'ambiguous_path' | 'host_header') => guard.refuse(origin + path, method, id);
@@ -157,6 +120,8 @@ async function judge(guard: Guard, protocol: string, head: string, given: Given)
   if (!/^[\x21-\x7e]*$/.test(path)) throw refuse('request_target');
   const { url, methods } = target;
   if (!isSentAsJudged(url, path)) throw refuse('ambiguous_path');
+  const fault = lengthFaultIn(headers);
+  if (fault !== undefined) throw new Error(fault);
   for (const meant of methods) await guard.enforce(url, { method: meant });
   const host = withoutBrackets(url.hostname);
   const elsewhere = Object.fromEntries(PLACES.map((name) => [name, undefined]));

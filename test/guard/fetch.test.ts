@@ -454,6 +454,18 @@ describe('what is judged is what is sent', () => {
     },
   );
 
+  test('a body is not longer than its head says, whatever options the agent is given', async () => {
+    const { guard, site, at } = await createScene();
+    const connect = { lookup: names({ 'a.example': ['127.0.0.1'] }) };
+    const agent = new GuardedAgent(guard, { connect, strictContentLength: false } as object);
+    closeLater(() => agent.destroy());
+    const headers = { 'content-length': '0' };
+    const body = 'DELETE /login HTTP/1.1\r\nHost: a.example\r\n\r\n';
+    const sent = agent.request({ origin: at('a.example', ''), path: '/', method: 'POST', headers, body });
+    await expect(sent).rejects.toMatchObject({ code: 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH' });
+    expect(paths(site)).not.toContain('/login');
+  });
+
   test('a WebSocket is judged as a write', async () => {
     const server = createServer();
     const opened: string[] = [];

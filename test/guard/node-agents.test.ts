@@ -231,6 +231,61 @@ describe('the head is judged as it is sent', () => {
   });
 });
 
+describe('a body is no other request', () => {
+  const SMUGGLED = 'DELETE /login HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n';
+  type Begin = (request: ClientRequest) => unknown;
+  const withoutLength: Begin = (request) => {
+    request.removeHeader('content-length');
+    request.removeHeader('transfer-encoding');
+  };
+  const post = (headers: RequestOptions['headers']): RequestOptions => ({ method: 'POST', headers: headers ?? {} });
+  interface Case {
+    readonly expected: string;
+    readonly given: RequestOptions;
+    readonly begin?: Begin;
+  }
+  const CASES: readonly (readonly [string, Case])[] = [
+    ['a GET that ends with it', { expected: '200', given: {} }],
+    ['a DELETE that ends with it', { expected: '200', given: { method: 'DELETE' } }],
+    ['a GET that streams it', { expected: '200', given: {}, begin: (request) => request.write('x') }],
+    [
+      'a GET whose head was sent',
+      { expected: 'says no length', given: {}, begin: (request) => request.flushHeaders() },
+    ],
+    ['a GET with a list of headers', { expected: 'says no length', given: { headers: ['Host', ''] } }],
+    ['a POST without a length', { expected: 'says no length', given: { method: 'POST' }, begin: withoutLength }],
+    ['a POST with a smaller length', { expected: 'says 0 bytes', given: post({ 'content-length': '0' }) }],
+    ['a POST with a larger length', { expected: 'says 999 bytes', given: post({ 'content-length': '999' }) }],
+    ['a POST with a list for a length', { expected: 'says no length', given: post({ 'content-length': '0, 62' }) }],
+    ['a POST with a number that some read', { expected: 'says no length', given: post({ 'content-length': '0x3e' }) }],
+    [
+      'a POST with two lengths',
+      { expected: 'two lengths', given: post({ 'content-length': '3', 'transfer-encoding': 'chunked' }) },
+    ],
+    ['a POST with another coding', { expected: 'another way than', given: post({ 'transfer-encoding': 'identity' }) }],
+  ];
+
+  test.each(CASES)('%s', async (_name, { expected, given, begin }) => {
+    const { begin: start, site } = await createScene();
+    const headers = Array.isArray(given.headers) ? ['Host', `a.example:${site.port}`] : given.headers;
+    const request = start({ ...given, ...(headers !== undefined && { headers }) });
+    begin?.(request);
+    const said = await new Promise<string>((resolve) => {
+      request.on('response', (response) => resolve(`${response.resume().statusCode}`));
+      request.on('error', (error) => resolve(error.message)).end(SMUGGLED);
+    });
+    expect(said).toContain(expected);
+    expect(site.reached.filter((line) => line.includes('/login'))).toEqual([]);
+  });
+
+  test('what is wrong in another way is thrown, as ever', async () => {
+    const { begin } = await createScene();
+    const request = begin({ method: 'POST' });
+    expect(() => request.write(5 as never)).toThrow(TypeError);
+    expect(await outcomeOf(request)).toBe('200 POST / ');
+  });
+});
+
 describe('a connection', () => {
   const inside: LookupFunction = (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]);
 
