@@ -4,6 +4,7 @@ import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import type { Events } from './events.ts';
 import type { Links } from './links.ts';
+import { checkPassword } from './password-rules.ts';
 import { hashPassword, isPassword } from './passwords.ts';
 import { ROLES, type UserRole } from './roles.ts';
 import type { Sessions } from './sessions.ts';
@@ -113,6 +114,7 @@ export class Users {
     { hash, name }: { readonly hash: string; readonly name: string },
     password: string,
   ): Promise<boolean> {
+    checkPassword(password, name);
     const kept = await hashPassword(password);
     const { sessions } = this.#parts;
     return this.#database
