@@ -173,6 +173,35 @@ describe('sessions', () => {
     expect(left).toEqual(tokens.slice(-20));
   });
 
+  it('and links that are of a time far ahead, when the clock was wrong, have ended', () => {
+    store.users.add('v', 'viewer', 'me');
+    now += 30 * 24 * HOUR;
+    const [token, link] = [begin(), store.users.createLink('v', 'me')];
+    expect(store.sessions.find(token, false)).toBeDefined();
+    now = START;
+    expect(store.sessions.find(token, true)).toBeUndefined();
+    expect(store.users.useLink(link, ({ name }) => name)).toBeUndefined();
+    // A clock that is set back by some minutes signs nobody out.
+    now = START + 10 * MINUTE;
+    const [near, nearLink] = [begin(), store.users.createLink('v', 'me')];
+    now = START;
+    expect(store.sessions.find(near, true)?.name).toBe('v');
+    expect(store.users.useLink(nearLink, ({ name }) => name)).toBe('v');
+  });
+
+  it('are listed, those of all and of one, and ended ones are not', () => {
+    const other = { role: 'account', name: 'pro', keyId: 7, address: '192.0.2.1' } as const;
+    begin();
+    now += IDLE_SECONDS;
+    store.sessions.begin(other);
+    now += 1;
+    const token = begin();
+    const found = store.sessions.find(token, false)!;
+    expect(store.sessions.all().map(({ name }) => name)).toEqual(['v', 'pro']);
+    expect(store.sessions.list(found)).toEqual([found]);
+    expect([store.sessions.get(found.hash), store.sessions.get('x')]).toEqual([found, undefined]);
+  });
+
   it('of an account and of a user of the same name are apart', () => {
     const user = begin();
     const account = store.sessions.begin({ role: 'account', name: 'v', keyId: 1, address: '' });
@@ -206,11 +235,12 @@ describe('limits', () => {
   it('of sessions: the longest unused goes for a new one', () => {
     fill(
       LIMITS.consoleSessions.value,
-      `sessions SELECT 'hash ' || i, 'viewer', 'v' || i, NULL, '', ${now}, ${now} + i`,
+      // The first alone is of the first second; all are of the last hour.
+      `sessions SELECT 'hash ' || i, 'viewer', 'v' || i, NULL, '', ${now}, ${now} + (i + 1) / 3`,
     );
     now += 2;
     store.sessions.begin({ role: 'viewer', name: 'v', keyId: null, address: '' });
-    expect(first('sessions', 'seen_at')).toEqual({ count: LIMITS.consoleSessions.value, first: START + 2 });
+    expect(first('sessions', 'seen_at')).toEqual({ count: LIMITS.consoleSessions.value, first: START + 1 });
   });
 
   it('of links: the oldest goes for a new one', () => {
@@ -252,6 +282,17 @@ describe('time series', () => {
       latency: [60, 60],
     });
     expect(store.series.latest()).toBe(minutes.at(-1)!.at);
+  });
+
+  it('go on where the clock was far ahead for a moment, and lose nothing by it', () => {
+    const minutes = (from: number, count: number): Sample[] =>
+      Array.from({ length: count }, (_, i) => sample(from + i * MINUTE, 1));
+    store.series.add(minutes(START, 3));
+    store.series.add(minutes(START + 400 * 24 * HOUR, 2));
+    store.series.add(minutes(START + 3 * MINUTE, 2));
+    expect(store.series.since(MINUTE, 0)).toEqual(minutes(START, 5));
+    expect(store.series.since(HOUR, 0)).toEqual([addUp(START, minutes(START, 5))]);
+    expect(store.series.latest()).toBe(START + 4 * MINUTE);
   });
 
   it('take no minute twice', () => {
