@@ -65,6 +65,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     limits: {
       address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
       name: new SignInLimiter(LIMITS.consoleNameFailures.value),
+      present: new SignInLimiter(LIMITS.consoleNameFailures.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);

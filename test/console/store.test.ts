@@ -118,6 +118,64 @@ describe('users', () => {
     expect(follow(late)).toBeUndefined();
   });
 
+  it('sign in anew after another role, and keep links', () => {
+    store.users.add('dana', 'operator', 'me');
+    const { token } = signedIn();
+    const link = store.users.createLink('dana', 'me');
+    expect(store.users.setRole('dana', 'operator', 'me').role).toBe('operator');
+    expect(store.sessions.find(token, false)).toBeDefined();
+    expect(store.users.setRole('dana', 'viewer', 'me').role).toBe('viewer');
+    expect(store.sessions.find(token, false)).toBeUndefined();
+    expect(follow(link)).toBe('dana');
+    expect(() => store.users.setRole('dana', 'chief' as 'viewer', 'me')).toThrow(/Got the role "chief"/);
+    expect(() => store.users.setRole('erin', 'viewer', 'me')).toThrow(/No user/);
+    expect(store.events.latest(1)).toMatchObject([{ actor: 'me', action: 'user.role', detail: 'dana viewer' }]);
+  });
+
+  it('are signed out everywhere, but for one session', () => {
+    store.users.add('dana', 'operator', 'me');
+    const [own, other] = [signedIn(), signedIn()];
+    const link = store.users.createLink('dana', 'me');
+    expect(store.users.signOut('dana', 'me', own.session.hash)).toBe(1);
+    expect([own, other].map(({ token }) => store.sessions.find(token, false) !== undefined)).toEqual([true, false]);
+    expect(follow(link)).toBeUndefined();
+  });
+
+  it('leave an operator behind, whoever changes them at the same time', () => {
+    store.users.add('dana', 'operator', 'me');
+    store.users.add('erin', 'operator', 'me');
+    const { session } = signedIn();
+    const change = (name: string): unknown =>
+      store.users.asOperator(session, () => store.users.setRole(name, 'viewer', 'dana').role);
+    expect(change('erin')).toBe('viewer');
+    expect(() => change('dana')).toThrow(/One operator of the console has to be left/);
+    expect(store.users.list().map(({ role }) => role)).toEqual(['operator', 'viewer']);
+    // What is refused changes nothing of it, the session neither.
+    expect(store.sessions.has(session.hash)).toBe(true);
+    store.sessions.end(session.hash);
+    expect(change('dana')).toBeUndefined();
+    expect(store.users.get('dana').role).toBe('operator');
+  });
+
+  it('of a file of version 1 are kept, with the sign-ins that the audit knows', () => {
+    store.users.add('dana', 'operator', 'me');
+    store.users.add('erin', 'viewer', 'me');
+    now += HOUR;
+    store.events.note('dana', 'sign_in', 'link from 192.0.2.1');
+    store.close();
+    inFile((file) => {
+      file.exec('ALTER TABLE users DROP COLUMN signed_in_at');
+      file.pragma('user_version = 1');
+    });
+    store = new ConsoleStore(join(dir, 'console', 'console.sqlite'), () => now);
+    expect(store.users.list().map(({ name, signedInAt }) => [name, signedInAt])).toEqual([
+      ['dana', START + HOUR],
+      ['erin', null],
+    ]);
+    store.users.noteSignIn('erin');
+    expect(store.users.get('erin').signedInAt).toBe(now);
+  });
+
   it('are in a file that nobody else may read', () => {
     expect(statSync(join(dir, 'console', 'console.sqlite')).mode & 0o777).toBe(0o600);
   });
@@ -251,7 +309,7 @@ describe('limits', () => {
   });
 
   it('of users: a further one is refused', () => {
-    fill(LIMITS.consoleUsers.value - 1, `users SELECT 'user-' || i, 'viewer', NULL, ${now}`);
+    fill(LIMITS.consoleUsers.value - 1, `users SELECT 'user-' || i, 'viewer', NULL, ${now}, NULL`);
     store.users.add('last', 'viewer', 'me');
     expect(() => store.users.add('one-more', 'viewer', 'me')).toThrow(/There are 1000 users, the most possible/);
   });

@@ -17,7 +17,7 @@ import type { Frame } from './layout.ts';
 import { Notices } from './notices.ts';
 import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
 import { findRoute, type Page, type Redirect, type Reply, type Route, type Visit } from './route.ts';
-import { checkHost, checkOrigin, SECURITY_HEADERS } from './security.ts';
+import { checkHost, checkOrigin, originOf, SECURITY_HEADERS } from './security.ts';
 import { sendAsset, sendDownload, sendPage } from './send.ts';
 import { WaitingConnections } from './waiting-connections.ts';
 
@@ -157,6 +157,7 @@ class Web {
       form,
       csrf: token,
       address: visitorAddress(req, this.#proxies),
+      origin: originOf(req),
       signal: abort.signal,
     };
     await this.#work(socket, async () => {

@@ -26,6 +26,9 @@ const OPERATOR_PAGES = [
   'accounts/pro/subscribe',
   'generations/2/rollback',
   'generations/refresh',
+  'users',
+  'users/bystander',
+  'users/bystander/reset',
 ];
 const ACCOUNT_PAGES = ['account', 'account/rotate-key', 'you'];
 const PAGES: Readonly<Record<Who, readonly string[]>> = {
@@ -47,6 +50,7 @@ let invited = 0;
 
 beforeAll(async () => {
   world = await startWorld();
+  world.users.add('bystander', 'viewer');
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
 });
 
