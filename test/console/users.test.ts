@@ -197,8 +197,11 @@ describe('an act', () => {
   it('is not possible where no operator would be left', async () => {
     const rest = console.users.list().filter(({ name, role }) => role === 'operator' && name !== 'operator-1');
     for (const { name } of rest) console.users.remove(name);
-    for (const action of ['make-viewer', 'remove'])
-      expect(await act('operator-1', action)).toContain('One operator of the console has to be left');
+    for (const action of ['make-viewer', 'remove']) {
+      const page = await operator.get(`users/operator-1/${action}`);
+      expect(page.text).toMatch(/One operator of the console has to be left.*Back to operator-1/s);
+      expect(await said(operator, await operator.submit(`users/operator-1/${action}`))).toContain('has to be left');
+    }
     expect([userOf('operator-1')?.role, (await operator.get('')).status]).toEqual(['operator', 200]);
   });
 

@@ -20,6 +20,8 @@ export interface UserAction {
   readonly isDangerous?: boolean;
   /** Whether who acts has to give the own password: for whatever changes who may sign in, and as what. */
   readonly needsPassword: boolean;
+  /** Whether the user is no operator afterwards: one has to be left. */
+  readonly endsOperator?: boolean;
   /** Whether it can be done with a user as it is. */
   readonly applies: (user: User, isOwn: boolean) => boolean;
   /** What will happen. */
@@ -52,6 +54,7 @@ export const USER_ACTIONS: readonly UserAction[] = [
     id: 'make-viewer',
     title: 'Make a viewer',
     needsPassword: true,
+    endsOperator: true,
     applies: ({ role }) => role === 'operator',
     says: ({ name }, isOwn) =>
       isOwn
@@ -103,6 +106,7 @@ export const USER_ACTIONS: readonly UserAction[] = [
     title: 'Remove the user',
     isDangerous: true,
     needsPassword: true,
+    endsOperator: true,
     applies: () => true,
     says: ({ name }, isOwn) =>
       `${isOwn ? 'You are signed out, and' : `${name} is signed out, and`} cannot sign in any more. What was done under this name stays in the audit.`,

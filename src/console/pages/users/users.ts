@@ -4,6 +4,7 @@ import { LIMITS } from '../../../limits.ts';
 import { actorOf, isCurrent, withPresentPassword } from '../../sign-in.ts';
 import { ROLES, type UserRole } from '../../store/roles.ts';
 import type { Session } from '../../store/sessions.ts';
+import type { User } from '../../store/users.ts';
 import { ADDRESS_FACT } from '../../users.ts';
 import { type Html, html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
@@ -82,7 +83,7 @@ async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
   const base = app.config.console.base_path;
   const all = app.store.sessions.all();
   const sessions = sessionTable(visit, await currentOf(visit, all.slice(0, SHOWN)), {
-    label: 'Open sessions',
+    label: 'Signed in now',
     action: `${base}users/end-session`,
     who: ({ role, name, keyId }) =>
       role === 'account'
@@ -151,7 +152,7 @@ function show(visit: SignedVisit): Page {
 <section aria-labelledby="sessions"><h2 id="sessions">Open sessions</h2>${sessionTable(
     visit,
     app.store.sessions.list({ role, name }),
-    { label: 'Open sessions', action: `${here}/end-session` },
+    { label: 'Signed in now', action: `${here}/end-session` },
   )}</section>
 <p><a href="${base}audit?${new URLSearchParams({ who: name }).toString()}">What ${name} did</a></p>`;
   return { kind: 'page', title: `User ${name}`, body };
@@ -163,6 +164,9 @@ function actionOf({ params }: SignedVisit): UserAction {
   return action;
 }
 
+const isOnlyOperator = ({ app }: SignedVisit, { name, role }: User): boolean =>
+  role === 'operator' && app.store.users.list().every((one) => one.role !== 'operator' || one.name === name);
+
 /** Asks once, and says what will happen. */
 function confirm(visit: SignedVisit): Page {
   const { app, params, csrf, session } = visit;
@@ -171,10 +175,14 @@ function confirm(visit: SignedVisit): Page {
   const isOwn = user.name === session.name;
   const here = `${app.config.console.base_path}users/${segment(user.name)}`;
   const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
-  const body = action.applies(user, isOwn)
-    ? html`<p>${action.says(user, isOwn)}</p>
+  const why = action.applies(user, isOwn)
+    ? action.endsOperator === true && isOnlyOperator(visit, user) && new PagegateError('console_last_operator').message
+    : `${user.name} is ${isOwn ? 'you' : user.role}; there is nothing to do here.`;
+  const body =
+    why === false
+      ? html`<p>${action.says(user, isOwn)}</p>
 ${form(`${here}/${action.id}`, csrf, html`${action.needsPassword && presentField(visit)}${buttons}`, 'stack')}`
-    : html`<p>${user.name} is ${isOwn ? 'you' : user.role}; there is nothing to do here.</p><p><a href="${here}">Back to ${user.name}</a></p>`;
+      : html`<p>${why}</p><p><a href="${here}">Back to ${user.name}</a></p>`;
   return { kind: 'page', title: `${action.title}: ${user.name}`, body };
 }
 

@@ -23,7 +23,7 @@ function youPage(visit: SignedVisit): Page {
   const base = app.config.console.base_path;
   const user = session.role === 'account' ? undefined : app.store.users.find(session.name);
   const password = html`<section aria-labelledby="password"><h2 id="password">Password</h2>
-<p>${user?.hasPassword ? 'You have a password.' : 'You have no password: you sign in with links from the server.'}</p>
+<p>${user?.hasPassword ? 'You have a password.' : 'You have no password: you sign in with links, which an operator makes, or the server.'}</p>
 ${form(
   `${base}you/password`,
   csrf,
