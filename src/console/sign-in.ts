@@ -88,7 +88,7 @@ export async function isCurrent(app: ConsoleContext, session: Session): Promise<
 }
 
 /** Who is named in the audit: an account by its name, so that nobody takes it for a user of that name. */
-export const actorOf = ({ role, name }: Session): string => (role === 'account' ? `account:${name}` : name);
+export const sessionActor = ({ role, name }: Session): string => (role === 'account' ? `account:${name}` : name);
 
 /**
  * Lets a user who is signed in go on who gives the present password once more; one who has none goes on without.

@@ -1,5 +1,9 @@
 /** The pages of users: who can sign in, who is signed in, and every change of it. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ConsoleContext } from '../../src/console/context.ts';
+import { withPresentPassword } from '../../src/console/sign-in.ts';
+import type { Session } from '../../src/console/store/sessions.ts';
+import { SignInLimiter } from '../../src/console/web/sign-in-limiter.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { formFields, type Reply, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
 
@@ -249,25 +253,31 @@ describe('who acts and has a password', () => {
     expect(reply.text).toMatch(/name="name" value="guarded".*<option value="operator" selected>/s);
     const done = await owner.submit('users', { name: 'guarded', role: 'operator', present: PASSWORD });
     expect([done.status, userOf('guarded')?.role]).toEqual([303, 'operator']);
+    expect(await audit('user.password_refused from')).not.toHaveLength(0);
   });
 
   it('needs none to end sessions', async () => {
     expect((await owner.get(`users/${target}/sign-out`)).text).not.toContain('name="present"');
     expect(await said(owner, await owner.submit(`users/${target}/sign-out`))).toContain('ended');
   });
+});
 
-  it('has to wait after too many failures, and failures of others at the sign-in do not count', async () => {
-    const name = await nameOf(owner);
-    const stranger = console.visitor();
-    for (let i = 0; i < LIMITS.consoleNameFailures.value; i++)
-      await stranger.submit('sign-in', { name, password: 'x' });
-    expect((await stranger.submit('sign-in', { name, password: PASSWORD })).status).toBe(429);
-    const link = (present: string) => owner.submit(`users/${target}/link`, { present });
-    expect(await said(owner, await link(PASSWORD))).toContain('A link for');
-    for (let i = 0; i < LIMITS.consoleNameFailures.value; i++) await link('x');
-    expect(await said(owner, await link(PASSWORD))).toContain('Too many failures. Try again in 10 minutes.');
-    expect(await audit('user.password_refused')).not.toHaveLength(0);
-  });
+it('too many wrong present passwords have to wait, whatever others fail with at the sign-in', async () => {
+  const most = LIMITS.consoleNameFailures.value;
+  const limits = { name: new SignInLimiter(most), present: new SignInLimiter(most) };
+  for (let i = 0; i < most; i++) limits.name.note('dana');
+  const users = {
+    find: () => ({ hasPassword: true }),
+    authenticate: async (_: string, given: string, enter: () => unknown) => (given === PASSWORD ? enter() : undefined),
+  };
+  const app = { limits, store: { users, events: { note: () => {} } } } as unknown as ConsoleContext;
+  const session = { name: 'dana' } as Session;
+  const change = (password: string): Promise<string> =>
+    withPresentPassword(app, session, { password, address: '' }, () => 'done').catch(({ message }: Error) => message);
+  for (let i = 1; i < most; i++) expect(await change('x')).toMatch(/is another one\. Nothing was changed/);
+  expect(await change(PASSWORD)).toBe('done');
+  for (let i = 0; i < most; i++) await change('x');
+  expect(await change(PASSWORD)).toMatch(/^Too many failures\. Try again in/);
 });
 
 describe('your own page', () => {

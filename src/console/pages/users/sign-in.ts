@@ -1,5 +1,5 @@
 /** The pages before anybody is signed in, and the way out. */
-import { actorOf, signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../../sign-in.ts';
+import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../../sign-in.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, type Visit } from '../../web/route.ts';
@@ -55,7 +55,7 @@ ${form(`${base}sign-in/link`, visit.csrf, html`${token}<button>Sign in</button>`
 
 function signOut({ app, session }: SignedVisit): Reply {
   app.store.sessions.end(session.hash);
-  app.store.events.note(actorOf(session), 'sign_out', '');
+  app.store.events.note(sessionActor(session), 'sign_out', '');
   return { kind: 'redirect', to: '/sign-in', session: '' };
 }
 

@@ -1,7 +1,7 @@
 /** Users and sessions, for operators: who can sign in, who is signed in from where, and every change of it. */
 import { PagegateError } from '../../../errors.ts';
 import { LIMITS } from '../../../limits.ts';
-import { actorOf, isCurrent, withPresentPassword } from '../../sign-in.ts';
+import { isCurrent, sessionActor, withPresentPassword } from '../../sign-in.ts';
 import { ROLES, type UserRole } from '../../store/roles.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { User } from '../../store/users.ts';
@@ -207,8 +207,8 @@ function endSession({ app, params, session, form: fields }: SignedVisit): Redire
   const one = sessions.get(fields.get('session'));
   if (one === undefined) return { kind: 'redirect', to, notice: GONE };
   sessions.end(one.hash);
-  const text = `${actorOf(one)} from ${one.address}`;
-  events.note(actorOf(session), 'session.end', text);
+  const text = `${sessionActor(one)} from ${one.address}`;
+  events.note(sessionActor(session), 'session.end', text);
   return { kind: 'redirect', to, notice: { tone: 'good', text: `The session of ${text} has ended.` } };
 }
 

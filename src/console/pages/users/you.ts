@@ -1,6 +1,6 @@
 /** What everybody who is signed in may look at and change of the own sign-in. */
 import { counted } from '../../../counted.ts';
-import { actorOf, withPresentPassword } from '../../sign-in.ts';
+import { sessionActor, withPresentPassword } from '../../sign-in.ts';
 import { PASSWORD_MIN_LENGTH } from '../../store/password-rules.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
@@ -62,7 +62,7 @@ function endSession({ app, session, form: fields }: SignedVisit): Redirect {
   const one = sessions.list(session).find(({ hash }) => hash === fields.get('session'));
   if (one === undefined) return { kind: 'redirect', to: '/you', notice: GONE };
   sessions.end(one.hash);
-  events.note(actorOf(session), 'session.end', `${actorOf(one)} from ${one.address}`);
+  events.note(sessionActor(session), 'session.end', `${sessionActor(one)} from ${one.address}`);
   return { kind: 'redirect', to: '/you', notice: { tone: 'good', text: `The session from ${one.address} has ended.` } };
 }
 
@@ -71,7 +71,7 @@ export const GONE: Notice = { tone: 'good', text: 'This session had ended alread
 
 function signOutOthers({ app, session }: SignedVisit): Reply {
   const ended = app.store.sessions.endOthers(session);
-  app.store.events.note(actorOf(session), 'sign_out.others', counted(ended, 'session'));
+  app.store.events.note(sessionActor(session), 'sign_out.others', counted(ended, 'session'));
   const text = `${counted(ended, 'other session')} ended.`;
   return { kind: 'redirect', to: '/you', notice: { tone: 'good', text } };
 }
