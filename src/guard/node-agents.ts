@@ -9,7 +9,7 @@ import { withBrackets, withoutBrackets } from '../network/address.ts';
 import { http, https } from '../platform/http.ts';
 import { openChecked } from './connections.ts';
 import type { Guard } from './guard.ts';
-import { isSentAsJudged, readTarget } from './request/target.ts';
+import { isSentAsJudged, readRequestTarget } from './request/target.ts';
 
 /** Options by which a connection goes elsewhere than to the host and port of a URL. */
 const PLACES = [
@@ -150,7 +150,7 @@ async function judge(guard: Guard, protocol: string, head: string, given: Given)
   const origin = `${protocol}//${withBrackets(given.host)}:${given.port}`;
   const refuse = (id: 'request_target' | 'ambiguous_path' | 'host_header') => guard.refuse(origin + path, method, id);
   if (given.socketPath !== undefined && given.socketPath !== null) throw refuse('request_target');
-  const target = readTarget({ origin, path, method, headers: headers.flat(), upgrade } as never);
+  const target = readRequestTarget({ origin, path, method, headers: headers.flat(), upgrade } as never);
   if (typeof target === 'string') throw refuse(target);
   // Sites choose by it; Node.js sends it unless told otherwise.
   if (values('host').length !== 1) throw refuse('host_header');
