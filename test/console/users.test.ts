@@ -225,6 +225,14 @@ describe('an act', () => {
   });
 });
 
+it('a name is taken with capitals and blanks at the sign-in', async () => {
+  const name = newUser();
+  await (await signInAs(name)).submit('you/password', { password: PASSWORD, again: PASSWORD });
+  const visitor = console.visitor();
+  await visitor.submit('sign-in', { name: ` ${name.toUpperCase()} `, password: PASSWORD });
+  expect(await nameOf(visitor)).toBe(name);
+});
+
 describe('who acts and has a password', () => {
   const ACTS = ['make-operator', 'link', 'reset', 'remove'];
   let owner: Visitor;
