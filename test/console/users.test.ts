@@ -66,6 +66,7 @@ describe('the list', () => {
     expect(rows).toHaveLength(2);
     expect(rows[0]).toMatch(/viewer.*no, links alone.*<time.*<td class="number">1<\/td>/s);
     expect(rows[1]).toMatch(/<time.*<time.*127\.0\.0\.1.*End/s);
+    expect(rows[1]).toContain(`aria-label="End the session of ${name} from 127.0.0.1"`);
     expect(text).toMatch(/accounts\/pro">pro<\/a> <span class="role">account, key \d+</);
     expect(text).toContain('this one');
     expect(text).toContain('pagegate console user add');
