@@ -37,6 +37,23 @@ describe('a sign-in', () => {
   });
 });
 
+it('no link and no form of the pages of users leads out of the base path', async () => {
+  const reply = await operator.submit(
+    'users',
+    { name: 'invited', role: 'viewer' },
+    { origin: new URL(console.url).origin },
+  );
+  expect(reply.headers.get('location')).toBe(new URL('users/invited', console.url).pathname);
+  const pages = ['users', 'users/invited', 'users/invited/remove', 'you'];
+  const texts = await Promise.all(pages.map(async (path) => (await operator.get(path)).text));
+  const addresses = texts.join('').matchAll(/ (?:href|action)="([^"#]*)/g);
+  const outside = [...addresses].filter(
+    ([, to]) => !new URL(to!, console.url).href.startsWith(console.url) && to !== '',
+  );
+  expect(outside).toEqual([]);
+  expect(texts.join('')).toContain(`>${console.url}sign-in/link?token=`);
+});
+
 it('what is shown once is shown to a reader, not to a program that asks for the headers alone', async () => {
   await operator.submit('accounts', { name: 'made' });
   await operator.submit('accounts/made/issue-key');

@@ -60,6 +60,10 @@ describe('a domain', () => {
   it('that nobody could have asked for finds nothing', async () => expect(await found({ domain: '"<' })).toEqual([]));
 });
 
+it('an account is found, however it is written', async () =>
+  // The first line of a log is of another account.
+  expect(await found({ account: ' Pro ' })).toEqual(HOSTS.slice(1)));
+
 it('an account and a rule are whole names, and a page that finds nothing says so', async () => {
   const { text } = await viewer.get('decisions?rule=log');
   expect(text).toContain('No decision fits. An account and a rule are found by their whole names.');

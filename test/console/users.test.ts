@@ -66,6 +66,7 @@ describe('the list', () => {
     expect(rows).toHaveLength(2);
     expect(rows[0]).toMatch(/viewer.*no, links alone.*<time.*<td class="number">1<\/td>/s);
     expect(rows[1]).toMatch(/<time.*<time.*127\.0\.0\.1.*End/s);
+    expect(rows[1]).toContain(`aria-label="End the session of ${name} from 127.0.0.1"`);
     expect(text).toMatch(/accounts\/pro">pro<\/a> <span class="role">account, key \d+</);
     expect(text).toContain('this one');
     expect(text).toContain('pagegate console user add');
@@ -223,6 +224,14 @@ describe('an act', () => {
     await visitor.submit(`users/${name}/sign-out`);
     expect([(await visitor.get('')).status, (await other.get('')).status]).toEqual([200, 303]);
   });
+});
+
+it('a name is taken with capitals and blanks at the sign-in', async () => {
+  const name = newUser();
+  await (await signInAs(name)).submit('you/password', { password: PASSWORD, again: PASSWORD });
+  const visitor = console.visitor();
+  await visitor.submit('sign-in', { name: ` ${name.toUpperCase()} `, password: PASSWORD });
+  expect(await nameOf(visitor)).toBe(name);
 });
 
 describe('who acts and has a password', () => {

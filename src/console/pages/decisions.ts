@@ -53,7 +53,8 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   const domain = textOf(query, 'domain');
   return {
     verdict,
-    account: textOf(query, 'account'),
+    // Names of accounts have no capitals.
+    account: textOf(query, 'account')?.toLowerCase(),
     domain: domain === undefined ? undefined : domainOf(domain),
     rule: textOf(query, 'rule'),
     ...timesOf(query),

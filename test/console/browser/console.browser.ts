@@ -354,6 +354,7 @@ describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
     ['try', 'operator', 'erin', 'try?url=https%3A%2F%2Fshop.example.com%2Flogin', 'dark'],
     ['health', 'viewer', 'finn', 'health', 'light'],
     ['account', 'account', '', 'account', 'dark'],
+    ['users', 'operator', 'grace', 'users', 'light'],
   ] as const)('%s', async (name, who, user, path, colorScheme) => {
     const options = { colorScheme, viewport: size, locale: 'en-GB', timezoneId: 'Europe/Berlin' };
     const page = await signIn(who, options, user);

@@ -12,13 +12,14 @@ export function sessionTable(
   { label, action, who }: { readonly label: string; readonly action: string; readonly who?: (one: Session) => Value },
 ): Html {
   if (sessions.length === 0) return empty('Nobody is signed in.');
-  const end = ({ hash }: Session): Value =>
+  // Where buttons are read aloud, each says which session it ends.
+  const end = ({ hash, name, address }: Session): Value =>
     hash === session.hash
       ? 'this one'
       : form(
           action,
           csrf,
-          html`<input type="hidden" name="session" value="${hash}"><button class="plain">End</button>`,
+          html`<input type="hidden" name="session" value="${hash}"><button class="plain" aria-label="End the session of ${name} from ${address}">End</button>`,
         );
   const titles = [...(who === undefined ? [] : ['Who']), 'Since', 'Last used', 'From', 'Action'];
   const rows = sessions.map((one) => [

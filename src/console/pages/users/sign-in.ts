@@ -2,6 +2,7 @@
 import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../../sign-in.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
+import type { Fields } from '../../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, type Visit } from '../../web/route.ts';
 
 /** Where somebody was going who had to sign in first; the first page, where that may lead out of the console. */
@@ -39,6 +40,9 @@ ${form(
   return { kind: 'page', title: 'Sign in', body, status: problem === undefined ? 200 : 403 };
 }
 
+/** A user's name, as a phone or a habit may write it. */
+const nameOf = (fields: Fields): string => fields.get('name').trim().toLowerCase();
+
 /** Signs in and goes on, or says that it did not work. */
 async function enter(visit: Visit, attempt: Promise<string | undefined>): Promise<Reply> {
   const session = await attempt;
@@ -73,7 +77,7 @@ export const SIGN_IN_ROUTES: readonly Route[] = [
     path: '/sign-in',
     roles: 'anybody',
     handle: (visit) =>
-      enter(visit, signInWithPassword(visit.app, visit.form.get('name'), visit.form.get('password'), visit.address)),
+      enter(visit, signInWithPassword(visit.app, nameOf(visit.form), visit.form.get('password'), visit.address)),
   },
   {
     method: 'POST',
