@@ -20,7 +20,7 @@ import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { SpillWriter } from '../arrange/spill.ts';
 import { RejectsWriter } from '../files/rejects-file.ts';
 import type { BlockQueue, BlockSpace, QueuedBlock } from './block-queue.ts';
-import { type Counts, count } from './counts.ts';
+import { type Counts, increment } from './counts.ts';
 import { FastScanner } from './fast-scanner.ts';
 import { HeldLines } from './held-lines.ts';
 import type { RankSet } from './rank-set.ts';
@@ -86,7 +86,7 @@ class EntrySink implements LineSink {
       this.#odd.add(buffer, start, end, this.part, number);
       return;
     }
-    for (const repair of this.#scanner.repairs) count(this.repairs, repair);
+    for (const repair of this.#scanner.repairs) increment(this.repairs, repair);
     this.#store(this.part, number);
   }
 
@@ -97,7 +97,7 @@ class EntrySink implements LineSink {
   }
 
   repair(name: string): void {
-    count(this.repairs, name);
+    increment(this.repairs, name);
   }
 
   /** No line comes any more. */
@@ -113,14 +113,14 @@ class EntrySink implements LineSink {
     }
     const parsed = parseEntry(buffer.subarray(start, end), this.#setup.scope);
     for (const reject of parsed.rejects) this.#reject(part, line, reject);
-    for (const repair of parsed.repairs) count(this.repairs, repair);
+    for (const repair of parsed.repairs) increment(this.repairs, repair);
     if (parsed.entry === undefined) return;
     fieldsFromEntry(parsed.entry, this.#fields);
     this.#store(part, line);
   }
 
   #reject(part: number, line: number, reject: Reject): void {
-    count(this.rejects, reject.reason);
+    increment(this.rejects, reject.reason);
     this.#rejectsWriter.add(part, line, reject);
   }
 
