@@ -1,6 +1,6 @@
 /**
- * Lines that wait until there are many of their kind. Reading a few odd lines in a row takes half as long as reading each between two
- * hundred plain ones, whose reader has the processor's caches to itself meanwhile.
+ * Lines that wait until there are many of their kind. To read odd lines one after the other takes half as long as to read each between
+ * plain ones, and the reader of those keeps the processor's caches for itself meanwhile.
  */
 import { LINE_MAX_BYTES } from '../../record/entry.ts';
 
