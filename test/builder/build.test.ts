@@ -201,6 +201,34 @@ describe('a build', () => {
     expect(found['off.example']?.pageTypes).toEqual([{ type: 'docs', url: 'https://off.example/d' }]);
   });
 
+  it('lets the later entry win and keeps the order of rejects, though odd lines are read after plain ones', async () => {
+    const lines: string[] = [];
+    for (let i = 0; i < 1200; i++) {
+      const domain = `name${i % 300}.example`;
+      if (i % 100 === 50) lines.push('y'.repeat(70_000));
+      else if (i % 7 === 0) lines.push(`{"domain":"bad name ${i}"}`);
+      // Blanks between tokens make a line an odd one.
+      else lines.push(`{"domain":"${domain}",${i % 5 === 0 ? ' ' : ''}"global_rank":${i + 1}}`);
+    }
+    await makeDrop(drop, { 'a.ndjson': lines.slice(0, 700).join('\n'), 'b.ndjson': lines.slice(700).join('\n') });
+    const rejectsFile = join(folder, 'rejects.ndjson');
+    const last = new Map<string, number>();
+    const bad: object[] = [];
+    lines.forEach((line, i) => {
+      const entry = line.startsWith('y') || i % 7 === 0 ? undefined : (JSON.parse(line) as Record<string, string>);
+      if (entry !== undefined) last.set(entry['domain']!, i + 1);
+      else bad.push(i < 700 ? { file: 'a.ndjson', line: i + 1 } : { file: 'b.ndjson', line: i - 699 });
+    });
+    for (const workers of [0, 2]) {
+      const report = await build({ rejectsFile, workers });
+      expect(report.recordCount).toBe(last.size);
+      const found = lookUp([...last.keys()]);
+      expect(new Map(Object.entries(found).map(([key, record]) => [key, record?.globalRank]))).toEqual(last);
+      const rejects = readFileSync(rejectsFile, 'utf8').trimEnd().split('\n');
+      expect(rejects.map((text) => JSON.parse(text)).map(({ file, line }) => ({ file, line }))).toEqual(bad);
+    }
+  });
+
   it('gives the same bytes for any number of workers', async () => {
     const shared = entries(2000, 'same').map((entry, i) => ({ ...entry, global_rank: i + 500 }));
     await makeDrop(drop, {

@@ -22,6 +22,7 @@ import { RejectsWriter } from '../files/rejects-file.ts';
 import type { BlockQueue, BlockSpace, QueuedBlock } from './block-queue.ts';
 import { type Counts, increment } from './counts.ts';
 import { FastScanner } from './fast-scanner.ts';
+import { HeldLines } from './held-lines.ts';
 import type { RankSet } from './rank-set.ts';
 
 /** What came of the lines that one worker scanned. */
@@ -50,11 +51,12 @@ export interface ScanSetup {
   readonly queue: BlockQueue;
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** Takes lines, gives records to the spill. */
 class EntrySink implements LineSink {
   readonly rejects: Counts = {};
   readonly repairs: Counts = {};
-  readonly rejectsWriter: RejectsWriter;
   /** Number of the part whose lines come. */
   part = 0;
   records = 0;
@@ -62,55 +64,73 @@ class EntrySink implements LineSink {
   pages = 0;
   ranksRepeated = 0;
   readonly #setup: ScanSetup;
+  readonly #rejectsWriter: RejectsWriter;
   readonly #encoder: RecordEncoder;
   readonly #fields = new RecordFields();
   readonly #scanner: FastScanner;
   readonly #spill: SpillWriter;
+  /** Lines that the fast scanner does not know. The place in the drop goes with each, so it makes no difference when it is read. */
+  readonly #odd: HeldLines = new HeldLines((...line) => this.#readOdd(...line));
 
   constructor(setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter) {
     this.#setup = setup;
     this.#encoder = encoder;
     this.#spill = spill;
-    this.rejectsWriter = new RejectsWriter(setup);
+    this.#rejectsWriter = new RejectsWriter(setup);
     this.#scanner = new FastScanner(this.#fields, setup.scope, setup.dictionary.pathTemplates);
   }
 
   line(buffer: Buffer, start: number, end: number, number: number): void {
     this.records += 1;
-    if (this.#scanner.scan(buffer, start, end)) {
-      for (const repair of this.#scanner.repairs) increment(this.repairs, repair);
-      this.#store(number);
+    if (!this.#scanner.scan(buffer, start, end)) {
+      this.#odd.add(buffer, start, end, this.part, number);
       return;
     }
-    const parsed = parseEntry(buffer.subarray(start, end), this.#setup.scope);
-    for (const reject of parsed.rejects) this.#reject(number, reject);
-    for (const repair of parsed.repairs) increment(this.repairs, repair);
-    if (parsed.entry === undefined) return;
-    fieldsFromEntry(parsed.entry, this.#fields);
-    this.#store(number);
+    for (const repair of this.#scanner.repairs) increment(this.repairs, repair);
+    this.#store(this.part, number);
   }
 
   overlong(number: number): void {
     this.records += 1;
-    this.#reject(number, { level: 'line', reason: 'line_too_long', detail: '' });
+    // Rejects of a part are written in the order of its lines, so it waits with the others, as an empty one.
+    this.#odd.add(NO_BYTES, 0, 0, this.part, number);
   }
 
   repair(name: string): void {
     increment(this.repairs, name);
   }
 
-  #reject(line: number, reject: Reject): void {
-    increment(this.rejects, reject.reason);
-    this.rejectsWriter.add(this.part, line, reject);
+  /** No line comes any more. */
+  end(): void {
+    this.#odd.readAll();
+    this.#rejectsWriter.flush();
   }
 
-  #store(line: number): void {
+  #readOdd(buffer: Buffer, start: number, end: number, part: number, line: number): void {
+    if (start === end) {
+      this.#reject(part, line, { level: 'line', reason: 'line_too_long', detail: '' });
+      return;
+    }
+    const parsed = parseEntry(buffer.subarray(start, end), this.#setup.scope);
+    for (const reject of parsed.rejects) this.#reject(part, line, reject);
+    for (const repair of parsed.repairs) increment(this.repairs, repair);
+    if (parsed.entry === undefined) return;
+    fieldsFromEntry(parsed.entry, this.#fields);
+    this.#store(part, line);
+  }
+
+  #reject(part: number, line: number, reject: Reject): void {
+    increment(this.rejects, reject.reason);
+    this.#rejectsWriter.add(part, line, reject);
+  }
+
+  #store(part: number, line: number): void {
     const fields = this.#fields;
     const size = this.#encoder.encode(fields);
     const { source, domainStart, domainEnd } = fields;
     const hashA = hashKeyA(source, domainStart, domainEnd);
     const hashB = hashKeyB(source, domainStart, domainEnd);
-    this.#spill.add(hashA, hashB, this.part, line, this.#encoder.out, size);
+    this.#spill.add(hashA, hashB, part, line, this.#encoder.out, size);
     this.entries += 1;
     this.pages += fields.pageCount;
     if (fields.globalRank !== 0 && this.#setup.ranks.add(fields.globalRank)) this.ranksRepeated += 1;
@@ -165,7 +185,7 @@ export class PartScanner {
       queue.endPart();
     }
     queue.help(this.#scanBlock, () => queue.isAllScanned);
-    this.#sink.rejectsWriter.flush();
+    this.#sink.end();
     const { records, entries, pages, ranksRepeated, rejects, repairs } = this.#sink;
     return { records, entries, pages, ranksRepeated, rejects, repairs };
   }

@@ -22,15 +22,17 @@ export class AnswerSizes {
     this.#filtering = sizes(filtering.names);
   }
 
-  /** The bound for one record. */
-  of(fields: RecordFields): number {
+  /** The bound for one record, as if it had no pages. */
+  withoutPages(fields: RecordFields): number {
     let size = FRAME_SIZE_BYTES + fields.domainEnd - fields.domainStart;
-    for (let i = 0; i < fields.pageCount; i++) {
-      // Name, colon, quotes, comma.
-      size += this.#pageTypes[fields.pageTypes[i]!]! + 4 + fields.pageEnds[i]! - fields.pageStarts[i]!;
-    }
     if (fields.iabCategory >= 0) size += this.#iab[fields.iabCategory]!;
     for (let i = 0; i < fields.filteringCount; i++) size += this.#filtering[fields.filtering[i]!]! + 1;
     return size;
+  }
+
+  /** What a page of that type adds, by the size of its URL in bytes. */
+  ofPage(type: number, urlSize: number): number {
+    // Name, colon, quotes, comma.
+    return this.#pageTypes[type]! + 4 + urlSize;
   }
 }

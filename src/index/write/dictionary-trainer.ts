@@ -82,11 +82,9 @@ export class DictionaryTrainer {
   /** The origin that most pages of a record have, of equals the smaller one; fills `#originPages`. */
   #chooseOrigin(fields: RecordFields): number {
     const pages = this.#originPages;
-    const { source, originStarts, originSizes, originCount } = fields;
-    for (let i = 0; i < originCount; i++) pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? 0 : -1;
-    for (let i = 0; i < fields.pageCount; i++) {
-      const origin = fields.pageOrigins[i]!;
-      if (origin !== OFF_DOMAIN && pages[origin]! >= 0) pages[origin] = pages[origin]! + 1;
+    const { source, originStarts, originSizes, originPages, originCount } = fields;
+    for (let i = 0; i < originCount; i++) {
+      pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? originPages[i]! : -1;
     }
     let own = 0;
     for (let i = 1; i < originCount; i++) {

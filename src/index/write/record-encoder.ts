@@ -24,6 +24,9 @@ import { AnswerSizes } from './answer-sizes.ts';
 import { OFF_DOMAIN, type RecordFields, TEMPLATE_UNKNOWN } from './record-fields.ts';
 import { SymbolEncoder } from './symbol-encoder.ts';
 
+/** Rank and origin, before the bitmap of page types. */
+const FACTS_BYTES = 2;
+
 /** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
 export class RecordEncoder {
   /** The bytes of the record encoded last. */
@@ -43,7 +46,6 @@ export class RecordEncoder {
   /** Of each origin of the record, its position in the dictionary; -1 where the dictionary has not got it. */
   readonly #recordOrigins: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #key = new ByteKey();
-  readonly #originVotes: Int32Array = new Int32Array(RECORD_ORIGINS);
 
   /** `names` are those that the dictionary was trained with. */
   constructor(dictionary: Dictionary, names: RecordNames) {
@@ -84,39 +86,44 @@ export class RecordEncoder {
     out[0] = at - 1;
     this.#textSymbols.escapes = 0;
     const origin = this.#chooseOrigin(fields);
+    const bitmap = at + FACTS_BYTES;
     at = this.#writeFacts(fields, origin, at);
-    for (let i = 0; i < fields.pageCount; i++) at = this.#writeUrl(fields, i, origin, at);
+    let answerSize = this.#answerSizes.withoutPages(fields);
+    for (let i = 0; i < fields.pageCount; i++) {
+      const type = fields.pageTypes[i]!;
+      const urlSize = fields.pageEnds[i]! - fields.pageStarts[i]!;
+      if (type >= this.#bitmapSize * 8) throw limit(`There is no page type ${type} in this index's vocabulary.`);
+      if (urlSize > URL_MAX_BYTES) throw limit(`A URL has ${urlSize} bytes, at most ${URL_MAX_BYTES} are possible.`);
+      out[bitmap + (type >>> 3)] = out[bitmap + (type >>> 3)]! | (1 << (type & 7));
+      answerSize += this.#answerSizes.ofPage(type, urlSize);
+      at = this.#writeUrl(fields, i, type, origin, at);
+    }
     if (at >= RECORD_MAX_BYTES) throw limit(`A record has ${at} bytes.`);
-    this.maxAnswerSizeBytes = Math.max(
-      this.maxAnswerSizeBytes,
-      this.#answerSizes.of(fields) + this.#textSymbols.escapes,
-    );
+    answerSize += this.#textSymbols.escapes;
+    if (answerSize > this.maxAnswerSizeBytes) this.maxAnswerSizeBytes = answerSize;
     return at;
   }
 
-  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have, 0 where none can be a record's own. */
-  #chooseOrigin(fields: RecordFields): number {
+  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have, of equals the first, 0 where none can be a record's own. */
+  #chooseOrigin({ view, originStarts, originSizes, originPages, originCount }: RecordFields): number {
     const origins = this.#recordOrigins;
-    const { view, originStarts, originSizes, originCount } = fields;
-    for (let i = 0; i < originCount; i++) {
-      this.#key.take(view, originStarts[i]!, originStarts[i]! + originSizes[i]!);
-      origins[i] = this.#origins.get(0, this.#key);
-    }
-    if (originCount > 1) return this.#vote(fields);
-    return originCount === 1 && origins[0]! >= 0 && origins[0]! < RECORD_ORIGINS ? origins[0]! : 0;
-  }
-
-  #vote({ pageCount, pageOrigins }: RecordFields): number {
-    const votes = this.#originVotes.fill(0);
-    for (let i = 0; i < pageCount; i++) {
-      const origin = pageOrigins[i] === OFF_DOMAIN ? -1 : this.#recordOrigins[pageOrigins[i]!]!;
-      if (origin >= 0 && origin < RECORD_ORIGINS) votes[origin] = votes[origin]! + 1;
-    }
     let best = 0;
-    for (let i = 1; i < RECORD_ORIGINS; i++) if (votes[i]! > votes[best]!) best = i;
+    let bestPages = 0;
+    for (let i = 0; i < originCount; i++) {
+      const start = originStarts[i]!;
+      this.#key.take(view, start, start + originSizes[i]!);
+      const origin = this.#origins.get(0, this.#key);
+      origins[i] = origin;
+      if (origin < 0 || origin >= RECORD_ORIGINS) continue;
+      const pages = originPages[i]!;
+      if (pages < bestPages || (pages === bestPages && origin > best)) continue;
+      best = origin;
+      bestPages = pages;
+    }
     return best;
   }
 
+  /** Facts, a bitmap of page types that is still empty, and the codes behind it. */
   #writeFacts(fields: RecordFields, origin: number, start: number): number {
     const out = this.out;
     const { globalRank, openPageRankHundredths: hundredths, iabCategory, filteringCount } = fields;
@@ -130,11 +137,6 @@ export class RecordEncoder {
     out[at++] = facts & 0xff;
     out[at++] = facts >>> 8;
     for (let i = 0; i < this.#bitmapSize; i++) out[at + i] = 0;
-    for (let i = 0; i < fields.pageCount; i++) {
-      const type = fields.pageTypes[i]!;
-      if (type >= this.#bitmapSize * 8) throw limit(`There is no page type ${type} in this index's vocabulary.`);
-      out[at + (type >>> 3)] = out[at + (type >>> 3)]! | (1 << (type & 7));
-    }
     at += this.#bitmapSize;
     const language = this.#languages[fields.language]!;
     if (fields.language !== 0 && language === 0) throw limit('A language is not in the dictionary.');
@@ -163,28 +165,25 @@ export class RecordEncoder {
     return at;
   }
 
-  #writeUrl(fields: RecordFields, i: number, recordOrigin: number, start: number): number {
+  #writeUrl(fields: RecordFields, i: number, type: number, recordOrigin: number, start: number): number {
     const { source, view } = fields;
     const out = this.out;
-    const type = fields.pageTypes[i]!;
-    const urlStart = fields.pageStarts[i]!;
-    const urlEnd = fields.pageEnds[i]!;
-    if (urlEnd - urlStart > URL_MAX_BYTES) {
-      throw limit(`A URL has ${urlEnd - urlStart} bytes, at most ${URL_MAX_BYTES} are possible.`);
-    }
     const number = fields.pageOrigins[i]!;
     if (number === OFF_DOMAIN) {
       out[start] = URL_CODE.fullLiteral;
-      return this.#writeLiteral(source, urlStart, urlEnd, start + 1);
+      return this.#writeLiteral(source, fields.pageStarts[i]!, fields.pageEnds[i]!, start + 1);
     }
-    const domain = urlStart + fields.originSizes[number]!;
     const origin = this.#recordOrigins[number]!;
+    let inherited = fields.pageTemplates[i]!;
+    if (inherited >= 0 && origin === recordOrigin) return writeTemplate(inherited, out, start);
+    const urlStart = fields.pageStarts[i]!;
+    const urlEnd = fields.pageEnds[i]!;
+    const domain = urlStart + fields.originSizes[number]!;
     if (origin < 0) {
       out[start] = URL_CODE.fullLiteral;
       return this.#writeFullLiteral(fields, urlStart, urlEnd, domain, start + 1);
     }
     const path = domain + fields.domainEnd - fields.domainStart;
-    let inherited = fields.pageTemplates[i]!;
     if (inherited === TEMPLATE_UNKNOWN) {
       this.#key.take(view, path, urlEnd);
       inherited = this.#pathTemplates.get(type * 256 + INHERITED_ORIGIN, this.#key);

@@ -32,6 +32,8 @@ export class RecordFields {
   /** What stands before the domain in URLs of this record, each once: where it lies, and its size in bytes. */
   readonly originStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly originSizes: Int32Array = new Int32Array(PAGE_TYPES_MAX);
+  /** How many pages have it. */
+  readonly originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   originCount = 0;
   /** Ordinals of the page types, ascending, each once, and where their URLs lie. */
   readonly pageTypes: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
@@ -62,6 +64,7 @@ export class RecordFields {
   addOrigin(start: number, size: number): number {
     this.originStarts[this.originCount] = start;
     this.originSizes[this.originCount] = size;
+    this.originPages[this.originCount] = 0;
     this.originCount += 1;
     return this.originCount - 1;
   }
@@ -84,6 +87,7 @@ export class RecordFields {
     pageEnds[place] = end;
     pageOrigins[place] = origin;
     pageTemplates[place] = template;
+    if (origin !== OFF_DOMAIN) this.originPages[origin] = this.originPages[origin]! + 1;
     this.pageCount += 1;
     return true;
   }
