@@ -8,7 +8,7 @@ import { rfc3339 } from '../times.ts';
 import { configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
-  actorOf,
+  actorOption,
   type LedgerCommandOptions,
   withLedger,
   withLedgerOptions,
@@ -171,7 +171,7 @@ async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
 }
 
 async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
-  const { correctMeter } = await import('../ledger/corrections.ts');
+  const { correctMeter } = await import('../ledger/correct-meter.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
   const credited = await correctMeter(ledger, (await pathsFrom(options)).ledgerFile, { name, wanted, note });
@@ -189,7 +189,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   const report = restoreLedger({
     backup,
     file: await ledgerFileFrom(options),
-    actor: actorOf(options),
+    actor: actorOption(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });
   const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;

@@ -21,7 +21,7 @@ import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
 import { Turns } from './turns.ts';
-import { ADDRESS_FACT, addressOf } from './users.ts';
+import { ADDRESS_FACT, consoleUrl } from './users.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
 import { SignInLimiter } from './web/sign-in-limiter.ts';
@@ -65,6 +65,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     limits: {
       address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
       name: new SignInLimiter(LIMITS.consoleNameFailures.value),
+      present: new SignInLimiter(LIMITS.consoleNameFailures.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);
@@ -83,7 +84,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     });
     server.listen(port, host, resolve);
   });
-  const address = addressOf(config, (server.address() as AddressInfo).port);
+  const address = consoleUrl(config, (server.address() as AddressInfo).port);
   app.store.setFact(ADDRESS_FACT, address);
   followSamples(app, log);
   followCertificate(config, log, (renewed) => {
@@ -103,11 +104,13 @@ async function serve(config: Config, log: Log): Promise<void> {
 
 /** Takes over the minutes that the primary has counted. */
 function followSamples(app: ConsoleContext, log: Log): void {
+  let taken: number | undefined;
   const take = async (): Promise<void> => {
     try {
-      const latest = app.store.series.latest();
       const samples = await app.ask('samples');
-      app.store.series.add(samples.filter(({ at }) => at > latest));
+      // By their order: a clock may have been set back between two.
+      app.store.series.add(samples.slice(samples.findLastIndex(({ at }) => at === taken) + 1));
+      taken = samples.at(-1)?.at;
     } catch (error) {
       log('console_samples_failed', failureFields(error));
     }

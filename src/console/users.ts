@@ -7,13 +7,13 @@ import type { UserRole } from './store/roles.ts';
 import { ConsoleStore } from './store/store.ts';
 import type { User } from './store/users.ts';
 
-export { ROLES, type UserRole } from './store/roles.ts';
+export type { UserRole } from './store/roles.ts';
 
 /** Where the console said that it listens. */
 export const ADDRESS_FACT = 'address';
 
 /** The console's address for a browser on this host, or by its first name. */
-export function addressOf({ console, tls }: Config, port: number): string {
+export function consoleUrl({ console, tls }: Config, port: number): string {
   const [name] = console.names;
   const scheme = tls.certificate_file === null ? 'http' : 'https';
   return `${scheme}://${name ?? withBrackets(console.host)}:${port}${console.base_path}`;
@@ -47,6 +47,11 @@ export class ConsoleUsers {
     return { user: this.#store.users.add(name, role, this.#actor), link: this.link(name) };
   }
 
+  /** The sessions that the user has end. @throws PagegateError bad_console_user, console_user_not_found */
+  setRole(name: string, role: UserRole): User {
+    return this.#store.users.setRole(name, role, this.#actor);
+  }
+
   /** @throws PagegateError console_user_not_found */
   remove(name: string): void {
     this.#store.users.remove(name, this.#actor);
@@ -64,7 +69,7 @@ export class ConsoleUsers {
     const known = this.#store.fact(ADDRESS_FACT);
     const { port } = this.#config.console;
     // Where the port is chosen at the start, the running console has written down which.
-    const address = port === 0 && typeof known === 'string' ? known : addressOf(this.#config, port);
+    const address = port === 0 && typeof known === 'string' ? known : consoleUrl(this.#config, port);
     return `${address}sign-in/link?token=${token}`;
   }
 

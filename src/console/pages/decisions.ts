@@ -2,8 +2,8 @@
 
 import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Decision, DecisionFilter } from '../decisions/filter.ts';
-import { type Place, Searched } from '../decisions/logs.ts';
+import type { DecisionFilter, LoggedDecision } from '../decisions/filter.ts';
+import { type LogPosition, Searched } from '../decisions/logs.ts';
 import { csvLine } from '../web/csv.ts';
 import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
 import { type Html, html, type Value } from '../web/html.ts';
@@ -23,10 +23,26 @@ const LIVE_SECONDS = 2;
 const LIVE_KEPT_MS = 1_000;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
-/** A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language. */
-function hostOf(text: string): string {
-  const target = parseTarget(text);
-  return 'problem' in target ? text.toLowerCase() : target.url.host;
+/** What stands for every host below another, as in a policy and as in a cookie. */
+const BELOW = /^\*?\./;
+
+/**
+ * A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language; with a dot before it for
+ * those below it alone.
+ *
+ * @throws HttpRefusal 400
+ */
+function domainOf(text: string): string {
+  const name = text.replace(BELOW, '');
+  const target = parseTarget(name);
+  // A URL may have a star behind its host.
+  const host = 'problem' in target ? name.toLowerCase() : target.url.host;
+  if (host.includes('*')) {
+    const what =
+      'expected a host such as example.com, which stands for the hosts below it, too, or *.example.com for those alone';
+    throw new HttpRefusal(400, `domain: ${what}; a * anywhere else stands for nothing. Got "${text}".`);
+  }
+  return name === text ? host : `.${host}`;
 }
 
 /** @throws HttpRefusal 400 */
@@ -38,14 +54,14 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   return {
     verdict,
     account: textOf(query, 'account'),
-    domain: domain === undefined ? undefined : hostOf(domain),
+    domain: domain === undefined ? undefined : domainOf(domain),
     rule: textOf(query, 'rule'),
     ...timesOf(query),
   };
 }
 
 /** @throws HttpRefusal 400 */
-function placeOf({ query }: SignedVisit): Place | undefined {
+function placeOf({ query }: SignedVisit): LogPosition | undefined {
   const text = query.get('behind');
   if (text === '') return undefined;
   const [time = '', id = ''] = text.split('_', 2);
@@ -56,7 +72,7 @@ function placeOf({ query }: SignedVisit): Place | undefined {
 
 interface Wanted {
   readonly filter: DecisionFilter;
-  readonly place: Place | undefined;
+  readonly place: LogPosition | undefined;
 }
 
 /** What a page or a file is to hold, read before anything of it is sent. @throws HttpRefusal 400, PagegateError console_busy */
@@ -73,9 +89,9 @@ function address(visit: SignedVisit, page: string, changes: Readonly<Record<stri
   return `${visit.app.config.console.base_path}${page}?${fields}`;
 }
 
-const urlOf = ({ url, scheme, host, path }: Decision): string => url ?? `${scheme}://${host}${path}`;
+const urlOf = ({ url, scheme, host, path }: LoggedDecision): string => url ?? `${scheme}://${host}${path}`;
 
-function row(visit: SignedVisit, line: Decision): Html {
+function row(visit: SignedVisit, line: LoggedDecision): Html {
   const base = visit.app.config.console.base_path;
   const { account, matched, domain, verdict } = line;
   const only = (name: string, value: string): Html =>
@@ -140,10 +156,10 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
   else yield ended(visit, shown, place, progress);
 }
 
-const nothing = ({ app }: SignedVisit): Html =>
+const nothing = ({ app, query }: SignedVisit): Html =>
   empty(
     app.config.decision_log.enabled
-      ? 'No decision fits.'
+      ? `No decision fits.${query.get('account') + query.get('rule') === '' ? '' : ' An account and a rule are found by their whole names.'}`
       : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
   );
 
@@ -202,7 +218,7 @@ async function* exported(
   visit: SignedVisit,
   { filter }: Wanted,
   first: string,
-  line: (decision: Decision) => string,
+  line: (decision: LoggedDecision) => string,
 ): AsyncGenerator<string> {
   yield first;
   let text = '';
@@ -233,7 +249,7 @@ const CSV_COLUMNS = [
   'decision',
 ];
 
-const csvOf = (line: Decision): string =>
+const csvOf = (line: LoggedDecision): string =>
   csvLine([
     line.time,
     line.account,
@@ -262,7 +278,7 @@ function csv(visit: SignedVisit): Download {
 
 function ndjson(visit: SignedVisit): Download {
   const wanted = wantedOf(visit);
-  const line = (decision: Decision): string => `${JSON.stringify(decision)}\n`;
+  const line = (decision: LoggedDecision): string => `${JSON.stringify(decision)}\n`;
   return {
     kind: 'download',
     name: 'decisions.ndjson',

@@ -2,7 +2,7 @@
 import { type Dispatcher, errors } from 'undici';
 import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
-export interface Target {
+export interface RequestTarget {
   readonly url: URL;
   readonly headers: readonly (readonly [string, string])[];
   readonly methods: readonly string[];
@@ -14,7 +14,9 @@ export interface Target {
  *
  * @throws InvalidArgumentError where the headers are a list of odd length
  */
-export function readTarget(options: Dispatcher.DispatchOptions): Target | 'request_target' | 'host_header' {
+export function readRequestTarget(
+  options: Dispatcher.DispatchOptions,
+): RequestTarget | 'request_target' | 'host_header' {
   const url = urlOf(options);
   if (url === undefined) return 'request_target';
   for (const [name, value] of Object.entries(options.query ?? {})) {
@@ -27,6 +29,16 @@ export function readTarget(options: Dispatcher.DispatchOptions): Target | 'reque
   if (namesAnotherUrl(headers)) return 'host_header';
   const methods = methodsOf(options.method, headers);
   return { url, headers, methods: options.upgrade ? withUpgrade(methods) : methods };
+}
+
+/** What a URL holds escaped that some clients send as it is; sites read both alike. */
+const OFTEN_UNESCAPED = /["'<>^`{|}]/g;
+
+/** Whether the path and query that will be sent are those of the URL that was read from them, but for such escapes. */
+export function isSentAsJudged(url: URL, path: string): boolean {
+  const escaped = (text: string): string =>
+    text.replace(OFTEN_UNESCAPED, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+  return escaped(url.origin + path) === escaped(url.href);
 }
 
 /** What opening a WebSocket is judged as, in the place of the GET that it is; another method is sent as it is, so it is judged as well. */

@@ -171,14 +171,14 @@ export const SCHEMA_VERSION: number = MIGRATIONS.length;
 /** Serializes migrations; any number that nobody else uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
-export interface Found {
+export interface FoundLedger {
   readonly version: number;
   readonly ledger_id: string;
   readonly moved_to: string | null;
 }
 
 /** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
-export async function findLedger(engine: Engine): Promise<Found | undefined> {
+export async function findLedger(engine: Engine): Promise<FoundLedger | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
   );
@@ -189,7 +189,7 @@ export async function findLedger(engine: Engine): Promise<Found | undefined> {
       `${engine.name}: the schema pagegate is there and holds something else (${tables[0]?.name}). Name another database.`,
     );
   }
-  const [row] = await engine.query<Found>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
+  const [row] = await engine.query<FoundLedger>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
   return row;
 }
 
@@ -197,6 +197,32 @@ export async function findLedger(engine: Engine): Promise<Found | undefined> {
 function refuseNewer(engine: Engine, version: number): void {
   if (version <= SCHEMA_VERSION) return;
   throw new PagegateError('ledger_version', `${engine.name}: expected version ${SCHEMA_VERSION}, got ${version}.`);
+}
+
+/** Brings the tables from whichever version they have to the current one. @throws PagegateError ledger_version, ledger_unavailable */
+async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
+  await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+  try {
+    // Another program may have done it in the meantime.
+    const before = (await findLedger(engine))?.version ?? 0;
+    refuseNewer(engine, before);
+    for (let version = before; version < SCHEMA_VERSION; version += 1) {
+      const id = randomBytes(16).toString('hex');
+      const note =
+        version === 0
+          ? `INSERT INTO ledger (one, ledger_id, version) VALUES (1, '${id}', 1);`
+          : `UPDATE ledger SET version = ${version + 1};`;
+      await engine.script(
+        `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
+      );
+    }
+    return await findLedger(engine);
+  } catch (error) {
+    await engine.script('ROLLBACK').catch(() => {});
+    throw error;
+  } finally {
+    await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
+  }
 }
 
 /**
@@ -210,29 +236,7 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
   let found = await findLedger(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
   refuseNewer(engine, found?.version ?? 0);
-  if (found?.version !== SCHEMA_VERSION) {
-    await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    try {
-      found = await findLedger(engine);
-      refuseNewer(engine, found?.version ?? 0);
-      for (let version = found?.version ?? 0; version < SCHEMA_VERSION; version += 1) {
-        const id = randomBytes(16).toString('hex');
-        const note =
-          version === 0
-            ? `INSERT INTO ledger (one, ledger_id, version) VALUES (1, '${id}', 1);`
-            : `UPDATE ledger SET version = ${version + 1};`;
-        await engine.script(
-          `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
-        );
-      }
-      found = await findLedger(engine);
-    } catch (error) {
-      await engine.script('ROLLBACK').catch(() => {});
-      throw error;
-    } finally {
-      await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
-    }
-  }
+  if (found?.version !== SCHEMA_VERSION) found = await migrateSchema(engine);
   if (found === undefined)
     throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
   const { ledger_id: ledgerId, moved_to: movedTo } = found;
