@@ -29,6 +29,7 @@ export class Subject implements Request {
   #listedParameters: readonly Parameter[] | undefined;
   #encodedTexts: readonly string[] | undefined;
   #plainPath: string | undefined;
+  #decodedQuery: string | undefined;
   #mayLead: boolean | undefined;
 
   /** @param tokens of the policy that is asked; what they remember of a path is used again */
@@ -87,10 +88,20 @@ export class Subject implements Request {
     return this.#plainPath;
   }
 
+  /** The query with its percent escapes decoded once. */
+  get decodedQuery(): string {
+    this.#decodedQuery ??= decodeOnce(this.url.query);
+    return this.#decodedQuery;
+  }
+
   /** What stands in base64 or hexadecimal in path or query, decoded. */
   get encodedTexts(): readonly string[] {
-    const { decodedPath, query, isPlain } = this.url;
-    this.#encodedTexts ??= encodedTexts(query === '' ? decodedPath : `${decodedPath}?${decodeOnce(query)}`, !isPlain);
+    if (this.#encodedTexts === undefined) {
+      const { decodedPath, isPlain } = this.url;
+      const inPath = encodedTexts(decodedPath, !isPlain);
+      const inQuery = encodedTexts(this.decodedQuery, !isPlain);
+      this.#encodedTexts = inQuery.length === 0 ? inPath : [...inPath, ...inQuery];
+    }
     return this.#encodedTexts;
   }
 

@@ -4,6 +4,7 @@ import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
 import { traitsOf } from '../../src/policy/layers/guard-traits.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { findRun, runEnd, tableOf } from '../../src/policy/url/characters.ts';
+import { encodedTexts } from '../../src/policy/url/encoded-texts.ts';
 import { HostMap } from '../../src/policy/url/host-map.ts';
 import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts';
 import { Random } from '../../tools/random.ts';
@@ -151,5 +152,22 @@ describe('an encoded address of an inside place', () => {
       (spelling) => `https://example.com${path.replace('{}', spelling).replace('ESCAPED', escaped(spelling))}`,
     );
     expect(urls.map((url) => judge(url))).toEqual(urls.map(() => 'deny rules/nested_internal'));
+  });
+});
+
+describe('a text that may hold another one', () => {
+  it('is told from others as an expression tells it', () => {
+    const base64 = /(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][\w+/-]){2}[A-Za-f][A-HQ-Xg-nw-z0-3]/;
+    const hexadecimal = /(?:[2-7][0-9A-Fa-f]){8}/;
+    const random = new Random(8);
+    const pieces = 'aHR0cDov L2V2aWw 687474703a 2f2f65 dG8 7 g Z / - . % é page'.split(' ');
+    const counts = [0, 0, 0];
+    for (let i = 0; i < 20_000; i++) {
+      const text = Array.from({ length: 1 + random.below(6) }, () => random.pick(pieces)).join('');
+      const [inBase64, inHexadecimal] = [base64.test(text), hexadecimal.test(text)];
+      expectSame(encodedTexts(text, false).length > 0, inBase64 || inHexadecimal);
+      counts[inBase64 ? 0 : inHexadecimal ? 1 : 2]!++;
+    }
+    for (const count of counts) expect(count).toBeGreaterThan(500);
   });
 });

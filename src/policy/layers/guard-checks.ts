@@ -1,7 +1,7 @@
 /** The checks that a guard rule can name, each made into one function of a request. */
 
 import { BoundedCache } from '../../bounded-cache.ts';
-import { type CanonicalUrl, decodeOnce, SPELLING } from '../../domain/canonical-url.ts';
+import { type CanonicalUrl, SPELLING } from '../../domain/canonical-url.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import { hasKnownSuffix } from '../../domain/public-suffix.ts';
 import { isIsatap } from '../../network/address.ts';
@@ -129,7 +129,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       if (scanner.isInPath(decodedPath, subject.segments)) return true;
       if (plainPath !== decodedPath && scanner.isIn(plainPath)) return true;
       if (query !== '') {
-        const text = decodeOnce(query);
+        const text = subject.decodedQuery;
         const plain = isPlain ? text : plainText(text);
         if (scanner.isIn(text) || (plain !== text && scanner.isIn(plain))) return true;
       }

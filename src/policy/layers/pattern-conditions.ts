@@ -50,11 +50,14 @@ export class ConditionTable {
   readonly extension: Table<FileCondition> = [];
   /** For each token list whether a condition asks for it in a path. */
   readonly inPath: Uint8Array;
+  /** The same of the names of parameters. */
+  readonly inQuery: Uint8Array;
   readonly #tokens: TokenIndex;
 
   constructor(tokens: TokenIndex) {
     this.#tokens = tokens;
     this.inPath = new Uint8Array(tokens.names.length);
+    this.inQuery = new Uint8Array(tokens.names.length);
   }
 
   /** @throws PagegateError policy_invalid, where a list does not exist */
@@ -76,6 +79,7 @@ export class ConditionTable {
       const value = list(condition.query_value);
       const { min_value_length: minValueLength = 0, but_dates: butDates = false } = condition;
       push(this.parameter, name, { rule, contexts, value, minValueLength, butDates });
+      if (name >= 0) this.inQuery[name] = 1;
     }
     push(this.file, list(condition.file), { rule, contexts });
     push(this.extension, list(condition.extension), { rule, contexts });

@@ -17,6 +17,7 @@ import {
   withoutSigns,
 } from '../url/segments.ts';
 import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
+import { isAnyIn } from '../words/token-table.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { CONTEXT } from '../words/word-contexts.ts';
 import { Words } from '../words/words.ts';
@@ -66,6 +67,8 @@ export class PatternLayer {
   readonly #words: Words;
   readonly #places: HostMap<HostPlaces>;
   readonly #lists: Readonly<Record<keyof typeof PARAMETER_LISTS, number>>;
+  /** For each token list whether something is asked of parameters with such a name. */
+  readonly #asked: Uint8Array;
   /** For each rule whether one of its conditions holds. */
   readonly #hits: Uint8Array;
   #hasHits = false;
@@ -84,6 +87,8 @@ export class PatternLayer {
     const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
     this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
     this.#words = new Words(tokens, this.#table.inPath, this.#lists.open);
+    this.#asked = this.#table.inQuery.slice();
+    this.#asked[this.#lists.path] = 1;
   }
 
   /** The first rule that matches, deny before flag; on a page verified as good, by what stands behind its path alone. */
@@ -300,7 +305,7 @@ export class PatternLayer {
       const parameter = parameters[at]!;
       if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name);
       const { lists } = parameter;
-      if (lists.length === 0) continue;
+      if (!isAnyIn(lists, this.#asked)) continue;
       const { value } = parameter;
       const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
       const context = isTitle ? CONTEXT.title : around;

@@ -1,4 +1,5 @@
 /** Hosts by exact name or by suffix: the longest name that matches wins, the exact one before the suffix. */
+import { DOT } from '../../bytes/ascii.ts';
 import { keyFromHost } from '../../domain/host-key.ts';
 
 /**
@@ -7,7 +8,7 @@ import { keyFromHost } from '../../domain/host-key.ts';
  */
 export function comparableHost(host: string): string {
   let bare = host;
-  while (bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
+  while (bare.charCodeAt(3) === DOT && bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
   return bare;
 }
 

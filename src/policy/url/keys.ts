@@ -34,7 +34,6 @@ function isIdentifier(path: string, start: number, end: number): boolean {
 
 /** Whether a segment is a number, a key as {@link isIdentifier} says, a key with hyphens in it, or an e-mail address. */
 export function isKey(path: string, start: number, end: number): boolean {
-  if (!hasDigitOrAt(path, start, end)) return false;
   if (isIdentifier(path, start, end)) return true;
   if (EMAIL.test(path.slice(start, nameStop(path, start, end)))) return true;
   const name = withoutSigns(path.slice(start, nameEnd(path, start, end)));
@@ -62,13 +61,4 @@ export function isNumberOrKey(path: string, start: number, end: number): boolean
     !/^(?:19|20)[0-9]{2}$/.test(name) &&
     name.replace(/[^0-9]/g, '').length * 4 >= name.length
   );
-}
-
-/** Whether a segment has a digit or an at sign, as every key but a number in base64 has; hardly any segment does. */
-function hasDigitOrAt(path: string, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    const code = path.charCodeAt(at);
-    if (isDigit(code) || code === 0x40) return true;
-  }
-  return false;
 }

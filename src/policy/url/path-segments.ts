@@ -14,6 +14,7 @@ export const SIGN = {
   /** A sign that may end the name before its extension, a blank, or a letter beyond ASCII. */
   odd: 0x1000,
   digit: 0x2000,
+  at: 0x8000,
 } as const;
 
 /** For each ASCII code what it folds to, in the low byte, and its bits of {@link SIGN}. */
@@ -23,6 +24,7 @@ for (let code = 0; code < 128; code++) {
   let entry = FOLD[code]!;
   if (/[-_ ]/.test(character)) entry |= SIGN.separator;
   if (/[0-9]/.test(character)) entry |= SIGN.digit;
+  if (character === '@') entry |= SIGN.at;
   if (character === ':') entry |= SIGN.colon;
   if (character === '.') entry |= SIGN.dot;
   if (code <= 0x20 || /[;?#&!]/.test(character)) entry |= SIGN.odd;

@@ -1,19 +1,14 @@
 /** What the first label of a host says (`login.`, `sso-eu.`, `docs.`), where it stands below the registrable domain. */
-import { BoundedCache } from '../../bounded-cache.ts';
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { isDigit } from '../url/characters.ts';
 import { type PlaceWords, SAYS } from './place-words.ts';
 import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
-const SUFFIXES_MAX = 4096;
-
 /** Reads the first label of hosts. */
 export class HostLabels {
   readonly #tokens: TokenIndex;
   readonly #placeWords: PlaceWords;
-  /** Whether what follows a host's first label is a public suffix. */
-  readonly #suffixes = new BoundedCache<string, boolean>(SUFFIXES_MAX);
 
   constructor(tokens: TokenIndex, placeWords: PlaceWords) {
     this.#tokens = tokens;
@@ -25,11 +20,7 @@ export class HostLabels {
     const dot = host.indexOf('.');
     if (dot < 0 || host.indexOf('.', dot + 1) < 0) return NO_LISTS;
     const lists = this.#listsOfLabel(host, dot);
-    return lists.length === 0 || this.#isSuffix(host.slice(dot + 1)) ? NO_LISTS : lists;
-  }
-
-  #isSuffix(host: string): boolean {
-    return this.#suffixes.get(host) ?? this.#suffixes.keep(host, isPublicSuffix(host, { private: true }));
+    return lists.length === 0 || isPublicSuffix(host.slice(dot + 1), { private: true }) ? NO_LISTS : lists;
   }
 
   /** Lists of the label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */

@@ -87,7 +87,7 @@ export class ProgramNames {
     const text = path.slice(start, stop).toLowerCase();
     // What stands behind it is a parameter once a sign is added, and none is a part of a name.
     if (text.includes('&')) return undefined;
-    const name = text.replace(/[^a-z]+/g, '');
+    const name = isOneWord(path, start, stop) ? text : text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];
     this.#addVerb(name, parts);

@@ -20,7 +20,9 @@ export function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
 /** A hash table behind a filter; filled once. */
 export class TokenTable {
   readonly #filter: Uint32Array;
+  /** For each slot its entry, and above `#entryBits` the bits of its hash: nearly every other word on the way to an entry is told by them. */
   readonly #slots: Int32Array;
+  readonly #entryBits: number;
   /** All tokens, one behind the other; the token of an entry ends where that of the next begins. */
   readonly #bytes: Buffer;
   readonly #starts: Uint32Array;
@@ -29,6 +31,7 @@ export class TokenTable {
   /** @param tokens each once, of lower-case letters and digits alone */
   constructor(tokens: readonly (readonly [token: string, lists: readonly number[]])[]) {
     this.#filter = new Uint32Array(powerOfTwo(tokens.length * FILTER_BITS_PER_TOKEN) / 32);
+    this.#entryBits = powerOfTwo(tokens.length + 1) - 1;
     this.#slots = new Int32Array(powerOfTwo(tokens.length * SLOTS_PER_TOKEN)).fill(NO_ENTRY);
     this.#bytes = Buffer.from(tokens.map(([token]) => token).join(''), 'latin1');
     this.#starts = new Uint32Array(tokens.length + 1);
@@ -47,7 +50,7 @@ export class TokenTable {
     this.#filter[bit >>> 5]! |= 1 << (bit & 31);
     let slot = mixed & (this.#slots.length - 1);
     while (this.#slots[slot] !== NO_ENTRY) slot = (slot + 1) & (this.#slots.length - 1);
-    this.#slots[slot] = entry;
+    this.#slots[slot] = (mixed & ~this.#entryBits) | entry;
   }
 
   /** Lists of the token that ASCII text between `start` and `end` spells, separators left out; `hash` is that of its letters and digits. */
@@ -56,8 +59,10 @@ export class TokenTable {
     const bit = mixed & (this.#filter.length * 32 - 1);
     if (((this.#filter[bit >>> 5]! >>> (bit & 31)) & 1) === 0) return NO_LISTS;
     for (let slot = mixed & (this.#slots.length - 1); ; slot = (slot + 1) & (this.#slots.length - 1)) {
-      const entry = this.#slots[slot]!;
-      if (entry === NO_ENTRY) return NO_LISTS;
+      const taken = this.#slots[slot]!;
+      if (taken === NO_ENTRY) return NO_LISTS;
+      if (((taken ^ mixed) & ~this.#entryBits) !== 0) continue;
+      const entry = taken & this.#entryBits;
       if (this.#isSpelled(entry, text, start, end)) return this.#lists[entry]!;
     }
   }

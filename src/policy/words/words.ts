@@ -2,7 +2,7 @@
 
 import { DOT } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
-import type { PathSegments } from '../url/path-segments.ts';
+import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { hasTail, isCutMark, lastLetterEnd, wholeNameEnd } from '../url/segments.ts';
 import { listsOfCutName } from './cut-names.ts';
 import { DatedFolders } from './dated-folders.ts';
@@ -191,7 +191,7 @@ export class Words {
     this.#contexts[position] = context;
     if (lists.length === 0) return;
     // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
-    const isEnd = end < path.length && PROGRAM.test(path.slice(stop, end));
+    const isEnd = stop < end && end < path.length && PROGRAM.test(path.slice(stop, end));
     this.#markAt(0, position, (position === 0 ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
     // A name that somebody chose announces nothing, whatever stands behind it.
     if (isNamed || context >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
@@ -242,7 +242,7 @@ export class Words {
   }
 
   /** Reads what is told of the last of `count` names, and of those before it, now that it is known to be the last. */
-  #readEnd({ path, starts, ends, stops }: PathSegments, count: number): void {
+  #readEnd({ path, starts, ends, stops, bits }: PathSegments, count: number): void {
     const position = count - 1;
     const last = this.#named[position]!;
     const lists = this.#lists[position]!;
@@ -260,7 +260,9 @@ export class Words {
       if (count === 1) this.#markAt(1, position, ONLY);
       else this.#markNamesBefore(path, starts, ends, position);
     }
-    if (count > 1 && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
+    // Every key has one of the two.
+    const mayBeKey = count > 1 && (bits[last]! & (SIGN.digit | SIGN.at)) !== 0;
+    if (mayBeKey && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
   }
 
   /** Marks the last word by the name before it, and that one where the word stands for its folder. */
