@@ -1,5 +1,5 @@
 /** The pages before anybody is signed in, and the way out. */
-import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../../sign-in.ts';
+import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG_CREDENTIALS } from '../../sign-in.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, type Visit } from '../../web/route.ts';
@@ -42,7 +42,9 @@ ${form(
 /** Signs in and goes on, or says that it did not work. */
 async function enter(visit: Visit, attempt: Promise<string | undefined>): Promise<Reply> {
   const session = await attempt;
-  return session === undefined ? signInPage(visit, WRONG) : { kind: 'redirect', to: nextOf(visit), session };
+  return session === undefined
+    ? signInPage(visit, WRONG_CREDENTIALS)
+    : { kind: 'redirect', to: nextOf(visit), session };
 }
 
 function linkPage(visit: Visit): Page {
