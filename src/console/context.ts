@@ -4,12 +4,12 @@ import type { StatePaths } from '../config/paths.ts';
 import type { Accounts } from './accounts.ts';
 import type { DecisionLogs } from './decisions/logs.ts';
 import type { JobRunner } from './jobs/runner.ts';
+import type { PacedQueue } from './paced-queue.ts';
 import type { DoctorReport } from './pages/doctor-report.ts';
 import type { PrimaryAnswers, PrimaryQuestion } from './process/messages.ts';
 import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
 import type { Judge } from './try-verdict.ts';
-import type { Turns } from './turns.ts';
 import type { SignInLimiter } from './web/sign-in-limiter.ts';
 
 export interface ConsoleContext {
@@ -24,7 +24,7 @@ export interface ConsoleContext {
   readonly decisions: DecisionLogs;
   readonly judge: Judge;
   /** Proposals of entries: each compiles a whole policy. */
-  readonly proposals: Turns;
+  readonly proposals: PacedQueue;
   /** Parts of pages that do not depend on who looks. */
   readonly kept: ShortCache;
   readonly limits: {

@@ -13,6 +13,7 @@ import { Accounts } from './accounts.ts';
 import type { ConsoleContext } from './context.ts';
 import { DecisionLogs } from './decisions/logs.ts';
 import { JobRunner } from './jobs/runner.ts';
+import { PacedQueue } from './paced-queue.ts';
 import { DoctorReport } from './pages/doctor-report.ts';
 import type { FromConsole, ToConsole } from './process/messages.ts';
 import { PrimaryLink } from './process/primary-link.ts';
@@ -20,7 +21,6 @@ import { ROUTES } from './routes.ts';
 import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
-import { Turns } from './turns.ts';
 import { ADDRESS_FACT, consoleUrl } from './users.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
@@ -59,7 +59,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     doctor: new DoctorReport(),
     decisions: new DecisionLogs(paths.logDir),
     judge: new Judge(config),
-    proposals: new Turns(LIMITS.consoleProposals.value),
+    proposals: new PacedQueue(LIMITS.consoleProposals.value),
     ask: (question) => primary.ask(question),
     kept: new ShortCache(),
     limits: {

@@ -8,7 +8,8 @@ import type { User } from './store/users.ts';
 import { HttpRefusal, signedOut, tooManyTries } from './web/request.ts';
 
 /** What somebody who is not signed in may find out: nothing but that it did not work. */
-export const WRONG = 'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
+export const WRONG_CREDENTIALS =
+  'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
 
 /**
  * Tries to sign in within the limits. Who knows the name's password may have the name's failures forgotten; those of an address are

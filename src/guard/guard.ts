@@ -7,7 +7,7 @@ import { LIMITS } from '../limits.ts';
 import { HTTP_TOKEN } from '../network/http-syntax.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { AddressCheck, type AddressExceptions } from './addresses.ts';
-import { type Answer, denial, failure, type Judgment } from './ask/answer.ts';
+import { type Answer, denial, type Judgment, noVerdict } from './ask/answer.ts';
 import { VerdictCache } from './ask/cache.ts';
 import { Endpoint } from './ask/endpoint.ts';
 import { decisionLine } from './decision-line.ts';
@@ -15,7 +15,7 @@ import { type Decision, type GuardId, isAllowed, RefusedError } from './refusal.
 import { namesOtherScheme } from './request/scheme.ts';
 
 /** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
-export interface Missing {
+export interface MissingRecord {
   readonly missing: string;
   readonly isOwn: boolean;
 }
@@ -23,7 +23,7 @@ export interface Missing {
 /** Gives verdicts without asking, as `LocalVerdicts` does. */
 export interface LocalJudge {
   /** The server's verdict on this data; the record it takes; undefined where only the server can tell. */
-  judge(url: string, method: string, data: string): Judgment | Missing | undefined;
+  judge(url: string, method: string, data: string): Judgment | MissingRecord | undefined;
   /** Takes the record out of an answer about a URL or a domain. */
   learn(url: string, answer: Answer): void;
   /** The data changed. */
@@ -152,13 +152,13 @@ export class Guard {
       const latencyMs = performance.now() - startedMs;
       return { method, url, verdict, layer, id, note, domain, found, data, source, approved: false, latencyMs };
     };
-    if (this.#isClosed) return decision(failure('closed'), 'guard');
-    if (!isAskable(url, method)) return decision(failure('bad_request'), 'guard');
+    if (this.#isClosed) return decision(noVerdict('closed'), 'guard');
+    if (!isAskable(url, method)) return decision(noVerdict('bad_request'), 'guard');
     if (namesOtherScheme(url)) return decision(denial('request_target'), 'guard');
     const kept = this.#cache.find(`${method} ${url}`);
     if (kept !== undefined) return decision(kept, 'cache');
     const { judgment, isLocal } = await this.#judge(url, method);
-    if (this.#isClosed) return decision(failure('closed'), 'guard');
+    if (this.#isClosed) return decision(noVerdict('closed'), 'guard');
     return decision(judgment, isLocal ? 'local' : judgment.layer === 'guard' ? 'guard' : 'lookup');
   }
 
@@ -191,7 +191,7 @@ export class Guard {
     const key = `${method} ${url}`;
     const open = this.#pending.get(key);
     if (open !== undefined) return open;
-    if (this.#pending.size >= PENDING_MAX) return Promise.resolve(failure('busy'));
+    if (this.#pending.size >= PENDING_MAX) return Promise.resolve(noVerdict('busy'));
     const dataBefore = this.#data;
     const asked = this.#endpoint
       .ask(url, method)

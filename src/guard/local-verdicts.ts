@@ -10,8 +10,8 @@ import type { PolicyDocument } from '../policy/documents.ts';
 import { evaluate } from '../policy/evaluate.ts';
 import { compilePolicy, type Policy } from '../policy/policy.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
-import type { Answer, Facts, Judgment } from './ask/answer.ts';
-import type { LocalJudge, Missing } from './guard.ts';
+import type { Answer, DomainFacts, Judgment } from './ask/answer.ts';
+import type { LocalJudge, MissingRecord } from './guard.ts';
 
 /** What `pagegate policy export` writes. */
 export interface ExportedPolicy {
@@ -40,7 +40,7 @@ const NOT_PLAIN = /[^\x21-\x7e]|xn--|^(?:[^/?#]*\/\/)?[^/?#\\]*%/i;
 /** What is known of one domain. */
 interface KnownRecord {
   /** Undefined where the domain is not classified. */
-  readonly facts: Facts | undefined;
+  readonly facts: DomainFacts | undefined;
   readonly untilMs: number;
 }
 
@@ -108,7 +108,7 @@ export class LocalVerdicts implements LocalJudge {
     return this.#records.size;
   }
 
-  judge(url: string, method: string, data: string): Judgment | Missing | undefined {
+  judge(url: string, method: string, data: string): Judgment | MissingRecord | undefined {
     if (!this.isUsable || !data.endsWith(`.${this.#policy.revision}`) || NOT_PLAIN.test(url)) return undefined;
     const target = parseTarget(url);
     if ('problem' in target) return undefined;
@@ -141,7 +141,7 @@ export class LocalVerdicts implements LocalJudge {
     return undefined;
   }
 
-  #keep(key: string, facts: Facts | undefined): void {
+  #keep(key: string, facts: DomainFacts | undefined): void {
     this.#records.delete(key);
     // The oldest goes first: a map keeps the order of insertion.
     if (this.#records.size >= this.#entriesMax) this.#records.delete(this.#records.keys().next().value!);
@@ -186,12 +186,12 @@ class KnownEvidence implements Evidence {
     return this.#all().flatMap(({ categories }) => categories);
   }
 
-  #own(): Facts | undefined {
+  #own(): DomainFacts | undefined {
     return this.#target.classifiable ? this.#facts(this.#target.key) : undefined;
   }
 
   /** The host's record and its parents' records, the nearest first. */
-  #all(): readonly Facts[] {
+  #all(): readonly DomainFacts[] {
     const facts = [this.#own(), ...this.#parentKeys().map((key) => this.#facts(key))];
     return facts.filter((one) => one !== undefined);
   }
@@ -201,7 +201,7 @@ class KnownEvidence implements Evidence {
     return this.#parents;
   }
 
-  #facts(key: string): Facts | undefined {
+  #facts(key: string): DomainFacts | undefined {
     const record = this.#find(key);
     if (record === undefined) throw new MissingError(key);
     return record.facts;

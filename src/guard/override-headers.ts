@@ -11,7 +11,7 @@ type Headers = Iterable<readonly [string, string]>;
 const known = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
 /** The method, and those that headers would put in its place; each is judged. Header names may have any case. */
-export function methodsOf(method: string, headers: Headers): readonly string[] {
+export function effectiveMethods(method: string, headers: Headers): readonly string[] {
   const methods = [method];
   for (const [name, value] of headers) if (OVERRIDES.has(known(name))) methods.push(value.trim());
   return methods;

@@ -1,6 +1,6 @@
 /** What an address exception of the licensee's opens: which guard rules let its addresses past, and how wide it is. */
 import type { RuleEntry } from './documents.ts';
-import { containsRange, type Range, readRange } from './ip-ranges.ts';
+import { isRangeInRange, type Range, readRange } from './ip-ranges.ts';
 
 /** What a person may not think of who reads a range. */
 const KNOWN_ADDRESSES: readonly (readonly [string, readonly Range[]])[] = [
@@ -31,7 +31,7 @@ export function openedBy(cidr: string, rules: readonly RuleEntry[]): Opened {
     rules: guards
       .filter((rule) => rule.excusable === true && any(rule, (own) => overlap(own, range)))
       .map(({ id }) => id),
-    isFixed: guards.some((rule) => rule.excusable !== true && any(rule, (own) => containsRange(own, range))),
+    isFixed: guards.some((rule) => rule.excusable !== true && any(rule, (own) => isRangeInRange(own, range))),
   };
 }
 
@@ -47,5 +47,5 @@ export function remarksOn(cidr: string): string[] {
 }
 
 function overlap(one: Range, other: Range): boolean {
-  return containsRange(one, other) || containsRange(other, one);
+  return isRangeInRange(one, other) || isRangeInRange(other, one);
 }

@@ -1,5 +1,5 @@
 /** One verdict: high-value hosts, guard rules, the licensee's own allow entries, verified pages, pattern rules, default. */
-import { endsWith, LAYERS } from './layers/order.ts';
+import { isFinal, LAYERS } from './layers/order.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
 import type { Evidence, Request, Verdict } from './types.ts';
@@ -21,7 +21,7 @@ export function evaluate(policy: Policy, request: Request, evidence: Evidence): 
     if (said.verdict === 'deny') return said;
     if (said.verdict === 'flag') flag ??= said;
     else allow ??= said;
-    if (endsWith(layer, said)) break;
+    if (isFinal(layer, said)) break;
   }
   return (flag ?? allow)!;
 }

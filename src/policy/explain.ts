@@ -1,7 +1,7 @@
 /** What every layer said about a URL, in order, and which of them decided. */
 import { counted } from '../counted.ts';
 import { evaluate } from './evaluate.ts';
-import { endsWith, LAYERS, type LayerStep } from './layers/order.ts';
+import { isFinal, LAYERS, type LayerStep } from './layers/order.ts';
 import type { Policy } from './policy.ts';
 import { Subject } from './subject.ts';
 import type { Evidence, Layer, Request, Verdict } from './types.ts';
@@ -37,7 +37,7 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
     const step = { step: layer.step, layer: layer.layer, matches, says: SAYS[layer.step](policy, subject, matches) };
     const result = { ...step, decides, reached };
     isDecided ||= decides;
-    if (said !== undefined && endsWith(layer, said)) reached = false;
+    if (said !== undefined && isFinal(layer, said)) reached = false;
     return result;
   });
   return { verdict, steps };

@@ -24,7 +24,7 @@ export const READ: MethodKind = { name: 'reads', of: (entry) => entry.reads ?? e
 export const WRITE: MethodKind = { name: 'writes', of: (entry) => entry.writes ?? entry.verdict };
 
 /** The kind of a method. */
-export function kindOf(method: string): MethodKind {
+export function methodKind(method: string): MethodKind {
   return ['GET', 'HEAD', 'OPTIONS'].includes(method) ? READ : WRITE;
 }
 
@@ -118,7 +118,7 @@ export function coveringEntries(map: HostMap<OfHost<readonly PlacedHost[]>>, ent
 }
 
 /** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
-export function standsBefore(one: PlacedHost, other: PlacedHost): boolean {
+export function isAskedBefore(one: PlacedHost, other: PlacedHost): boolean {
   const isNearer = one.host !== other.host || (one.reach !== 'suffix' && other.reach === 'suffix');
   return one.places.some((place) =>
     other.places.some(

@@ -8,8 +8,8 @@ import {
   denies,
   hostIndex,
   isWholeHost,
-  kindOf,
   type MethodKind,
+  methodKind,
   type OfHost,
   type PlacedHost,
   placedHosts,
@@ -134,7 +134,7 @@ function saidOf(same: readonly PlacedHost[]): (kind: MethodKind) => Said {
 
 /** The host entry that denies all the methods everywhere on a host, of what is said of those that reach it, the nearest first. */
 function denyingHost(nearest: readonly ReturnType<typeof saidOf>[], methods: readonly string[]): HostEntry | undefined {
-  const kinds = new Set(methods.map((method) => kindOf(method.toUpperCase())));
+  const kinds = new Set(methods.map((method) => methodKind(method.toUpperCase())));
   let denying: HostEntry | undefined;
   for (const kind of kinds) {
     const said = nearest.map((of) => of(kind));

@@ -35,11 +35,11 @@ export function readRange(text: string): Range {
   return { ...network, text };
 }
 
-export function contains(range: Range, { family, address }: HostAddress): boolean {
+export function isInRange(range: Range, { family, address }: HostAddress): boolean {
   return range.family === family && isInNetwork(address, range);
 }
 
 /** Whether every address of `inner` is one of `outer`. */
-export function containsRange(outer: Range, inner: Range): boolean {
-  return outer.bits <= inner.bits && contains(outer, { family: inner.family, address: inner.base });
+export function isRangeInRange(outer: Range, inner: Range): boolean {
+  return outer.bits <= inner.bits && isInRange(outer, { family: inner.family, address: inner.base });
 }

@@ -12,7 +12,7 @@ import {
   type RuleEntry,
   type ShippedPolicy,
 } from './documents.ts';
-import { writtenRule } from './layers/rule-fields.ts';
+import { normalizedRule } from './layers/rule-fields.ts';
 import { foldPath, pathInUrl } from './url/paths.ts';
 import { licenseeWarnings } from './warnings.ts';
 import { TOKEN_MAX_LENGTH, tokenOf } from './words/tokens.ts';
@@ -32,7 +32,7 @@ export function mergeLicensee(
   const allHosts = override(grouped, own.override?.hosts, 'host');
   const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
   // What ships is as it should be: a test looks.
-  const rules = licensee === undefined ? allRules : allRules.map(writtenRule);
+  const rules = licensee === undefined ? allRules : allRules.map(normalizedRule);
   const disabled = new Set(own.disable ?? []);
   assertKnown(disabled, allHosts, allRules);
   for (const name of Object.keys(own.add?.tokens ?? {})) {

@@ -8,10 +8,10 @@ import {
   coveringEntries,
   denies,
   hostIndex,
+  isAskedBefore,
   nearestFirst,
   placedHosts,
   READ,
-  standsBefore,
   WRITE,
 } from './host-overlap.ts';
 import { readAllowedHost, readPolicyHost } from './url/host-map.ts';
@@ -174,7 +174,7 @@ function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]
     return [READ, WRITE].flatMap((kind) => {
       if (kind.of(entry) !== 'flag') return [];
       const outer = coveringEntries(before, placed).find(
-        (other) => denies(other.entry, kind) && standsBefore(placed, other),
+        (other) => denies(other.entry, kind) && isAskedBefore(placed, other),
       );
       if (outer === undefined) return [];
       return [`The host entry "${entry.id}" weakens "${outer.entry.id}", which ships and denies its ${kind.name}.`];
@@ -194,7 +194,7 @@ function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[
     for (const kind of [READ, WRITE].filter(({ of }) => of(placed.entry) === 'flag')) {
       for (const other of coveringEntries(added, placed)) {
         const { id } = other.entry;
-        if (denies(other.entry, kind) && standsBefore(placed, other))
+        if (denies(other.entry, kind) && isAskedBefore(placed, other))
           nearer.set(id, (nearer.get(id) ?? new Set()).add(placed.entry.id));
       }
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import type { DecisionFilter, LoggedDecision } from '../../src/console/decisions/filter.ts';
-import { DecisionLogs, type LogPosition, Searched } from '../../src/console/decisions/logs.ts';
+import { DecisionLogs, type LogPosition, SearchProgress } from '../../src/console/decisions/logs.ts';
 import { topDenied } from '../../src/console/pages/top-denied.ts';
 import { ShortCache } from '../../src/console/short-cache.ts';
 
@@ -48,7 +48,7 @@ async function read(
 ): Promise<string[]> {
   const ids: string[] = [];
   for await (const line of new DecisionLogs(dir).read(filter, behind)) {
-    if (line instanceof Searched) continue;
+    if (line instanceof SearchProgress) continue;
     ids.push(line.id);
     if (ids.length >= count) break;
   }
@@ -160,9 +160,9 @@ describe('decision logs', () => {
     const all = writeMany(6_000).filter(({ account }) => account === 'rare');
     const logs = new DecisionLogs(dir);
     const given: string[] = [];
-    const places: { readonly at: Searched; readonly given: number }[] = [];
+    const places: { readonly at: SearchProgress; readonly given: number }[] = [];
     for await (const found of logs.read({ account: 'rare' })) {
-      if (found instanceof Searched) places.push({ at: found, given: given.length });
+      if (found instanceof SearchProgress) places.push({ at: found, given: given.length });
       else given.push(found.id);
     }
     expect(given).toEqual(all.map(({ id }) => id));

@@ -1,7 +1,7 @@
 /** Rules and words of the licensee's own: what would be without effect is refused or found, and values count in any case. */
 import { describe, expect, it } from 'vitest';
 import { checkPolicy } from '../../src/policy/ineffective-entries.ts';
-import { writtenRule } from '../../src/policy/layers/rule-fields.ts';
+import { normalizedRule } from '../../src/policy/layers/rule-fields.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
@@ -19,7 +19,7 @@ const conditional = (condition: Record<string, unknown>): Policy => ruled({ kind
 
 describe('a rule that ships', () => {
   it('is written as one of a licensee must be', () => {
-    for (const rule of shipped.document.rules) expect(writtenRule(rule)).toEqual(rule);
+    for (const rule of shipped.document.rules) expect(normalizedRule(rule)).toEqual(rule);
   });
 });
 

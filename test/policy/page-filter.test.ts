@@ -1,7 +1,7 @@
 /** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
-import { Place } from '../../src/policy/layers/page-filter.ts';
+import { RequestPlace } from '../../src/policy/layers/page-filter.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
 import { comparableHost } from '../../src/policy/url/host-map.ts';
@@ -64,7 +64,7 @@ describe('the cheap look at a page', () => {
       const match = shipped.pages.matchPage(subject, { type, url: page.href });
       // As it lies among other texts, which are no part of it.
       const text = `/x"${page.href}"/a`;
-      const place = new Place({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
+      const place = new RequestPlace({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
       const may = place.mayBeOn(Buffer.from(text), 3, text.length - 3);
       expect([own.href, page.href, may || match === undefined]).toEqual([own.href, page.href, true]);
       expect(place.mayBeOnText(page.href)).toBe(may);
@@ -82,7 +82,7 @@ describe('the cheap look at a page', () => {
       const own = parseUrl(randomPage(random));
       if (own === undefined) continue;
       const host = comparableHost(own.host);
-      const among = new Place({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
+      const among = new RequestPlace({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
       const text = urls.map((url) => `"${url}"`).join(',');
       let originBefore = '';
       for (let look = 0; look < 16; look++) {
@@ -90,7 +90,7 @@ describe('the cheap look at a page', () => {
         const start = urls.slice(0, at).reduce((sum, url) => sum + url.length + 3, 1);
         const url = urls[at]!;
         expect(text.slice(start, start + url.length)).toBe(url);
-        const place = new Place({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
+        const place = new RequestPlace({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
         const alone = place.mayBeOn(Buffer.from(url, 'latin1'), 0, url.length);
         const isHostOfBefore = originOf(url) !== '' && originOf(url) === originBefore;
         expect(among.mayBeOn(Buffer.from(text, 'latin1'), start, start + url.length, isHostOfBefore)).toBe(alone);

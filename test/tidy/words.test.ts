@@ -27,7 +27,7 @@ const RETIRED: readonly (readonly [string, RegExp])[] = [
   ['cycle usage', /\bMeter[a]ge\b/],
   ['report, refuse', /\bcompl[a]in(?:s|ts?|ed|ing)?\b/i],
   ['low vowel share', /\bunw[o]rdly\b/i],
-  ['catalog', /(?<!bad_plan_)\bcatal[o]gues?\b/i],
+  ['catalog', /(?<!bad_plan_)catal[o]gues?\b/i],
   ['burst limit', /\bburst[- ]?g[u]ard\b/i],
   ['bucket (of the index)', /\blineC[o]unt\b|\bLINE_S[I]ZE_BYTES\b|\bRECORDS_PER_L[I]NE/],
 ];

@@ -19,7 +19,7 @@ export interface LogPosition {
 }
 
 /** How far a search is. */
-export class Searched {
+export class SearchProgress {
   /** Every wanted line that is later than this moment was given; RFC 3339. */
   readonly backTo: string;
   readonly doneBytes: number;
@@ -60,7 +60,7 @@ export class DecisionLogs {
    * @param behind goes on behind this place
    * @throws PagegateError console_busy when too many read already
    */
-  async *read(filter: DecisionFilter, behind?: LogPosition): AsyncGenerator<LoggedDecision | Searched> {
+  async *read(filter: DecisionFilter, behind?: LogPosition): AsyncGenerator<LoggedDecision | SearchProgress> {
     this.assertFree();
     this.#readers += 1;
     const to = behind === undefined || (filter.to !== undefined && filter.to < behind.time) ? filter.to : behind.time;
@@ -81,7 +81,7 @@ export class DecisionLogs {
         if (line === undefined) {
           const backTo = latest.position;
           doneBytes += await latest.advance();
-          if (backTo !== UNREAD) yield new Searched(backTo, doneBytes, allBytes);
+          if (backTo !== UNREAD) yield new SearchProgress(backTo, doneBytes, allBytes);
           continue;
         }
         if (isSkipping && line.time === behind?.time) {

@@ -58,7 +58,7 @@ export const overlapField = (): Html => html`<label>The key in use now
 export const rotate = ({ ledger, name, form }: ActionInput): Promise<IssuedKey> =>
   ledger.rotateKey(name, form.whole('overlap') ?? 0);
 
-export const issued = (name: string, { key, record }: IssuedKey): Notice =>
+export const keyIssuedNotice = (name: string, { key, record }: IssuedKey): Notice =>
   good(`Key ${record.id} of ${name} is issued.`, key);
 
 export async function showKey({ ledger, name, form }: ActionInput): Promise<Notice> {
@@ -90,7 +90,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     title: 'Issue the first key',
     applies: (view) => isOpen(view) && !hasKey(view),
     says: ({ account }) => `${account.name} gets a key. Lookups with it are refused (403) until a plan is subscribed.`,
-    run: async ({ ledger, name }) => issued(name, await ledger.issueKey(name)),
+    run: async ({ ledger, name }) => keyIssuedNotice(name, await ledger.issueKey(name)),
   },
   {
     id: 'show-key',
@@ -107,7 +107,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     says: ({ account }) =>
       `${account.name} gets a new key. The key in use now goes on for as long as you say, and is refused (401) after it.`,
     fields: overlapField,
-    run: async (input) => issued(input.name, await rotate(input)),
+    run: async (input) => keyIssuedNotice(input.name, await rotate(input)),
   },
   {
     id: 'revoke-key',

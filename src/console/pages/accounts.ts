@@ -10,13 +10,13 @@ import {
   type Notice,
   OPERATOR,
   type Page,
+  pathSegment,
   type Redirect,
   type Route,
   type SignedVisit,
   STAFF,
-  segment,
 } from '../web/route.ts';
-import { count, empty, mark, moment, table } from '../web/widgets.ts';
+import { count, emptyState, mark, moment, table } from '../web/widgets.ts';
 import { ACCOUNT_ACTIONS, type AccountAction } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { quotaMark, STATE_TONES, USAGE_RANGES, usageCsv, usageCsvOfAll, usagePart } from './usage.ts';
@@ -24,7 +24,7 @@ import { quotaMark, STATE_TONES, USAGE_RANGES, usageCsv, usageCsvOfAll, usagePar
 const AUDIT_LINES = 20;
 
 /** Says on the page at `to` what came of a change, be it done or refused. */
-export async function told(to: string, change: Promise<Notice>, onFailure = to): Promise<Redirect> {
+export async function redirectWithNotice(to: string, change: Promise<Notice>, onFailure = to): Promise<Redirect> {
   try {
     return { kind: 'redirect', to, notice: await change };
   } catch (error) {
@@ -50,7 +50,7 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
   const rows = views.map((view) => {
     const { account, quota } = view;
     return [
-      html`<a href="${base}accounts/${segment(account.name)}">${account.name}</a>`,
+      html`<a href="${base}accounts/${pathSegment(account.name)}">${account.name}</a>`,
       mark(STATE_TONES[account.state] ?? 'plain', account.state),
       quota.plan ?? '–',
       quota.quota_limit === null ? '–' : `${count(quota.quota_used)} of ${count(quota.quota_limit)}`,
@@ -67,7 +67,7 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
     { title: 'Resets' },
   ];
   const body = html`<form class="row" action="${base}accounts"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>
-${rows.length === 0 ? empty(nothing(query)) : table('Accounts', columns, rows)}
+${rows.length === 0 ? emptyState(nothing(query)) : table('Accounts', columns, rows)}
 ${pager(base, query, views, total, isLast)}
 ${total > 0 && html`<p><a href="${base}usage.csv">Usage of all accounts by day, as CSV</a></p>`}
 ${session.role === 'operator' && createForm(base, csrf)}`;
@@ -118,7 +118,7 @@ function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> 
     },
     { create: true },
   );
-  return told(`/accounts/${segment(name)}`, made, '/accounts');
+  return redirectWithNotice(`/accounts/${pathSegment(name)}`, made, '/accounts');
 }
 
 function actions({ app, session }: SignedVisit, view: AccountView): Html | null {
@@ -127,7 +127,7 @@ function actions({ app, session }: SignedVisit, view: AccountView): Html | null 
   const offered = ACCOUNT_ACTIONS.filter(({ id, applies }) => id !== 'revoke-key' && applies(view));
   return html`<p class="actions">${offered.map(
     ({ id, title }) =>
-      html`<a class="button plain" href="${base}accounts/${segment(view.account.name)}/${id}">${title}</a>`,
+      html`<a class="button plain" href="${base}accounts/${pathSegment(view.account.name)}/${id}">${title}</a>`,
   )}</p>`;
 }
 
@@ -140,7 +140,7 @@ async function show(visit: SignedVisit): Promise<Page> {
   const { app, params, session } = visit;
   const name = params['name']!;
   const base = app.config.console.base_path;
-  const here = `${base}accounts/${segment(name)}`;
+  const here = `${base}accounts/${pathSegment(name)}`;
   const body = await app.accounts.read(async (ledger) => {
     const view = await ledger.view(name);
     const usage = await usagePart(ledger, view, daysOf(visit), {
@@ -161,7 +161,7 @@ async function show(visit: SignedVisit): Promise<Page> {
     return html`${planFacts(view)}${actions(visit, view)}<p><a href="${decisions}">Decisions of this account</a></p>
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
-      view.keys.length === 0 ? empty('No key yet: subscribing a plan issues one.') : keys
+      view.keys.length === 0 ? emptyState('No key yet: subscribing a plan issues one.') : keys
     }</section>
 <section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
   });
@@ -179,7 +179,7 @@ async function confirm(visit: SignedVisit): Promise<Page> {
   const { app, params, csrf, query } = visit;
   const action = actionOf(visit);
   const name = params['name']!;
-  const here = `${app.config.console.base_path}accounts/${segment(name)}`;
+  const here = `${app.config.console.base_path}accounts/${pathSegment(name)}`;
   const view = await app.accounts.read((ledger) => ledger.view(name));
   const content = action.applies(view)
     ? html`<p>${action.says(view, query)}</p>
@@ -196,7 +196,7 @@ function act(visit: SignedVisit): Promise<Redirect> {
   const done = app.accounts.change(session.name, async (ledger) =>
     withLag(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
   );
-  return told(`/accounts/${segment(name)}`, done);
+  return redirectWithNotice(`/accounts/${pathSegment(name)}`, done);
 }
 
 export const ACCOUNT_ROUTES: readonly Route[] = [

@@ -5,11 +5,11 @@ import { LIMITS } from '../../limits.ts';
 import { rfc3339 } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
-import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
+import { field, filterText, filterTimes, timeFields, wrongFilter } from '../web/filter-fields.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { HttpRefusal } from '../web/request.ts';
-import { type Download, type Page, type Route, type SignedVisit, STAFF, segment } from '../web/route.ts';
-import { count, empty, moment, table } from '../web/widgets.ts';
+import { type Download, type Page, pathSegment, type Route, type SignedVisit, STAFF } from '../web/route.ts';
+import { count, emptyState, moment, table } from '../web/widgets.ts';
 
 const SHOWN = LIMITS.consoleAudit.value;
 const EXPORTED = LIMITS.consoleAuditExport.value;
@@ -29,10 +29,10 @@ interface Wanted extends AuditFilter {
 
 /** @throws HttpRefusal 400 */
 function wantedOf({ query }: SignedVisit): Wanted {
-  const { from, to } = timesOf(query);
+  const { from, to } = filterTimes(query);
   const seconds = (time: string | undefined): number | undefined =>
     time === undefined ? undefined : Math.floor(Date.parse(time) / 1000);
-  const [account, actor, action] = ['account', 'who', 'what'].map((name) => textOf(query, name));
+  const [account, actor, action] = ['account', 'who', 'what'].map((name) => filterText(query, name));
   return { account: account?.toLowerCase(), actor, action, from: seconds(from), to: seconds(to) };
 }
 
@@ -89,7 +89,7 @@ function address({ app, query }: SignedVisit, page: string, skip: number): strin
 
 function rowOf({ app }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
   const link =
-    account !== null && html`<a href="${app.config.console.base_path}accounts/${segment(account)}">${account}</a>`;
+    account !== null && html`<a href="${app.config.console.base_path}accounts/${pathSegment(account)}">${account}</a>`;
   const states =
     (before !== null || after !== null) &&
     html`<details><summary>show</summary><pre>before ${stateText(before)}
@@ -112,7 +112,7 @@ async function audit(visit: SignedVisit): Promise<Page> {
 <p>Changes and sign-ins, newest first, ${SHOWN} on a page. <a href="${address(visit, 'audit.csv', 0)}">As CSV, up to ${count(EXPORTED)}</a></p>
 ${
   rows.length === 0
-    ? empty(nothing(visit))
+    ? emptyState(nothing(visit))
     : table(
         'Audit',
         titles.map((title) => ({ title })),

@@ -3,13 +3,13 @@
 import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
 import type { DecisionFilter, LoggedDecision } from '../decisions/filter.ts';
-import { type LogPosition, Searched } from '../decisions/logs.ts';
+import { type LogPosition, SearchProgress } from '../decisions/logs.ts';
 import { csvLine } from '../web/csv.ts';
-import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
+import { field, filterText, filterTimes, timeFields, wrongFilter } from '../web/filter-fields.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { HttpRefusal } from '../web/request.ts';
 import { type Download, type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { bytes, duration, empty, moment, verdictMark } from '../web/widgets.ts';
+import { bytes, duration, emptyState, moment, verdictMark } from '../web/widgets.ts';
 
 const SHOWN = LIMITS.consoleDecisions.value;
 /** A page stops looking after so long, and offers to go on. */
@@ -47,17 +47,17 @@ function domainOf(text: string): string {
 
 /** @throws HttpRefusal 400 */
 function filterOf({ query }: SignedVisit): DecisionFilter {
-  const verdict = textOf(query, 'verdict');
+  const verdict = filterText(query, 'verdict');
   if (verdict !== undefined && !VERDICTS.includes(verdict))
     throw new HttpRefusal(400, `verdict: expected one of ${VERDICTS.join(', ')}.`);
-  const domain = textOf(query, 'domain');
+  const domain = filterText(query, 'domain');
   return {
     verdict,
     // Names of accounts have no capitals.
-    account: textOf(query, 'account')?.toLowerCase(),
+    account: filterText(query, 'account')?.toLowerCase(),
     domain: domain === undefined ? undefined : domainOf(domain),
-    rule: textOf(query, 'rule'),
-    ...timesOf(query),
+    rule: filterText(query, 'rule'),
+    ...filterTimes(query),
   };
 }
 
@@ -114,7 +114,7 @@ function row(visit: SignedVisit, line: LoggedDecision): Html {
 
 const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', 'Took'];
 
-const searched = ({ backTo, doneBytes, allBytes }: Searched): Html =>
+const searched = ({ backTo, doneBytes, allBytes }: SearchProgress): Html =>
   html`Searched back to ${moment(backTo)}; ${bytes(doneBytes)} of ${bytes(allBytes)} read.`;
 
 /** The rows as they are found, and below them how to go on. */
@@ -123,7 +123,7 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
   const until = performance.now() + (isLive ? LIVE_BUDGET_MS : BUDGET_MS);
   let shown = 0;
   let place: string | undefined;
-  let progress: Searched | undefined;
+  let progress: SearchProgress | undefined;
   let isOver = true;
   let toldMs = performance.now();
   yield html`<div class="wide" role="region" aria-label="Decisions" tabindex="0"><table><thead><tr>${COLUMNS.map(
@@ -131,7 +131,7 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
   )}</tr></thead><tbody>`;
   for await (const found of app.decisions.read(filter, behind)) {
     if (signal.aborted) return;
-    const isProgress = found instanceof Searched;
+    const isProgress = found instanceof SearchProgress;
     const now = performance.now();
     if (isProgress) {
       progress = found;
@@ -158,14 +158,19 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
 }
 
 const nothing = ({ app, query }: SignedVisit): Html =>
-  empty(
+  emptyState(
     app.config.decision_log.enabled
       ? `No decision fits.${query.get('account') + query.get('rule') === '' ? '' : ' An account and a rule are found by their whole names.'}`
       : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
   );
 
 /** How to go on where there is more, or where the time was over. */
-function ended(visit: SignedVisit, shown: number, place: string | undefined, progress: Searched | undefined): Html {
+function ended(
+  visit: SignedVisit,
+  shown: number,
+  place: string | undefined,
+  progress: SearchProgress | undefined,
+): Html {
   const isTimeOver = shown < SHOWN;
   const more =
     place !== undefined &&
@@ -225,7 +230,7 @@ async function* exported(
   let text = '';
   for await (const found of visit.app.decisions.read(filter)) {
     if (visit.signal.aborted) return;
-    const isProgress = found instanceof Searched;
+    const isProgress = found instanceof SearchProgress;
     if (!isProgress) text += line(found);
     if (text.length < 32_768 && !isProgress) continue;
     yield text;

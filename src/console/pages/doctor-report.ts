@@ -2,7 +2,7 @@
 import type { CheckResult, Status } from '../../doctor/check.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import { type Html, html } from '../web/html.ts';
-import { empty, mark, moment, type Tone, table } from '../web/widgets.ts';
+import { emptyState, mark, moment, type Tone, table } from '../web/widgets.ts';
 
 /** An older report is made anew when somebody looks. */
 const FRESH_MS = 60_000;
@@ -50,7 +50,7 @@ export function doctorReport(doctor: DoctorReport, jobs: JobRunner): Html {
     const text =
       failure ??
       'It is examining. The page shows what it says as soon as it is there; without scripts, load the page again.';
-    return html`<div data-live id="doctor-report">${empty(text)}</div>`;
+    return html`<div data-live id="doctor-report">${emptyState(text)}</div>`;
   }
   const sorted = [...results].sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
   const counted = ORDER.slice(0, 2).map((status) => results.filter((one) => one.status === status).length);

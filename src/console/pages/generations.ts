@@ -11,8 +11,8 @@ import { type Html, html, type Value } from '../web/html.ts';
 import { form } from '../web/layout.ts';
 import { HttpRefusal } from '../web/request.ts';
 import { OPERATOR, type Page, type Redirect, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { bytes, count, duration, empty, mark, moment, type Tone, table } from '../web/widgets.ts';
-import { told } from './accounts.ts';
+import { bytes, count, duration, emptyState, mark, moment, type Tone, table } from '../web/widgets.ts';
+import { redirectWithNotice } from './accounts.ts';
 
 const RENEW_SECONDS = 3;
 
@@ -85,7 +85,7 @@ function work({ app, session, csrf }: SignedVisit): Html {
           ],
           ...own,
         ];
-  return html`<div data-live id="work">${rows.length === 0 ? empty('Nothing runs. A refresh that is started here, by the command line or by a timer shows here with its progress.') : table('Work', columns, rows)}${stop}</div>`;
+  return html`<div data-live id="work">${rows.length === 0 ? emptyState('Nothing runs. A refresh that is started here, by the command line or by a timer shows here with its progress.') : table('Work', columns, rows)}${stop}</div>`;
 }
 
 /** The latest builds and what was rejected in them, from their reports. */
@@ -141,13 +141,13 @@ function list(visit: SignedVisit): Page {
       ? html`<p class="actions"><a class="button plain" href="${base}generations/refresh">Refresh</a></p>`
       : html`<p class="hint">To start a refresh here, let refresh.drop name the folder that drops are delivered to.</p>`);
   const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
-  const body = html`${rows.length === 0 ? empty('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows, 'kept')}
+  const body = html`${rows.length === 0 ? emptyState('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows, 'kept')}
 ${refresh}
 ${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or a refresh that runs; pagegate prune removes leftovers.</p>`}
 <section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(visit)}</section>
 <section aria-labelledby="refused"><h2 id="refused">Refused from now on</h2>${
     refused.length === 0
-      ? empty(
+      ? emptyState(
           'No drop is refused. A drop that was rolled back is listed here, and no refresh brings it again by itself.',
         )
       : table(
@@ -196,13 +196,16 @@ ${form(`${base}generations/${generation}/rollback`, visit.csrf, html`<div class=
 }
 
 /** Starts work, and says on the page of generations that it runs, or why not. */
-export const started = (work: () => string): Promise<Redirect> =>
-  told('/generations', (async () => ({ tone: 'good', text: `${work()} It shows below how far it is.` }) as const)());
+export const startJob = (work: () => string): Promise<Redirect> =>
+  redirectWithNotice(
+    '/generations',
+    (async () => ({ tone: 'good', text: `${work()} It shows below how far it is.` }) as const)(),
+  );
 
 function rollback(visit: SignedVisit): Promise<Redirect> {
   const { app, session } = visit;
   const { generation } = find(visit).one;
-  return started(() => {
+  return startJob(() => {
     const title = `Serve generation ${generation}`;
     app.jobs.start(
       { kind: 'rollback', input: { generation, actor: session.name } },
@@ -215,7 +218,7 @@ function rollback(visit: SignedVisit): Promise<Redirect> {
 function verify(visit: SignedVisit): Promise<Redirect> {
   const { app, session } = visit;
   const { generation } = find(visit).one;
-  return started(() => {
+  return startJob(() => {
     app.jobs.start(
       { kind: 'verify', input: { generation } },
       {
@@ -231,7 +234,7 @@ function verify(visit: SignedVisit): Promise<Redirect> {
 function compare(visit: SignedVisit): Promise<Redirect> {
   const { app, session } = visit;
   const { one, before } = find(visit);
-  return started(() => {
+  return startJob(() => {
     if (before === undefined) throw new PagegateError('generation_missing', 'There is none before it.');
     app.jobs.start(
       { kind: 'compare', input: { before: before.generation, after: one.generation } },

@@ -5,7 +5,7 @@ import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
 import { type Html, html } from '../web/html.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { count, empty, facts, mark, moment, table } from '../web/widgets.ts';
+import { count, emptyState, facts, mark, moment, table } from '../web/widgets.ts';
 import { doctorReport } from './doctor-report.ts';
 
 const RENEW_SECONDS = 10;
@@ -51,7 +51,7 @@ ${table(
 async function warnings({ ask }: ConsoleContext): Promise<Html> {
   const lines = (await ask('warnings')).slice(-WARNINGS_SHOWN).reverse();
   if (lines.length === 0)
-    return html`<div data-live id="warnings">${empty('The primary process has logged no warning since it started.')}</div>`;
+    return html`<div data-live id="warnings">${emptyState('The primary process has logged no warning since it started.')}</div>`;
   const rows = lines.map(({ time, event, fields }) => {
     const { level, meaning, action } = LOG_EVENTS[event];
     const said = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
@@ -97,7 +97,8 @@ async function metrics({ ask }: ConsoleContext): Promise<Html> {
 }
 
 async function health({ app }: SignedVisit): Promise<Page> {
-  const part = (task: Promise<Html>): Promise<Html> => task.catch(() => empty('The primary process does not answer.'));
+  const part = (task: Promise<Html>): Promise<Html> =>
+    task.catch(() => emptyState('The primary process does not answer.'));
   // All at once: where the primary hangs, the page waits for one answer and not for three.
   const [status, warned, counted] = await Promise.all([
     app.ask('status').catch(() => undefined),

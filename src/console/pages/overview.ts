@@ -10,7 +10,7 @@ import { addUp, HOUR, MINUTE, type Sample } from '../store/time-series.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { count, duration, empty, mark, moment, percent, type Tone } from '../web/widgets.ts';
+import { count, duration, emptyState, mark, moment, percent, type Tone } from '../web/widgets.ts';
 import { topDenied } from './top-denied.ts';
 
 const RENEW_SECONDS = 10;
@@ -135,7 +135,7 @@ function overTime(app: ConsoleContext, range: Range, now: number): Html {
     const samples = points(app, range, now);
     return samples.some((sample) => sample !== undefined)
       ? plots(range, samples, now)
-      : empty('Nothing was counted yet in this time. The first minute shows up when it has ended.');
+      : emptyState('Nothing was counted yet in this time. The first minute shows up when it has ended.');
   });
 }
 

@@ -5,9 +5,17 @@ import { sessionActor } from '../sign-in.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
-import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
+import {
+  type ActionInput,
+  keyField,
+  keyIssuedNotice,
+  overlapField,
+  revoke,
+  rotate,
+  showKey,
+} from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
-import { daysOf, told, withLag } from './accounts.ts';
+import { daysOf, redirectWithNotice, withLag } from './accounts.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {
@@ -67,7 +75,7 @@ function act(
       async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
       { actingKeyId: session.keyId ?? 0 },
     );
-    return told('/account', done);
+    return redirectWithNotice('/account', done);
   };
 }
 
@@ -75,7 +83,7 @@ function act(
 async function rotateOwn(input: ActionInput, { app, session }: SignedVisit): Promise<Notice> {
   const next = await rotate(input);
   app.store.sessions.rebind(session.hash, next.record.id);
-  return issued(input.name, next);
+  return keyIssuedNotice(input.name, next);
 }
 
 const ROTATION = 'You get a new key. The key in use now goes on for as long as you say, and is refused (401) after it.';

@@ -11,7 +11,7 @@ import { form } from '../web/layout.ts';
 import { HttpRefusal } from '../web/request.ts';
 import { OPERATOR, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import { bytes, count, facts, mark, moment } from '../web/widgets.ts';
-import { started } from './generations.ts';
+import { startJob } from './generations.ts';
 
 type Drop = ReturnType<typeof lookAtDrop>;
 
@@ -75,7 +75,7 @@ ${form(`${base}generations/refresh`, csrf, html`<input type="hidden" name="manif
 /** Starts it, where the drop is still the one that was shown. */
 function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redirect> {
   const folder = app.config.refresh.drop;
-  return started(() => {
+  return startJob(() => {
     if (folder === null) throw new HttpRefusal(404, NO_FOLDER);
     const { manifest } = lookAtDrop(app.config, folder);
     const what = `${manifest.dataset} revision ${manifest.revision}`;

@@ -1,9 +1,9 @@
 /** What is denied most, among the latest decisions. */
 import { PagegateError } from '../../errors.ts';
 import type { ConsoleContext } from '../context.ts';
-import { Searched } from '../decisions/logs.ts';
+import { SearchProgress } from '../decisions/logs.ts';
 import { type Html, html } from '../web/html.ts';
-import { count, empty, moment, table } from '../web/widgets.ts';
+import { count, emptyState, moment, table } from '../web/widgets.ts';
 
 const LINES = 4_000;
 const BUDGET_MS = 500;
@@ -25,7 +25,7 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
   let [lines, since] = [0, ''];
   for await (const line of decisions.read({})) {
     if (performance.now() > until || lines >= LINES) break;
-    if (line instanceof Searched) continue;
+    if (line instanceof SearchProgress) continue;
     lines += 1;
     since = line.time;
     if (line.verdict !== 'deny') continue;
@@ -47,7 +47,7 @@ export async function topDenied(app: ConsoleContext): Promise<Html> {
   } catch (error) {
     // The rest of the page is told nevertheless.
     if (!(error instanceof PagegateError)) throw error;
-    return section(empty(error.message));
+    return section(emptyState(error.message));
   }
   const { lines, since, domains, rules } = top;
   const link = (name: string, value: string): string =>
@@ -60,7 +60,7 @@ export async function topDenied(app: ConsoleContext): Promise<Html> {
     );
   const what =
     lines === 0
-      ? empty(
+      ? emptyState(
           app.config.decision_log.enabled
             ? 'No decision was logged yet.'
             : 'The decision log is off, so nothing is known of single decisions. decision_log.enabled switches it on.',

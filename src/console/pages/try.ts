@@ -3,7 +3,7 @@ import { PagegateError } from '../../errors.ts';
 import type { TriedVerdict } from '../try-verdict.ts';
 import { type Html, html } from '../web/html.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
-import { count, empty, facts, table, verdictMark } from '../web/widgets.ts';
+import { count, emptyState, facts, table, verdictMark } from '../web/widgets.ts';
 
 function layers({ explanation }: TriedVerdict): Html {
   const rows = explanation.steps.map(({ step, says, matches, decides, reached }) => [
@@ -17,9 +17,9 @@ function layers({ explanation }: TriedVerdict): Html {
 function record(judgment: TriedVerdict): Html {
   const { record, domain, generation } = judgment;
   if (generation === undefined)
-    return empty('No index is served yet, so no domain is classified. Bring the first with pagegate refresh.');
+    return emptyState('No index is served yet, so no domain is classified. Bring the first with pagegate refresh.');
   if (record === undefined)
-    return empty(`${judgment.target.key} is not in the index: a destination that nobody has vetted.`);
+    return emptyState(`${judgment.target.key} is not in the index: a destination that nobody has vetted.`);
   const rows = record.pageTypes.map(({ type, url }) => [type, html`<code>${url}</code>`]);
   return html`${facts([
     ['Domain', domain],
@@ -28,7 +28,7 @@ function record(judgment: TriedVerdict): Html {
     ['Filtering categories', record.filteringCategories?.join(', ') ?? 'not known'],
     ['Page rank', record.openPageRank ?? 'not known'],
     ['Global rank', record.globalRank === undefined ? 'not known' : count(record.globalRank)],
-  ])}${rows.length === 0 ? empty('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
+  ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
 }
 
 /** Only when asked for: it takes a whole policy to compile. */

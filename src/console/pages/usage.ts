@@ -10,7 +10,7 @@ import { csvLine, oneChunk } from '../web/csv.ts';
 import { type Html, html } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
 import type { Download } from '../web/route.ts';
-import { count, empty, mark, percent, type Tone } from '../web/widgets.ts';
+import { count, emptyState, mark, percent, type Tone } from '../web/widgets.ts';
 
 const PACE_DAYS = 7;
 const WARN_SHARE = 0.8;
@@ -128,7 +128,7 @@ ${cyclePlot(view, usage, perDay, nowMs)}
 <h3>By day</h3><p class="choices">${ranges} <a href="${links.csv}">CSV</a></p>
 ${
   total === 0
-    ? empty(`No lookups in the last ${days} days.`)
+    ? emptyState(`No lookups in the last ${days} days.`)
     : plot({
         label: `Lookups by day (UTC) over the last ${days} days, ${count(total)} in all`,
         kind: 'bars',

@@ -9,7 +9,7 @@ const MAX_LENGTH = LIMITS.consoleFilterCharacters.value;
 const TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?)?Z?$/;
 
 /** What somebody typed; undefined where that is nothing. @throws HttpRefusal 400 */
-export function textOf(query: Fields, name: string): string | undefined {
+export function filterText(query: Fields, name: string): string | undefined {
   const value = query.get(name).trim();
   if (value.length > MAX_LENGTH) throw new HttpRefusal(400, `${name}: expected at most ${MAX_LENGTH} characters.`);
   return value === '' ? undefined : value;
@@ -32,7 +32,7 @@ function timeOf(query: Fields, name: string, end: boolean): string | undefined {
 }
 
 /** The first and the last moment that are wanted, RFC 3339 in milliseconds. @throws HttpRefusal 400 */
-export const timesOf = (query: Fields): { readonly from: string | undefined; readonly to: string | undefined } => ({
+export const filterTimes = (query: Fields): { readonly from: string | undefined; readonly to: string | undefined } => ({
   from: timeOf(query, 'from', false),
   to: timeOf(query, 'to', true),
 });
@@ -43,7 +43,7 @@ export const field = (query: Fields, name: string, label: string, hint = ''): Ht
 
 const TIME_FIELDS = { from: ['From (UTC)', '2026-01-31 08:30'], to: ['To (UTC)', '2026-01-31'] } as const;
 
-/** The fields of {@link timesOf}. */
+/** The fields of {@link filterTimes}. */
 export const timeFields = (query: Fields): Html =>
   html`${Object.entries(TIME_FIELDS).map(([name, [label, hint]]) => field(query, name, label, hint))}`;
 

@@ -99,7 +99,7 @@ export const ACCOUNT: readonly Role[] = ['account'];
 export const EVERY_ROLE: readonly Role[] = ['operator', 'viewer', 'account'];
 
 /** A value as a part of a path. */
-export const segment = (value: string | number): string => encodeURIComponent(String(value));
+export const pathSegment = (value: string | number): string => encodeURIComponent(String(value));
 
 /** Finds the route of a path; `methods` are those that the path has. */
 export function findRoute(

@@ -32,7 +32,7 @@ const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 const BUSY_MAX = LIMITS.consoleRequests.value;
 const CONNECTIONS_MAX = LIMITS.consoleConnections.value;
 
-export interface Certified {
+export interface ServerCertificate {
   readonly chain: string;
   readonly key: string;
 }
@@ -58,7 +58,7 @@ export interface WebOptions {
   readonly app: ConsoleContext;
   readonly routes: readonly Route[];
   readonly allowedNames: () => ReadonlySet<string>;
-  readonly certificate: Certified | undefined;
+  readonly certificate: ServerCertificate | undefined;
   /** Those of the limits unless told otherwise. */
   readonly timeouts?: Timeouts;
   /** Told of a failure that is a defect. */

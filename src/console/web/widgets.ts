@@ -72,4 +72,4 @@ export function facts(rows: readonly (readonly [name: string, value: Value])[]):
 }
 
 /** What to do where there is nothing to show. */
-export const empty = (...what: readonly Value[]): Html => html`<p class="empty">${what}</p>`;
+export const emptyState = (...what: readonly Value[]): Html => html`<p class="empty">${what}</p>`;

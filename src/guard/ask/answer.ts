@@ -5,7 +5,7 @@ import { type Decision, GUARD_IDS, type GuardId } from '../refusal.ts';
 export type Judgment = Pick<Decision, 'verdict' | 'layer' | 'id' | 'note' | 'domain' | 'found' | 'data'>;
 
 /** What an answer tells of a domain that bears on verdicts. */
-export interface Facts {
+export interface DomainFacts {
   readonly pages: readonly { readonly type: string; readonly url: string }[];
   readonly categories: readonly string[];
 }
@@ -13,7 +13,7 @@ export interface Facts {
 /** An answer, or why there is none. */
 export interface Answer extends Judgment {
   /** Of the domain that answered; missing where the answer does not have them in the form they should have. */
-  readonly facts?: Facts | undefined;
+  readonly facts?: DomainFacts | undefined;
   /** The least time to wait before asking again, in milliseconds; given only where nothing was charged. */
   readonly retryMs?: number;
 }
@@ -26,7 +26,7 @@ export interface HttpReply {
 }
 
 /** The guard's own judgment that there is no verdict. */
-export function failure(id: GuardId, detail = ''): Answer {
+export function noVerdict(id: GuardId, detail = ''): Answer {
   return ownJudgment('error', id, noteOf(id, detail));
 }
 
@@ -64,11 +64,11 @@ export function readAnswer(reply: HttpReply, url: string): Answer {
     if (status !== 429 && status !== 503) return answer;
     return { ...answer, retryMs: /^[0-9]{1,6}$/.test(reply.retryAfter) ? Number(reply.retryAfter) * 1_000 : 0 };
   }
-  if (body === undefined) return failure('bad_answer');
+  if (body === undefined) return noVerdict('bad_answer');
   const { verdict, domain, matched } = body;
-  if (verdict !== 'allow' && verdict !== 'deny' && verdict !== 'flag') return failure('bad_answer');
-  if (typeof matched !== 'object' || matched === null || typeof domain !== 'string') return failure('bad_answer');
-  if (!isAbout(domain, url)) return failure('wrong_domain', domain);
+  if (verdict !== 'allow' && verdict !== 'deny' && verdict !== 'flag') return noVerdict('bad_answer');
+  if (typeof matched !== 'object' || matched === null || typeof domain !== 'string') return noVerdict('bad_answer');
+  if (!isAbout(domain, url)) return noVerdict('wrong_domain', domain);
   const { layer, id, note } = matched as Record<string, unknown>;
   return {
     verdict,
@@ -82,12 +82,12 @@ export function readAnswer(reply: HttpReply, url: string): Answer {
   };
 }
 
-function factsIn(body: Readonly<Record<string, unknown>>): Facts | undefined {
+function factsIn(body: Readonly<Record<string, unknown>>): DomainFacts | undefined {
   const { page_types: pageTypes, filtering_categories: categories = [] } = body;
   if (typeof pageTypes !== 'object' || pageTypes === null || !Array.isArray(categories)) return undefined;
   const pages = Object.entries(pageTypes).map(([type, url]) => ({ type, url: url as unknown }));
   if (![...categories, ...pages.map(({ url }) => url)].every((text) => typeof text === 'string')) return undefined;
-  return { pages: pages as Facts['pages'], categories };
+  return { pages: pages as DomainFacts['pages'], categories };
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLoopback } from '../../network/address.ts';
 import { http, https } from '../../platform/http.ts';
-import { type Answer, failure, type HttpReply, readAnswer } from './answer.ts';
+import { type Answer, type HttpReply, noVerdict, readAnswer } from './answer.ts';
 
 /** A larger answer is not one of pagegate's. */
 const ANSWER_MAX_BYTES = 1024 * 1024;
@@ -120,7 +120,7 @@ export class Endpoint {
         resolve(answer);
       };
       const fail = (id: 'bad_answer' | 'timeout'): void => {
-        end(failure(id));
+        end(noVerdict(id));
         request.destroy();
       };
       const isSecure = this.#url.protocol === 'https:';
@@ -128,7 +128,7 @@ export class Endpoint {
         if (!this.#open.has(socket)) socket.once(isSecure ? 'secureConnect' : 'connect', () => this.#open.add(socket));
       });
       request.on('error', (error: NodeJS.ErrnoException) => {
-        const answer = failure('unreachable', error.code ?? error.name);
+        const answer = noVerdict('unreachable', error.code ?? error.name);
         // On an open connection the question may have been read, and charged.
         const isUnsent = request.socket === null || !this.#open.has(request.socket);
         end(isUnsent && NO_CONNECTION.has(error.code) ? { ...answer, retryMs: 0 } : answer);

@@ -1,6 +1,6 @@
 /** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
 import { type Dispatcher, errors } from 'undici';
-import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
+import { effectiveMethods, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
 export interface RequestTarget {
   readonly url: URL;
@@ -27,7 +27,7 @@ export function readRequestTarget(
     return 'host_header';
   }
   if (namesAnotherUrl(headers)) return 'host_header';
-  const methods = methodsOf(options.method, headers);
+  const methods = effectiveMethods(options.method, headers);
   return { url, headers, methods: options.upgrade ? withUpgrade(methods) : methods };
 }
 

@@ -10,9 +10,9 @@ import { LookalikeNames } from '../checks/lookalikes.ts';
 import { hasNestedInternal } from '../checks/nested-urls.ts';
 import { SecretScanner } from '../checks/secrets.ts';
 import type { PolicyDocument, RuleEntry } from '../documents.ts';
-import { contains, type Range, readRange } from '../ip-ranges.ts';
+import { isInRange, type Range, readRange } from '../ip-ranges.ts';
 import type { Subject } from '../subject.ts';
-import { packed } from '../url/characters.ts';
+import { packText } from '../url/characters.ts';
 import { type HostFilter, HostMap } from '../url/host-map.ts';
 import { hasValueOf } from '../url/parameters.ts';
 import type { TokenIndex } from '../words/tokens.ts';
@@ -66,8 +66,8 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const { isatap = false, excusable = false } = rule;
     return ({ address }) => {
       if (address === undefined) return false;
-      if (excusable && context.exceptions.some((range) => contains(range, address))) return false;
-      return ranges.some((range) => contains(range, address)) || (isatap && isIsatap(address.address));
+      if (excusable && context.exceptions.some((range) => isInRange(range, address))) return false;
+      return ranges.some((range) => isInRange(range, address)) || (isatap && isIsatap(address.address));
     };
   },
   host_name: (rule, { filter }) => {
@@ -98,7 +98,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       // Three dots or hyphens and four digits at least, and a label more.
       if (url.hostKind !== 'domain' || host.length < 9) return false;
       return (
-        spelledAddresses(host).some((address) => ranges.some((range) => contains(range, address))) && !evidence.found
+        spelledAddresses(host).some((address) => ranges.some((range) => isInRange(range, address))) && !evidence.found
       );
     };
   },
@@ -185,7 +185,7 @@ function memoByLastLabel(asked: (label: string) => number): (host: string) => nu
     let dot = host.length - 1;
     while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;
     if (dot < 0) return undefined;
-    const number = packed(host, dot + 1, host.length);
+    const number = packText(host, dot + 1, host.length);
     // A number is found without a copy; hosts are in lower case.
     const key = number < 0 ? host.slice(dot + 1) : number;
     return known.get(key) ?? known.keep(key, asked(host.slice(dot + 1)));

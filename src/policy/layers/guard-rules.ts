@@ -8,7 +8,7 @@ import { NO_EVIDENCE, type Verdict } from '../types.ts';
 import { HOST_FORM, type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { GUARD_CHECKS, type GuardCheck, type GuardContext } from './guard-checks.ts';
-import { needsOf, TRAIT_SETS, traitsOf } from './guard-traits.ts';
+import { TRAIT_SETS, traitsNeeded, traitsOf } from './guard-traits.ts';
 import type { HostPolicies } from './high-value-hosts.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 
@@ -55,7 +55,7 @@ export function compileGuards(
     if (factory === undefined) throw invalid(id, `The guard rule "${id}" names no check that exists.`);
     const verdict = verdictOf(rule.verdict, 'rules', id, rule.note);
     const check = factory(rule, context);
-    rules.push({ verdict, check, needs: needsOf(rule), excuses: excuses.get(id) });
+    rules.push({ verdict, check, needs: traitsNeeded(rule), excuses: excuses.get(id) });
     // The last label of a value without a scheme may be the extension of a file.
     if (isPlaceRule(rule)) places.push({ check, checkBare: factory({ ...rule, unlisted: false }, context) });
   }

@@ -42,7 +42,7 @@ const NEEDS: Readonly<Record<string, number>> = {
 };
 
 /** The traits that a rule's check needs, one of them; none where it can never hold. */
-export function needsOf(rule: RuleEntry): number {
+export function traitsNeeded(rule: RuleEntry): number {
   const { check = '' } = rule;
   const allowed = new Set<string | number>(rule.allowed ?? []);
   if (check === 'scheme' && allowed.has('http') && allowed.has('https')) return TRAIT.place;

@@ -25,6 +25,6 @@ export const LAYERS: readonly LayerStep[] = [
 ];
 
 /** Whether the evaluation ends with what a layer said: with a denial, and with an allow entry of the licensee. */
-export function endsWith({ step }: LayerStep, said: Verdict): boolean {
+export function isFinal({ step }: LayerStep, said: Verdict): boolean {
   return said.verdict === 'deny' || step === 'allow_entries';
 }

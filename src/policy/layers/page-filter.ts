@@ -15,7 +15,7 @@ const HOST = {
 } as const;
 
 /** Where a request goes, as pages are compared with it. */
-export class Place {
+export class RequestPlace {
   readonly #target: { readonly host: string; readonly paths: readonly string[] };
   readonly #hasWww: boolean;
   /** How long scheme and host are of the page that was looked at last, or one of {@link HOST}. */

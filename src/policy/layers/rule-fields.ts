@@ -48,7 +48,7 @@ const CONDITIONS: Readonly<Partial<Record<keyof Condition, readonly (keyof Condi
  *
  * @throws PagegateError policy_invalid, for a field that nothing reads there and a value that no request has
  */
-export function writtenRule(rule: RuleEntry): RuleEntry {
+export function normalizedRule(rule: RuleEntry): RuleEntry {
   const { id, kind, check = '', when = [], methods, schemes, suffixes, inside_suffixes: inside } = rule;
   const read = [...(PARAMETERS[check] ?? []), ...(kind === 'pattern' ? ['when'] : [])];
   for (const name of Object.keys(rule)) {

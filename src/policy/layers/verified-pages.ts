@@ -11,7 +11,7 @@ import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSl
 import { nameEnd } from '../url/segments.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
-import { Place } from './page-filter.ts';
+import { RequestPlace } from './page-filter.ts';
 
 /** A verified page that the request is on. */
 interface PageMatch {
@@ -68,9 +68,9 @@ export class PageLayer {
 
   /** The verified page that decides: deny before flag before allow, then the longest path, then the order of the types. */
   match(subject: Subject): PageMatch | undefined {
-    let place: Place | undefined;
+    let place: RequestPlace | undefined;
     const mayMatter: PageFilter = (bytes, start, end, isHostOfBefore) => {
-      place ??= new Place(subject);
+      place ??= new RequestPlace(subject);
       return place.mayBeOn(bytes, start, end, isHostOfBefore);
     };
     const pages = subject.evidence.pages(mayMatter);
@@ -81,7 +81,7 @@ export class PageLayer {
     }
     let best: PageMatch | undefined;
     const visit = (page: PageEvidence): void => {
-      place ??= new Place(subject);
+      place ??= new RequestPlace(subject);
       if (place.mayBeOnText(page.url)) best = better(best, this.matchPage(subject, page));
     };
     if (Array.isArray(pages)) for (let at = 0; at < pages.length; at++) visit(pages[at] as PageEvidence);

@@ -13,11 +13,10 @@ export function hasDigit(text: string, start: number, end: number): boolean {
 /** Where a table has what is beyond ASCII. */
 const BEYOND = 128;
 
-/** For each ASCII code whether it is one of some characters; behind them, whether all beyond ASCII are. */
-export function tableOf(characters: string, beyondAscii = false): Uint8Array {
+/** For each ASCII code whether it is one of some characters; what is beyond ASCII never is. */
+export function tableOf(characters: string): Uint8Array {
   const table = new Uint8Array(BEYOND + 1);
   for (const character of characters) table[character.charCodeAt(0)] = 1;
-  if (beyondAscii) table[BEYOND] = 1;
   return table;
 }
 
@@ -60,7 +59,7 @@ const PACKED_MAX_LENGTH = 5;
 const BASE = 37;
 
 /** At most {@link PACKED_MAX_LENGTH} letters and digits, without case, as one number; -1 where there are more, or something else is among them. */
-export function packed(text: string, start: number, end: number): number {
+export function packText(text: string, start: number, end: number): number {
   if (end - start > PACKED_MAX_LENGTH) return -1;
   let number = 0;
   for (let at = start; at < end; at++) {
@@ -82,19 +81,19 @@ export class ExtensionSet {
   constructor(extensions: string) {
     for (const extension of extensions.split(' ')) {
       if (extension.length > PACKED_MAX_LENGTH) this.#long.add(extension);
-      else this.#packed.add(packed(extension, 0, extension.length));
+      else this.#packed.add(packText(extension, 0, extension.length));
     }
   }
 
   /** Whether what stands between `start` and `end` is one. */
   has(text: string, start: number, end: number): boolean {
     if (end <= start) return false;
-    const number = packed(text, start, end);
+    const number = packText(text, start, end);
     return number >= 0 ? this.#packed.has(number) : this.#hasText(text.slice(start, end).toLowerCase());
   }
 
   #hasText(lower: string): boolean {
-    return this.#long.has(lower) || this.#packed.has(packed(lower, 0, lower.length));
+    return this.#long.has(lower) || this.#packed.has(packText(lower, 0, lower.length));
   }
 }
 

@@ -15,7 +15,7 @@ import type { AddressInfo, LookupFunction, Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 import { guardedConnect } from '../../../src/guard/connections.ts';
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
+import { effectiveMethods, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage } from '../../../src/guard/refusal.ts';
 
 /** For how long an origin may be connected to after a request to it was allowed: connections open right after. */
@@ -160,7 +160,7 @@ async function forward(
   if (namesAnotherUrl(pairs)) throw guard.refuse(url.href, method, 'host_header');
   // What the browser showed before is not asked about again; what it did not show is judged here.
   if (!isAdmitted(admitted, `${method} ${url.href}`)) {
-    for (const meant of methodsOf(method, pairs)) await guard.enforce(url, { method: meant });
+    for (const meant of effectiveMethods(method, pairs)) await guard.enforce(url, { method: meant });
   }
   const socket = await guardedConnect(guard, url, lookup);
   const sent = { ...Object.fromEntries(headers), host: url.host };

@@ -5,7 +5,7 @@
  * preload, races of routes, updates), so there are no service workers.
  */
 import type { Guard } from '../../../src/guard/guard.ts';
-import { methodsOf, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
+import { effectiveMethods, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage, refusalText } from '../../../src/guard/refusal.ts';
 import type { BrowserProxy } from './browser-proxy.ts';
 
@@ -90,7 +90,7 @@ async function judgeRequest(
     const given = Object.entries(headers);
     if (given.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
     if (namesAnotherUrl(given)) throw guard.refuse(url, method, 'host_header');
-    for (const meant of methodsOf(method, given)) await guard.enforce(url + urlFragment, { method: meant });
+    for (const meant of effectiveMethods(method, given)) await guard.enforce(url + urlFragment, { method: meant });
     proxy?.admit(url, method);
   } catch (error) {
     await session.send('Fetch.fulfillRequest', { requestId, ...refusalResponse(error, resourceType === 'Document') });

@@ -3,7 +3,7 @@ import type { Session } from '../../store/sessions.ts';
 import { type Html, html, type Value } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
 import type { SignedVisit } from '../../web/route.ts';
-import { empty, moment, table } from '../../web/widgets.ts';
+import { emptyState, moment, table } from '../../web/widgets.ts';
 
 /** Where each was begun and since when, with a button that ends it; `who` is asked for where they are of several. */
 export function sessionTable(
@@ -11,7 +11,7 @@ export function sessionTable(
   sessions: readonly Session[],
   { label, action, who }: { readonly label: string; readonly action: string; readonly who?: (one: Session) => Value },
 ): Html {
-  if (sessions.length === 0) return empty('Nobody is signed in.');
+  if (sessions.length === 0) return emptyState('Nobody is signed in.');
   // Where buttons are read aloud, each says which session it ends.
   const end = ({ hash, name, address }: Session): Value =>
     hash === session.hash

@@ -1,5 +1,5 @@
 /** The pages before anybody is signed in, and the way out. */
-import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG } from '../../sign-in.ts';
+import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG_CREDENTIALS } from '../../sign-in.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
 import type { Fields } from '../../web/request.ts';
@@ -46,7 +46,9 @@ const nameOf = (fields: Fields): string => fields.get('name').trim().toLowerCase
 /** Signs in and goes on, or says that it did not work. */
 async function enter(visit: Visit, attempt: Promise<string | undefined>): Promise<Reply> {
   const session = await attempt;
-  return session === undefined ? signInPage(visit, WRONG) : { kind: 'redirect', to: nextOf(visit), session };
+  return session === undefined
+    ? signInPage(visit, WRONG_CREDENTIALS)
+    : { kind: 'redirect', to: nextOf(visit), session };
 }
 
 function linkPage(visit: Visit): Page {

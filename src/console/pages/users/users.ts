@@ -13,14 +13,14 @@ import {
   type Notice,
   OPERATOR,
   type Page,
+  pathSegment,
   type Redirect,
   type Reply,
   type Route,
   type SignedVisit,
-  segment,
 } from '../../web/route.ts';
 import { count, facts, mark, moment, table } from '../../web/widgets.ts';
-import { told } from '../accounts.ts';
+import { redirectWithNotice } from '../accounts.ts';
 import { presentField, sessionTable } from './parts.ts';
 import { invited, USER_ACTIONS, type UserAction } from './user-actions.ts';
 import { GONE } from './you.ts';
@@ -43,7 +43,7 @@ function userTable({ app }: SignedVisit, sessions: readonly Session[]): Html {
   const rows = app.store.users
     .list()
     .map(({ name, role, hasPassword, signedInAt, createdAt }) => [
-      html`<a href="${base}users/${segment(name)}">${name}</a>`,
+      html`<a href="${base}users/${pathSegment(name)}">${name}</a>`,
       roleMark(role),
       hasPassword ? 'yes' : 'no, links alone',
       signedInAt === null ? 'never' : moment(signedInAt),
@@ -87,8 +87,8 @@ async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
     action: `${base}users/end-session`,
     who: ({ role, name, keyId }) =>
       role === 'account'
-        ? html`<a href="${base}accounts/${segment(name)}">${name}</a> <span class="role">account, key ${keyId}</span>`
-        : html`<a href="${base}users/${segment(name)}">${name}</a> <span class="role">${role}</span>`,
+        ? html`<a href="${base}accounts/${pathSegment(name)}">${name}</a> <span class="role">account, key ${keyId}</span>`
+        : html`<a href="${base}users/${pathSegment(name)}">${name}</a> <span class="role">${role}</span>`,
   });
   const body = html`${problem !== undefined && html`<div class="notice bad" role="alert"><p>${problem.message}</p></div>`}
 ${userTable(visit, all)}
@@ -119,7 +119,7 @@ async function add(visit: SignedVisit): Promise<Reply> {
       users.add(name, role as UserRole, session.name);
       return invited(`${name} is added.`, linkOf(visit)(users.createLink(name, session.name)));
     });
-    return { kind: 'redirect', to: `/users/${segment(name)}`, notice };
+    return { kind: 'redirect', to: `/users/${pathSegment(name)}`, notice };
   } catch (error) {
     if (error instanceof PagegateError) return list(visit, new HttpRefusal(400, error.message));
     if (error instanceof HttpRefusal && error.status !== 401) return list(visit, error);
@@ -138,7 +138,7 @@ function show(visit: SignedVisit): Page {
   const base = app.config.console.base_path;
   const user = app.store.users.get(params['name']!);
   const { name, role, hasPassword, signedInAt, createdAt } = user;
-  const here = `${base}users/${segment(name)}`;
+  const here = `${base}users/${pathSegment(name)}`;
   const isOwn = name === session.name;
   const offered = USER_ACTIONS.filter(({ applies }) => applies(user, isOwn));
   const buttons = offered.map(({ id, title }) => html`<a class="button plain" href="${here}/${id}">${title}</a>`);
@@ -173,7 +173,7 @@ function confirm(visit: SignedVisit): Page {
   const action = actionOf(visit);
   const user = app.store.users.get(params['name']!);
   const isOwn = user.name === session.name;
-  const here = `${app.config.console.base_path}users/${segment(user.name)}`;
+  const here = `${app.config.console.base_path}users/${pathSegment(user.name)}`;
   const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
   const why = action.applies(user, isOwn)
     ? action.endsOperator === true && isOnlyOperator(visit, user) && new PagegateError('console_last_operator').message
@@ -191,10 +191,10 @@ async function act(visit: SignedVisit): Promise<Redirect> {
   const { users, sessions } = app.store;
   const action = actionOf(visit);
   const user = users.get(params['name']!);
-  const here = `/users/${segment(user.name)}`;
+  const here = `/users/${pathSegment(user.name)}`;
   const change = (): Notice => action.run({ users, user, session, linkOf: linkOf(visit) });
   const done = action.needsPassword ? confirmed(visit, change) : (async () => change())();
-  const reply = await told(here, done, `${here}/${action.id}`);
+  const reply = await redirectWithNotice(here, done, `${here}/${action.id}`);
   // Whoever ended the own session by it sees no page that could say more.
   if (!sessions.has(session.hash)) return { kind: 'redirect', to: '/sign-in', session: '' };
   return users.find(user.name) === undefined ? { ...reply, to: '/users' } : reply;
@@ -203,7 +203,7 @@ async function act(visit: SignedVisit): Promise<Redirect> {
 /** Ends one session, of a user or of an account, and goes back to the page that listed it. */
 function endSession({ app, params, session, form: fields }: SignedVisit): Redirect {
   const { sessions, events } = app.store;
-  const to = params['name'] === undefined ? '/users' : `/users/${segment(params['name'])}`;
+  const to = params['name'] === undefined ? '/users' : `/users/${pathSegment(params['name'])}`;
   const one = sessions.get(fields.get('session'));
   if (one === undefined) return { kind: 'redirect', to, notice: GONE };
   sessions.end(one.hash);

@@ -15,7 +15,7 @@ import {
   type SignedVisit,
   STAFF,
 } from '../../web/route.ts';
-import { told } from '../accounts.ts';
+import { redirectWithNotice } from '../accounts.ts';
 import { presentField, sessionTable } from './parts.ts';
 
 function youPage(visit: SignedVisit): Page {
@@ -53,7 +53,7 @@ function setPassword({ app, session, form: fields, address }: SignedVisit): Prom
     if (!(await users.setPassword(session, password))) throw signedOut();
     return { tone: 'good', text: 'The password is set. Other sessions have ended.' };
   };
-  return told('/you', set());
+  return redirectWithNotice('/you', set());
 }
 
 /** Ends one of the own sessions, whatever the form says. */

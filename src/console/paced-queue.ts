@@ -2,7 +2,7 @@
 import { PagegateError } from '../errors.ts';
 
 /** Runs one piece of work after the other, and leaves the thread to others for as long after each as it took. */
-export class Turns {
+export class PacedQueue {
   readonly #most: number;
   #waiting = 0;
   /** The end of the latest pause. */
