@@ -11,6 +11,7 @@ import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { pageTypes } from '../record/vocabulary.ts';
+import { atOnce, type Steps } from '../steps.ts';
 import type {
   DefaultEntry,
   HostEntry,
@@ -23,7 +24,7 @@ import type {
   TokenList,
 } from './documents.ts';
 import { mergeLicensee } from './merge.ts';
-import { compilePolicy, type Policy } from './policy.ts';
+import { type Policy, policySteps } from './policy.ts';
 
 /** A policy file that is larger is refused. */
 const FILE_MAX_BYTES = LIMITS.policyBytes.value;
@@ -51,9 +52,19 @@ export interface PolicyOptions {
  *
  * @throws PagegateError policy_missing, policy_invalid
  */
-export function loadPolicy({ file, once, profile }: PolicyOptions = {}): Policy {
+export function loadPolicy(options: PolicyOptions = {}): Policy {
+  return atOnce(loadPolicySteps(options));
+}
+
+/** The steps of {@link loadPolicy}. @throws PagegateError policy_missing, policy_invalid */
+export function* loadPolicySteps({ file, once, profile }: PolicyOptions): Steps<Policy> {
   const licensee = file === undefined ? undefined : readDocument<LicenseeDocument>(file, 'licensee', once);
-  return compilePolicy(mergeLicensee(readShipped(), licensee, profile));
+  yield;
+  const shipped = readShipped();
+  yield;
+  const document = mergeLicensee(shipped, licensee, profile);
+  yield;
+  return yield* policySteps(document);
 }
 
 type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;

@@ -1,4 +1,5 @@
 /** The first layer: hosts that stand on the policy's list. */
+import type { Steps } from '../../steps.ts';
 import { type HostEntry, invalid } from '../documents.ts';
 import {
   byHost,
@@ -34,8 +35,8 @@ export interface HostPolicies {
   readonly writes: readonly HostPolicy[];
 }
 
-/** @throws PagegateError policy_invalid */
-export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<HostPolicies> {
+/** A step for each host. @throws PagegateError policy_invalid */
+export function* compileHosts(entries: readonly HostEntry[], filter: HostFilter): Steps<HostMap<HostPolicies>> {
   const map = new HostMap<HostPolicies>(filter);
   for (const placed of byHost(entries.map(readHost))) {
     const [{ host, reach }] = placed;
@@ -47,6 +48,7 @@ export function compileHosts(entries: readonly HostEntry[], filter: HostFilter):
       reads: compileKind(same, host, READ),
       writes: compileKind(same, host, WRITE),
     });
+    yield;
   }
   return map;
 }

@@ -7,8 +7,17 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
+import { inTurns } from '../../steps.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
-import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
+import {
+  fileIdentity,
+  hasSameUnicode,
+  openCurrentIndex,
+  openGivenIndex,
+  openPolicy,
+  openPolicySteps,
+  warm,
+} from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { Part, ReloadReport } from '../process/worker-status.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
@@ -267,7 +276,7 @@ export class DataWatch {
   }
 
   async #swapPolicy(): Promise<string> {
-    const policy = openPolicy(this.#options.config);
+    const policy = await inTurns(openPolicySteps(this.#options.config));
     this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;
