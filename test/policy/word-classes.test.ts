@@ -1,5 +1,6 @@
 /** Classes of words and places: each kind of act is denied in every form that its parts make, and what reads like one is not. */
 import { describe, expect, it } from 'vitest';
+import { phrasesOf } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
 /** Lists whose compounds are acts wherever they end a path, and the rule that denies them. */
@@ -778,5 +779,44 @@ describe('acts by what is done to what', () => {
     'https://www.example.de/ratgeber/flug-buchen',
   ])('is not %s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
+  });
+});
+
+describe('what is bought', () => {
+  const words = [...phrasesOf(shipped.document.tokens['buy_word']!)].map((word) => word.replaceAll(' ', '-'));
+
+  it('is told by the number or the key behind the word, in every language', () => {
+    const keys = ['123', 'a1b2c3d4e5', 'item/998877'];
+    const urls = words.flatMap((word) =>
+      keys.map((key) => `https://example.org/x1/${encodeURIComponent(word)}/${key}`),
+    );
+    expect(urls.length).toBeGreaterThan(100);
+    expect(urls.filter((url) => !judge(url).startsWith('deny'))).toEqual([]);
+  });
+
+  it('is not where a name follows, or reading matter stands before', () => {
+    const urls = words.flatMap((word) => [
+      `https://example.org/${encodeURIComponent(word)}/laptops`,
+      `https://example.org/blog/${encodeURIComponent(word)}/123`,
+    ]);
+    expect(urls.filter((url) => !judge(url).startsWith('allow'))).toEqual([]);
+  });
+});
+
+describe('recovery', () => {
+  it('is of an account where a program has the name, and behind a language', () => {
+    for (const path of [
+      '/x/recovery.php',
+      '/a/b/recovery.do',
+      '/x/Recovery.action;a=b',
+      '/en/recovery',
+      '/pt-br/recovery/',
+    ])
+      expect(judge(`https://example.org${path}`)).toBe('deny rules/password_reset');
+  });
+
+  it('is of people, data and economies elsewhere', () => {
+    for (const path of ['/conditions/stroke/recovery', '/x/recovery.html', '/x/recovery.aspx', '/blog/recovery.php'])
+      expect(judge(`https://example.org${path}`)).toBe('allow default/classified_read');
   });
 });
