@@ -8,7 +8,7 @@ import { rfc3339 } from '../times.ts';
 import { configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
-  actorOf,
+  actorOption,
   type LedgerCommandOptions,
   withLedger,
   withLedgerOptions,
@@ -189,7 +189,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   const report = restoreLedger({
     backup,
     file: await ledgerFileFrom(options),
-    actor: actorOf(options),
+    actor: actorOption(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });
   const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Ajv2020, AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
-import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
+import { describePlace, describeSchemaError, pointerOf } from '../json/schema-problem.ts';
+import { SELDOM_USED_SCHEMA_OPTIONS } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -150,7 +150,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
       allowUnionTypes: true,
       strictRequired: false,
       verbose: true,
-      ...SELDOM_ASKED_SCHEMA,
+      ...SELDOM_USED_SCHEMA_OPTIONS,
     });
     validator.addSchema(readSchema('parts'));
   }
@@ -175,7 +175,7 @@ function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
 
 function problemOf(error: ErrorObject, value: unknown): string {
   const pointer = pointerOf(error);
-  return `${placeName(pointer)}${idAt(value, pointer)} ${wordsFor(error)}`;
+  return `${describePlace(pointer)}${idAt(value, pointer)} ${describeSchemaError(error)}`;
 }
 
 /** The id of the entry that a JSON pointer leads into, for the reader of an error. */

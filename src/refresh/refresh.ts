@@ -8,7 +8,7 @@ import { INDEX_FILE } from '../config/paths.ts';
 import { counted, withCommas } from '../counted.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
 import { MANIFEST_FILE, SIGNATURE_FILE } from '../drop/drop-files.ts';
-import { assertFull } from '../drop/manifest.ts';
+import { assertFullDrop } from '../drop/manifest.ts';
 import type { TrustedKey } from '../drop/signature.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable-files.ts';
@@ -281,7 +281,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
         : join(generationDirectory(store, report.generation), REJECTS_FILE),
     durationMs: Math.round(performance.now() - startedMs),
   });
-  assertFull(manifest);
+  assertFullDrop(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
   const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;

@@ -92,7 +92,7 @@ export function openPolicySteps({ policy: { profile, file } }: Config): Steps<Po
 }
 
 /** Reads an index into memory before it is served; a line of the log for each tenth. A failure closes the index. */
-export async function warm(index: Index, log: Log): Promise<void> {
+export async function warmIndex(index: Index, log: Log): Promise<void> {
   let tenths = 0;
   try {
     await index.warm((done, total) => {

@@ -16,10 +16,10 @@ import {
   openGivenIndex,
   openPolicy,
   openPolicySteps,
-  warm,
+  warmIndex,
 } from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
-import type { Part, ReloadReport } from '../process/worker-status.ts';
+import type { DataPart, ReloadReport } from '../process/worker-status.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
@@ -48,9 +48,9 @@ export class DataWatch {
   /** The license and the drops that were rolled back, for health. */
   readonly notices: DataNotices;
   /** Why each part is not what its files say; parts that are have no entry. */
-  readonly problems: Partial<Record<Part, string>> = {};
+  readonly problems: Partial<Record<DataPart, string>> = {};
   readonly #options: DataWatchOptions;
-  readonly #identities: Record<Part, string> = { policy: '', index: '', certificate: '' };
+  readonly #identities: Record<DataPart, string> = { policy: '', index: '', certificate: '' };
   /** Only until the worker listens. */
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
@@ -177,7 +177,7 @@ export class DataWatch {
   }
 
   /** The files of a part do not serve, what the other workers serve does. */
-  #keep(part: Part, problem: unknown): void {
+  #keep(part: DataPart, problem: unknown): void {
     const reason = this.#refuse(part, problem);
     this.#options.log(`${part}_kept`, { reason });
   }
@@ -207,23 +207,23 @@ export class DataWatch {
     return run;
   }
 
-  #identityOf(part: Part): string {
+  #identityOf(part: DataPart): string {
     if (part === 'index') return fileIdentity(statePaths(this.#options.config).indexFile);
     if (part === 'policy') return fileIdentity(this.#options.config.policy.file);
     return `${fileIdentity(this.#options.config.tls.certificate_file)} ${fileIdentity(this.#options.config.tls.key_file)}`;
   }
 
-  #hasChanged(part: Part): boolean {
+  #hasChanged(part: DataPart): boolean {
     return this.#identityOf(part) !== this.#identities[part];
   }
 
   /** Whether the files of a part are those that are in use. */
-  #isCurrent(part: Part): boolean {
+  #isCurrent(part: DataPart): boolean {
     return this.problems[part] === undefined && !this.#hasChanged(part);
   }
 
   /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
-  async #reload(part: Part, load: () => Promise<string>): Promise<string> {
+  async #reload(part: DataPart, load: () => Promise<string>): Promise<string> {
     this.#identities[part] = this.#identityOf(part);
     try {
       const outcome = await load();
@@ -235,7 +235,7 @@ export class DataWatch {
   }
 
   /** Returns why, in words. */
-  #refuse(part: Part, error: unknown): string {
+  #refuse(part: DataPart, error: unknown): string {
     const reason = error instanceof PagegateError ? error.message : String(error);
     this.problems[part] = reason;
     this.#options.metrics.count('swaps_total', { part, outcome: 'refused' });
@@ -261,7 +261,7 @@ export class DataWatch {
 
   async #serve(index: Index): Promise<void> {
     if (!hasSameUnicode(index)) this.#options.log('unicode_differs', { index: index.info.unicodeVersion });
-    if (this.#options.config.index.warm) await warm(index, this.#options.log);
+    if (this.#options.config.index.warm) await warmIndex(index, this.#options.log);
     this.#use(index, this.#policy, 'index');
   }
 
