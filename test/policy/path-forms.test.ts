@@ -105,6 +105,18 @@ describe('signs that may end a name', () => {
   });
 });
 
+describe('parameters of a segment', () => {
+  it('are no part of the number or the key before a word', () => {
+    for (const key of ['5', 'a1b2c3d4', '2024-11-05-12'])
+      for (const tail of ['', ';jsessionid=0A1B2C', ';x=1', ';'])
+        expect([tail, judge(`https://example.org/${key}${tail}/run`)]).toEqual([
+          tail,
+          judge(`https://example.org/${key}/run`),
+        ]);
+    expect(judge('https://example.org/5;jsessionid=0A1B2C/run')).toBe('deny rules/action_get');
+  });
+});
+
 describe('a dictionary', () => {
   it('holds entries, and no programs', () => {
     const entries = ['terminology/login', 'glossary/l/login', 'hosting-lexikon/warenkorb', 'wörterbuch/a/anmelden'];
