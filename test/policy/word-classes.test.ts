@@ -820,3 +820,46 @@ describe('recovery', () => {
       expect(judge(`https://example.org${path}`)).toBe('allow default/classified_read');
   });
 });
+
+describe('hosts of wikis, of programs and of what they work with', () => {
+  it('have names in their paths', () => {
+    const names = [
+      'minecraft.wiki/w/Login',
+      'runescape.wiki/w/Account',
+      'wiki.debian.org/PasswordReset',
+      'wiki.ubuntu.com/Login',
+      'tvtropes.org/pmwiki/pmwiki.php/Main/Password',
+      'store.steampowered.com/app/12345/Checkout/',
+      'zapier.com/apps/webhook/integrations',
+      'n8n.io/integrations/webhook/',
+    ];
+    for (const name of names) expect([name, judge(`https://${name}`)]).toEqual([name, 'allow default/classified_read']);
+  });
+
+  it('have pages on which something is done all the same', () => {
+    const acts = [
+      'minecraft.wiki/w/Special:UserLogin',
+      'minecraft.wiki/w/index.php?title=Special:UserLogin',
+      'minecraft.wiki/w/Login?action=edit',
+      'wiki.debian.org/Login?action=login',
+      'wiki.debian.org/FrontPage?action=newaccount',
+      'store.steampowered.com/checkout/',
+      'zapier.com/sign-up',
+    ];
+    for (const act of acts) expect([act, judge(`https://${act}`).slice(0, 4)]).toEqual([act, 'deny']);
+  });
+});
+
+describe('a section of a newspaper', () => {
+  it('has articles, and a login all the same', () => {
+    for (const path of [
+      'wirtschaft/verbraucher/bezahlen',
+      'ekonomi/betalning',
+      'economie/banques/paiement',
+      'gazdasag/vasarlas',
+    ])
+      expect(judge(`https://example.org/${path}`)).toBe('allow default/classified_read');
+    for (const path of ['wirtschaft/login', 'ekonomi/logga-in', 'politica/iniciar-sesion'])
+      expect(judge(`https://example.org/${path}`)).toBe('deny rules/login');
+  });
+});

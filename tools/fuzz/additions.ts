@@ -245,7 +245,7 @@ function withLanguage(url: string, language: string): string {
 /** Whether the path ends with what may be a folder: a name without an extension, which is not an index file itself. */
 function isFolder(url: string): boolean {
   const [, path = ''] = pathOf(url) ?? [];
-  return endsInPath(url) && /\/(?!(?:index|default|home|main|start)\W*$)[^/.%;&][^/.%]*[a-z0-9]$/i.test(path);
+  return endsInPath(url) && /\/(?!(?:index|default|home|main|start)(?![a-z0-9]))[^/.%;&][^/.%]*[a-z0-9]$/i.test(path);
 }
 
 /** Puts a text behind one segment of the path that has a name. */
