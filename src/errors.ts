@@ -510,8 +510,15 @@ const CONSOLE = table({
     message:
       'A user of the console has a name of 1 to 64 characters of a-z, 0-9, ".", "_", "@" and "-", and the role operator or viewer.',
   },
-  bad_password: { exit: EXIT.bad_input, message: 'A password has 12 to 256 characters.' },
+  bad_password: {
+    exit: EXIT.bad_input,
+    message: 'A password has 12 to 256 characters and is not one that is guessed first.',
+  },
   console_busy: { exit: EXIT.busy, message: 'The console has too much to do at once; try again in a moment.' },
+  console_last_operator: {
+    exit: EXIT.refused,
+    message: 'One operator of the console has to be left: make another user an operator first.',
+  },
   console_unavailable: {
     exit: EXIT.environment,
     message: 'The file or the listener of the console cannot be used; lookups go on without it.',

@@ -480,6 +480,13 @@ const CONSOLE = group({
     reason: 'Each is a row of some hundred bytes.',
     beyond: 'the one that was used least lately ends',
   },
+  consoleSessionsShown: {
+    value: 200,
+    unit: '',
+    what: 'Open sessions on the page of users',
+    reason: 'Those that were used last; the page of a user has all of the user’s own.',
+    beyond: 'not shown there',
+  },
   consoleLinkSeconds: {
     value: 3_600,
     unit: 'seconds',

@@ -171,7 +171,7 @@ async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
 }
 
 async function correct(ledger: Ledger, name: string, options: CorrectOptions): Promise<void> {
-  const { correctMeter } = await import('../ledger/corrections.ts');
+  const { correctMeter } = await import('../ledger/correct-meter.ts');
   const { credit, used, cycle, note } = options;
   const wanted = Object.fromEntries(Object.entries({ credit, used, cycle }).filter(([, value]) => value !== undefined));
   const credited = await correctMeter(ledger, (await pathsFrom(options)).ledgerFile, { name, wanted, note });

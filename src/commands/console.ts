@@ -1,6 +1,6 @@
 /** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
 import type { Command } from 'commander';
-import type { ConsoleUsers, Invitation } from '../console/users.ts';
+import type { ConsoleUsers, Invitation, UserRole } from '../console/users.ts';
 import { rfc3339 } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { printJson, printLine, printTable, warn } from './shared/output.ts';
@@ -9,6 +9,13 @@ interface ConsoleFlags extends ConfigFlags {
   readonly actor?: string;
   readonly json?: true;
 }
+
+interface RoleFlags extends ConsoleFlags {
+  readonly role: string;
+}
+
+/** What is no role is refused with the code of a bad user. */
+const roleOf = ({ role }: RoleFlags): UserRole => role as UserRole;
 
 export function registerConsole(program: Command): void {
   const console = program.command('console').description('users of the console, and links that sign them in');
@@ -21,12 +28,16 @@ export function registerConsole(program: Command): void {
 
   add(user, 'add <name>', 'make a user, and a link that signs it in once', 'console user add dana --role viewer')
     .requiredOption('--role <operator|viewer>', 'operator changes, viewer only looks')
-    .action((name: string, options: ConsoleFlags & { readonly role: string }) =>
-      withUsers(options, async (users) => {
-        const { ROLES } = await import('../console/users.ts');
-        // What is no role is refused with the code of a bad user.
-        const role = ROLES.find((one) => one === options.role) ?? (options.role as (typeof ROLES)[number]);
-        invite(users.add(name, role), options);
+    .action((name: string, options: RoleFlags) =>
+      withUsers(options, (users) => invite(users.add(name, roleOf(options)), options)),
+    );
+  add(user, 'role <name>', 'give a user another role; its sessions end', 'console user role dana --role operator')
+    .requiredOption('--role <operator|viewer>', 'operator changes, viewer only looks')
+    .action((name: string, options: RoleFlags) =>
+      withUsers(options, (users) => {
+        const changed = users.setRole(name, roleOf(options));
+        if (options.json) printJson(toJson(changed));
+        else printLine(`${name} is ${changed.role}; the next sign-in has this role.`);
       }),
     );
   add(user, 'list', 'all users', 'console user list').action((options: ConsoleFlags) =>
@@ -36,13 +47,14 @@ export function registerConsole(program: Command): void {
       else if (all.length === 0)
         printLine('No users yet; add one with "pagegate console user add NAME --role operator".');
       else {
-        const rows = all.map(({ name, role, hasPassword, createdAt }) => [
+        const rows = all.map(({ name, role, hasPassword, createdAt, signedInAt }) => [
           name,
           role,
           hasPassword ? 'yes' : 'no',
           rfc3339(createdAt),
+          signedInAt === null ? 'never' : rfc3339(signedInAt),
         ]);
-        printTable([['user', 'role', 'password', 'since'], ...rows]);
+        printTable([['user', 'role', 'password', 'since', 'last sign-in'], ...rows]);
       }
     }),
   );
@@ -82,11 +94,12 @@ async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => v
   if (!config.console.enabled) warn('the console is off: set console.enabled, and restart the server.');
 }
 
-const toJson = ({ name, role, hasPassword, createdAt }: Invitation['user']): Record<string, unknown> => ({
+const toJson = ({ name, role, hasPassword, createdAt, signedInAt }: Invitation['user']): Record<string, unknown> => ({
   user: name,
   role,
   has_password: hasPassword,
   created_at: rfc3339(createdAt),
+  signed_in_at: signedInAt === null ? null : rfc3339(signedInAt),
 });
 
 function invite({ user, link }: Invitation, options: ConsoleFlags): void {

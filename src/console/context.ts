@@ -27,6 +27,11 @@ export interface ConsoleContext {
   readonly proposals: Turns;
   /** Parts of pages that do not depend on who looks. */
   readonly kept: ShortCache;
-  /** Failed sign-ins of an address, and of a name. */
-  readonly limits: { readonly address: SignInLimiter; readonly name: SignInLimiter };
+  readonly limits: {
+    /** Failed sign-ins of an address, and of a name. */
+    readonly address: SignInLimiter;
+    readonly name: SignInLimiter;
+    /** Failures of a user who is signed in to give the present password: what others fail with at the sign-in does not count here. */
+    readonly present: SignInLimiter;
+  };
 }

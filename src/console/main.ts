@@ -65,6 +65,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     limits: {
       address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
       name: new SignInLimiter(LIMITS.consoleNameFailures.value),
+      present: new SignInLimiter(LIMITS.consoleNameFailures.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);
@@ -103,11 +104,13 @@ async function serve(config: Config, log: Log): Promise<void> {
 
 /** Takes over the minutes that the primary has counted. */
 function followSamples(app: ConsoleContext, log: Log): void {
+  let taken: number | undefined;
   const take = async (): Promise<void> => {
     try {
-      const latest = app.store.series.latest();
       const samples = await app.ask('samples');
-      app.store.series.add(samples.filter(({ at }) => at > latest));
+      // By their order: a clock may have been set back between two.
+      app.store.series.add(samples.slice(samples.findLastIndex(({ at }) => at === taken) + 1));
+      taken = samples.at(-1)?.at;
     } catch (error) {
       log('console_samples_failed', failureFields(error));
     }

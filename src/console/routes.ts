@@ -7,12 +7,15 @@ import { HEALTH_ROUTES } from './pages/health.ts';
 import { OVERVIEW_ROUTES } from './pages/overview.ts';
 import { OWN_ACCOUNT_ROUTES } from './pages/own-account.ts';
 import { REFRESH_ROUTES } from './pages/refresh.ts';
-import { SIGN_IN_ROUTES } from './pages/sign-in.ts';
 import { TRY_ROUTES } from './pages/try.ts';
+import { SIGN_IN_ROUTES } from './pages/users/sign-in.ts';
+import { USER_ROUTES } from './pages/users/users.ts';
+import { YOU_ROUTES } from './pages/users/you.ts';
 import type { Route } from './web/route.ts';
 
 export const ROUTES: readonly Route[] = [
   ...SIGN_IN_ROUTES,
+  ...YOU_ROUTES,
   ...OVERVIEW_ROUTES,
   ...HEALTH_ROUTES,
   ...AUDIT_ROUTES,
@@ -22,4 +25,5 @@ export const ROUTES: readonly Route[] = [
   ...REFRESH_ROUTES,
   ...ACCOUNT_ROUTES,
   ...OWN_ACCOUNT_ROUTES,
+  ...USER_ROUTES,
 ];

@@ -5,7 +5,7 @@ import { clientKey } from '../network/client-address.ts';
 import type { ConsoleContext } from './context.ts';
 import type { Session } from './store/sessions.ts';
 import type { User } from './store/users.ts';
-import { tooManyTries } from './web/request.ts';
+import { HttpRefusal, signedOut, tooManyTries } from './web/request.ts';
 
 /** What somebody who is not signed in may find out: nothing but that it did not work. */
 export const WRONG = 'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
@@ -39,6 +39,7 @@ async function limited<T>(
 }
 
 function begin(app: ConsoleContext, { name, role }: User, how: string, address: string): string {
+  app.store.users.noteSignIn(name);
   app.store.events.note(name, 'sign_in', `${how} from ${address}`);
   return app.store.sessions.begin({ role, name, keyId: null, address });
 }
@@ -84,4 +85,39 @@ export async function isCurrent(app: ConsoleContext, session: Session): Promise<
   }
   app.store.sessions.end(session.hash);
   return false;
+}
+
+/** Who is named in the audit: an account by its name, so that nobody takes it for a user of that name. */
+export const sessionActor = ({ role, name }: Session): string => (role === 'account' ? `account:${name}` : name);
+
+/**
+ * Lets a user who is signed in go on who gives the present password once more; one who has none goes on without.
+ *
+ * @param change is run where the password is unchanged; undefined of it says that the session has ended meanwhile
+ * @throws HttpRefusal 401, 403, 429, PagegateError console_busy, and what the change throws
+ */
+export async function withPresentPassword<T>(
+  { store, limits }: ConsoleContext,
+  { name }: Session,
+  by: { readonly password: string; readonly address: string },
+  change: () => T | undefined,
+): Promise<T> {
+  const run = (): T => {
+    const done = change();
+    if (done === undefined) throw signedOut();
+    return done;
+  };
+  if (store.users.find(name)?.hasPassword !== true) return run();
+  const wait = limits.present.wait(name);
+  if (wait > 0) throw tooManyTries('Too many failures.', wait);
+  limits.present.note(name);
+  const found = await store.users.authenticate(name, by.password, () => {
+    limits.present.forget(name);
+    return { done: run() };
+  });
+  if (found === undefined) {
+    store.events.note(name, 'user.password_refused', `from ${by.address}`);
+    throw new HttpRefusal(403, 'The present password is another one. Nothing was changed.');
+  }
+  return found.done;
 }

@@ -7,7 +7,7 @@ import type { UserRole } from './store/roles.ts';
 import { ConsoleStore } from './store/store.ts';
 import type { User } from './store/users.ts';
 
-export { ROLES, type UserRole } from './store/roles.ts';
+export type { UserRole } from './store/roles.ts';
 
 /** Where the console said that it listens. */
 export const ADDRESS_FACT = 'address';
@@ -45,6 +45,11 @@ export class ConsoleUsers {
   /** @throws PagegateError bad_console_user, console_user_exists */
   add(name: string, role: UserRole): Invitation {
     return { user: this.#store.users.add(name, role, this.#actor), link: this.link(name) };
+  }
+
+  /** The sessions that the user has end. @throws PagegateError bad_console_user, console_user_not_found */
+  setRole(name: string, role: UserRole): User {
+    return this.#store.users.setRole(name, role, this.#actor);
   }
 
   /** @throws PagegateError console_user_not_found */

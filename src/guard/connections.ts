@@ -20,14 +20,21 @@ class InsideError extends Error {
   }
 }
 
-/** A lookup that fails where one of the addresses found is not permitted: a name that leads inside and outside is not to be trusted. */
-function checkedLookup(guard: Guard, lookup: LookupFunction = systemLookup as LookupFunction): LookupFunction {
+/**
+ * A lookup that fails, with the error of `refuse`, where one of the addresses found is not permitted: a name that leads inside and outside
+ * is not to be trusted.
+ */
+function checkedLookup(
+  guard: Guard,
+  lookup: LookupFunction = systemLookup as LookupFunction,
+  refuse: (address: string) => Error = (address) => new InsideError(address),
+): LookupFunction {
   return (name, wanted, found) => {
     lookup(name, { ...wanted, all: true }, (error, result, family) => {
       if (error) return found(error, '', 0);
       const all = Array.isArray(result) ? result : [{ address: result, family: family ?? isIP(result) }];
       const inside = all.find(({ address }) => !guard.addresses.permits(name, address));
-      if (inside !== undefined) return found(new InsideError(inside.address), '', 0);
+      if (inside !== undefined) return found(refuse(inside.address), '', 0);
       return wanted.all ? found(null, all) : found(null, all[0]?.address ?? '', all[0]?.family);
     });
   };
@@ -90,4 +97,26 @@ export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction):
       else resolve(socket);
     });
   });
+}
+
+/**
+ * A socket that `open` makes for a URL's host, with the lookup that it is given. It is destroyed with the refusal where its address is not
+ * permitted, before anything is sent; for a host that is such an address, the refusal is all there is.
+ */
+export function openChecked(
+  guard: Guard,
+  url: URL,
+  lookup: LookupFunction | undefined,
+  open: (lookup: LookupFunction) => Socket,
+): Socket | Error {
+  const host = withoutBrackets(url.hostname);
+  const refuse = (address: string): Error => refusalOf(guard, url.href, host, address);
+  if (isIP(host) !== 0 && !guard.addresses.permits(host, host)) return refuse(host);
+  const socket = open(checkedLookup(guard, lookup, refuse));
+  // Ahead of whoever writes to the socket, or begins TLS on it.
+  socket.prependOnceListener('connect', () => {
+    const address = socket.remoteAddress ?? 'unknown';
+    if (!guard.addresses.permits(host, address)) socket.destroy(refuse(address));
+  });
+  return socket;
 }

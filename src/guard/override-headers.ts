@@ -1,9 +1,9 @@
 /** What headers make of a request on the other side: one with another method, or for another URL. */
 
 /** Headers by which a request asks to be taken for one with another method. */
-const OVERRIDES = new Set(['x-http-method-override', 'x-method-override', 'x-http-method']);
+export const OVERRIDES = new Set(['x-http-method-override', 'x-method-override', 'x-http-method']);
 /** Headers by which some servers are told another URL than the one in the request line. */
-const REWRITES = new Set(['x-original-url', 'x-rewrite-url']);
+export const REWRITES = new Set(['x-original-url', 'x-rewrite-url']);
 
 type Headers = Iterable<readonly [string, string]>;
 

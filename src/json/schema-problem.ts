@@ -1,6 +1,6 @@
 /** What a schema finds wrong with a document, in words: where it is, what must stand there, and what was found. */
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import { didYouMean } from './near-name.ts';
+import { didYouMean } from './did-you-mean.ts';
 import { escapePointer, fieldPath } from './strict-json.ts';
 
 /** Longer values are cut in messages. */

@@ -50,9 +50,8 @@ export async function usageByDay(
 export async function usageAfter(
   ledger: Ledger,
   after: string,
-  nowMs = Date.now(),
 ): Promise<{ readonly days: readonly UsageDay[]; readonly last: string } | undefined> {
-  const since = dayOf(Math.floor(nowMs / 1000)) - USAGE_DAYS + 1;
+  const since = dayOf(Math.floor(Date.now() / 1000)) - USAGE_DAYS + 1;
   const text = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT ?';
   const names = await ledger.store.rows<{ name: string }>(text, after, NAMES_BATCH);
   const days: UsageDay[] = [];

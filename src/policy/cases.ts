@@ -2,7 +2,7 @@
 import { parseUrl } from '../domain/canonical-url.ts';
 import { parseTarget } from '../domain/target.ts';
 import type { PagegateError } from '../errors.ts';
-import { didYouMean } from '../json/near-name.ts';
+import { didYouMean } from '../json/did-you-mean.ts';
 import { HTTP_TOKEN } from '../network/http-syntax.ts';
 import { invalid } from './documents.ts';
 import { evaluate } from './evaluate.ts';

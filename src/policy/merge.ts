@@ -1,6 +1,6 @@
 /** The policy as shipped and a licensee's own file, made into one document. Pure. */
 import type { PagegateError } from '../errors.ts';
-import { didYouMean } from '../json/near-name.ts';
+import { didYouMean } from '../json/did-you-mean.ts';
 import {
   type HostEntry,
   invalid,

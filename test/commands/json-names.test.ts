@@ -156,11 +156,11 @@ async function runOffline(): Promise<void> {
   await runHere('prune', '--keep', '1');
   await runHere('plan list');
   await runHere('doctor');
-  for (const command of ['add', 'list', 'reset', 'remove'])
+  for (const command of ['add', 'role', 'list', 'reset', 'remove'])
     await runHere(
       `console user ${command}`,
       ...(command === 'list' ? [] : ['dana']),
-      ...(command === 'add' ? ['--role', 'viewer'] : []),
+      ...(command === 'add' || command === 'role' ? ['--role', 'viewer'] : []),
     );
   await runHere('console user add', 'erin', '--role', 'operator');
   await runHere('console link', 'erin');

@@ -121,6 +121,24 @@ describe('who cannot go on is told what to do', () => {
     expect(reply.text).toMatch(/Nothing was changed: sign in, and do it again\..*>To the sign-in</s);
   });
 
+  it('and after the sign-in comes back to the page of the form, where the browser says which', async () => {
+    const operator = await console.signIn('operator');
+    await operator.get('accounts');
+    operator.cookies.set('__Host-pagegate', 'A'.repeat(43));
+    operator.csrf = /name="csrf" value="([^"]+)"/.exec((await operator.get('sign-in')).text)![1]!;
+    const link = async (referer?: string): Promise<string> => {
+      const reply = await operator.submit('generations/1/verify', {}, referer === undefined ? {} : { referer });
+      expect(reply.status).toBe(401);
+      return /<a href="([^"]*)">To the sign-in/.exec(reply.text)![1]!;
+    };
+    expect(await link(new URL('generations', console.url).href)).toBe('/sign-in?next=%2Fgenerations');
+    expect(await link(new URL('accounts?q=a&after=b', console.url).href)).toBe(
+      `/sign-in?${new URLSearchParams({ next: '/accounts?q=a&after=b' })}`,
+    );
+    for (const elsewhere of [undefined, new URL('', console.url).href, 'about:blank', 'data:text/html,x'])
+      expect(await link(elsewhere)).toBe('/sign-in');
+  });
+
   it('at an address that only a form leads to', async () => {
     const operator = await console.signIn('operator');
     const reply = await operator.get('generations/1/verify');

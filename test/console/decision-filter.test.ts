@@ -38,9 +38,31 @@ describe('a domain', () => {
     ['XN--BCHER-KVA.example', 1],
     ['192.0.2.7', 2],
     ['my_host.example', 3],
-  ])('%s is found', async (domain, i) => expect(await found({ domain })).toEqual([HOSTS[i]]));
+    ['*.example.com', 0],
+    ['*.Example.COM', 0],
+    ['.example.com', 0],
+    ['*.bücher.example', undefined],
+    ['*.shop.example.com', undefined],
+    ['https://shop.example.com/*', 0],
+  ])('%s is found', async (domain, i) => expect(await found({ domain })).toEqual(i === undefined ? [] : [HOSTS[i]]));
+
+  it.each(['*', 'shop.*', '*example.com', 'sh*p.example.com', '*.*.com'])(
+    '%s is refused: it says what to type',
+    async (domain) => {
+      const reply = await viewer.get(`decisions?${new URLSearchParams({ domain })}`);
+      expect(reply.status).toBe(400);
+      expect(reply.text).toMatch(
+        /role="alert"><p>domain: expected a host such as example\.com, .* or \*\.example\.com/,
+      );
+    },
+  );
 
   it('that nobody could have asked for finds nothing', async () => expect(await found({ domain: '"<' })).toEqual([]));
+});
+
+it('an account and a rule are whole names, and a page that finds nothing says so', async () => {
+  const { text } = await viewer.get('decisions?rule=log');
+  expect(text).toContain('No decision fits. An account and a rule are found by their whole names.');
 });
 
 it('a time is taken as pages and files write it', async () => {

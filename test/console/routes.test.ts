@@ -33,6 +33,8 @@ beforeAll(async () => {
     accounts: { pro: { plan: 'pro' }, rival: { plan: 'business' } },
     config: { decision_log: { enabled: true } },
   });
+  // Users of the same names, for the addresses of users.
+  for (const name of ['pro', 'rival']) console.users.add(name, 'viewer');
   visitors = {
     nobody: async () => console.visitor(),
     viewer: () => console.signIn('viewer'),
@@ -49,14 +51,22 @@ async function state(): Promise<string> {
   const ledger = await openLedger({ file, keyFile, actor: 'test' });
   try {
     const audit = await readAudit(ledger, undefined, 1_000);
-    return JSON.stringify([audit.length, console.users.list().map(({ hasPassword }) => hasPassword)]);
+    return JSON.stringify([audit.length, console.users.list().map(({ role, hasPassword }) => [role, hasPassword])]);
   } finally {
     await ledger.close();
   }
 }
 
+/** Of users, where others are of accounts. */
+const OF_USERS: Readonly<Record<string, string>> = { action: 'remove' };
+
 const address = (path: string, params: Readonly<Record<string, string>>): string =>
-  path.slice(1).replace(/:(\w+)/g, (_, name: string) => params[name] ?? `no-${name}`);
+  path
+    .slice(1)
+    .replace(
+      /:(\w+)/g,
+      (_, name: string) => (path.startsWith('/users/') ? OF_USERS[name] : undefined) ?? params[name] ?? `no-${name}`,
+    );
 
 const isAllowed = ({ roles }: Route, who: Who): boolean =>
   roles === 'anybody' || (who !== 'nobody' && roles.includes(who));

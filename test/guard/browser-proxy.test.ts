@@ -1,7 +1,7 @@
 /** The browser's proxy without a browser: raw requests to it, and a site that answers anything. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/playwright/browser-proxy.ts';
+import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/browser/browser-proxy.ts';
 import { closeLater, createGuard, createJudge, names } from './support.ts';
 
 let proxy: BrowserProxy;

@@ -1,7 +1,8 @@
 /** The pages about the guard and its points, against the code and the tests. */
 import { describe, expect, test } from 'vitest';
+import { OVERRIDES, REWRITES } from '../../src/guard/override-headers.ts';
 import { GUARD_IDS } from '../../src/guard/refusal.ts';
-import { CELLS, type Cells, type Column, TOURS } from '../integrations/coverage.ts';
+import { CELLS, type Cells, type Column, DRIVERS, TOURS } from '../integrations/coverage.ts';
 import { textOf } from '../tidy/tree.ts';
 
 /** The rows of a table between its markers, heading included; links are their texts. */
@@ -40,6 +41,9 @@ describe('what each point sees', () => {
     const tour = TOURS[point];
     if (tour !== undefined) expect(textOf(tour)).toContain('testTour(context, ');
     expect(Object.values(cells).some(([file]) => file.endsWith('/tour.ts'))).toBe(tour !== undefined);
+    const driver = DRIVERS[point];
+    if (driver !== undefined) expect(textOf(driver)).toMatch(/ testPages\([\s\S]* testBehindProxy\(/);
+    expect(Object.values(cells).some(([file]) => file.endsWith('/browser-tests.ts'))).toBe(driver !== undefined);
   });
 });
 
@@ -59,13 +63,29 @@ describe('docs/guard.md', () => {
   });
 });
 
-describe.each(['hook', 'mcp', 'mitmproxy', 'nginx', 'playwright', 'python', 'squid'])('the page of %s', (point) => {
-  test('says how to set it up, what it sees, and what it cannot see', () => {
-    const headings = [...textOf(`tools/integrations/${point}/README.md`).matchAll(/^## (.*)$/gm)].map(
-      ([, text]) => text,
-    );
-    expect(headings.filter((heading) => heading?.startsWith('Set up'))).not.toEqual([]);
-    expect(headings).toEqual(expect.arrayContaining(['What it sees', 'What it cannot see']));
+describe.each(['hook', 'mcp', 'mitmproxy', 'nginx', 'playwright', 'puppeteer', 'python', 'squid'])(
+  'the page of %s',
+  (point) => {
+    test('says how to set it up, what it sees, and what it cannot see', () => {
+      const headings = [...textOf(`tools/integrations/${point}/README.md`).matchAll(/^## (.*)$/gm)].map(
+        ([, text]) => text,
+      );
+      expect(headings.filter((heading) => heading?.startsWith('Set up'))).not.toEqual([]);
+      expect(headings).toEqual(expect.arrayContaining(['What it sees', 'What it cannot see']));
+    });
+  },
+);
+
+describe('the configuration of Squid', () => {
+  /** A name in every spelling that sites know it by. */
+  const spellings = ([first = '', ...rest]: readonly string[]): string[] =>
+    rest.length === 0 ? [first] : spellings(rest).flatMap((end) => [`${first}-${end}`, `${first}_${end}`]);
+
+  test.each(['squid.conf', 'squid-bump.conf'])('%s takes out every header that the guard knows', (file) => {
+    const lines = textOf(`tools/integrations/squid/${file}`).matchAll(/^request_header_access (\S+) deny all$/gm);
+    const taken = [...lines].map(([, name = '']) => name.toLowerCase());
+    const known = [...OVERRIDES, ...REWRITES].flatMap((name) => spellings(name.split('-')));
+    expect(taken.sort()).toEqual(known.sort());
   });
 });
 

@@ -2,11 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Guard, type GuardOptions, readApiKeyFile } from '../../src/guard/guard.ts';
 import { type Decision, RefusedError } from '../../src/guard/refusal.ts';
+import { createCertificate } from '../../tools/certificate.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { startTestServer } from '../support/server.ts';
 import { answerOf, clockAhead, closeLater, createGuard, createJudge, createSite, KEY } from './support.ts';
@@ -314,6 +317,12 @@ describe('without a verdict', () => {
 });
 
 describe('retries', () => {
+  const listen = async (server: Server): Promise<number> => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closeLater(() => void server.close());
+    return (server.address() as AddressInfo).port;
+  };
+
   test.each([
     [429, '0'],
     [503, ''],
@@ -325,6 +334,52 @@ describe('retries', () => {
     });
     expect(await createGuard(judge.url).guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow' });
     expect(judge.asked).toHaveLength(3);
+  });
+
+  test('where a connection came about, but no TLS on it, so that no question was sent', async () => {
+    const { certificate, key } = createCertificate('localhost');
+    let left = 2;
+    const asked: (string | undefined)[] = [];
+    const judge = createSecureServer({ cert: certificate, key }, (request, response) => {
+      asked.push(request.url);
+      response.end(JSON.stringify(answerOf(URL_ASKED, 'allow')));
+    });
+    // As a server that is just being started again: what waits to be accepted is reset.
+    const server = createTcpServer((socket) => {
+      if (left-- > 0) socket.resetAndDestroy();
+      else judge.emit('connection', socket);
+    });
+    const port = await listen(server);
+    const { guard } = createGuard(`https://127.0.0.1:${port}`, { ca: certificate });
+    expect(await guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow' });
+    expect([asked.length, left]).toEqual([1, -1]);
+  });
+
+  test('none on a connection that was waited for, because others had them all: it may have been charged', async () => {
+    const judge = await createJudge((url, _method, response) => {
+      if (!url.endsWith('/64')) return 'allow';
+      response.socket?.resetAndDestroy();
+      return undefined;
+    });
+    const { guard } = createGuard(judge.url);
+    const all = Array.from({ length: 65 }, (_, i) => guard.check(`https://a.example/${i}`));
+    expect((await Promise.all(all)).filter(({ verdict }) => verdict === 'allow')).toHaveLength(64);
+    expect(judge.asked).toHaveLength(65);
+  });
+
+  test('none where the certificate is not trusted: that stays so', async () => {
+    const { certificate, key } = createCertificate('localhost');
+    let connections = 0;
+    const judge = createSecureServer({ cert: certificate, key });
+    const port = await listen(
+      createTcpServer((socket) => {
+        connections++;
+        judge.emit('connection', socket);
+      }),
+    );
+    const { guard } = createGuard(`https://127.0.0.1:${port}`);
+    expect(await guard.check(URL_ASKED)).toMatchObject({ id: 'unreachable' });
+    expect(connections).toBe(1);
   });
 
   test('never earlier than the server says', async () => {

@@ -13,6 +13,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
+import type { Decision } from '../../src/guard/refusal.ts';
 import { createHttpServer } from '../../tools/integrations/mcp/http-server.ts';
 import { askPerson, createMcpServer } from '../../tools/integrations/mcp/server.ts';
 import { closeLater, createGuard, createJudge, createSite, type Judge, KEY, names, type Site } from './support.ts';
@@ -316,6 +317,35 @@ describe('a person', () => {
     vi.advanceTimersByTime(afterMs);
     answer.resolve({ action: 'accept', content: { fetch: true } });
     expect(await outcome).toBe(approved);
+  });
+
+  test.each(['/flag', '/302'])('is no longer asked where the call for %s is given up', async (path) => {
+    const site = await createSite((_request, response) => void response.writeHead(302, { location: '/flag' }).end());
+    const approve: (decision: Decision) => Promise<boolean> = (decision) => askPerson(server, decision, 90_000);
+    const { guard, seen } = createGuard(judge.url, { exceptions: { 'a.example': '127.0.0.1' }, approve });
+    const agent = new GuardedAgent(guard, { connect: { lookup: names({ 'a.example': ['127.0.0.1'] }) } });
+    closeLater(() => agent.destroy());
+    const guardedFetch = createGuardedFetch(guard, agent);
+    const server = createMcpServer({ guard, guardedFetch, version: '0', deadlineMs: 120_000 });
+    const [own, other] = InMemoryTransport.createLinkedPair();
+    await server.connect(own);
+    const client = await connect(other, { elicitation: {} });
+    const asked = Promise.withResolvers<void>();
+    const withdrawn = Promise.withResolvers<void>();
+    client.setRequestHandler(ElicitRequestSchema, (_question, { signal }) => {
+      signal.addEventListener('abort', () => withdrawn.resolve());
+      asked.resolve();
+      return new Promise(() => {});
+    });
+    const caller = new AbortController();
+    const url = `http://a.example:${site.port}${path}`;
+    const called = client.callTool({ name: 'fetch_page', arguments: { url } }, undefined, { signal: caller.signal });
+    await asked.promise;
+    caller.abort(new Error('enough'));
+    await expect(called).rejects.toThrow('enough');
+    await withdrawn.promise;
+    await expect.poll(() => seen.at(-1)).toMatchObject({ verdict: 'flag', approved: false });
+    expect(site.reached).toHaveLength(path === '/flag' ? 0 : 1);
   });
 
   test('who cannot be asked approves nothing', async () => {

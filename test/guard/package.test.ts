@@ -71,14 +71,21 @@ function installGuard(node: string): string {
 }
 
 const USE = `
-import { createGuardedFetch, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
+import http from 'node:http';
+import { createGuardedAgents, createGuardedFetch, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
 import { guardContext, startBrowserProxy } from 'pagegate-guard/playwright';
+import { guardBrowser } from 'pagegate-guard/puppeteer';
 const [server, key, port] = process.argv.slice(2);
 const guard = new Guard({ server, key, exceptions: { 'a.example': '127.0.0.1' } });
 const lookup = (name, options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]);
 const guardedFetch = createGuardedFetch(guard, new GuardedAgent(guard, { connect: { lookup } }));
 const at = (path) => 'http://a.example:' + port + path;
 const refused = (error) => (error instanceof RefusedError ? error.id : String(error));
+const agents = createGuardedAgents(guard, { lookup });
+const get = (path) =>
+  new Promise((resolve, reject) => {
+    http.get(at(path), { agent: agents.http }, (response) => resolve(response.statusCode)).on('error', reject);
+  });
 const said = [
   (await guard.check(at('/news'))).verdict,
   await guardedFetch(at('/news')).then((response) => response.text()),
@@ -86,22 +93,27 @@ const said = [
   await guardedFetch(at('/redirect')).catch(refused),
   await guardedFetch(at('/login')).catch(refused),
   await guardedFetch('http://b.example:' + port + '/').catch(refused),
+  await get('/news'),
+  await get('/login').catch(refused),
   typeof guardContext,
   typeof startBrowserProxy,
+  typeof guardBrowser,
 ];
 console.log(JSON.stringify(said));
 process.exit(0);
 `;
 
 const USE_TYPES = `
-import { createGuardedFetch, type Decision, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
+import { Agent } from 'node:https';
+import { createGuardedAgents, createGuardedFetch, type Decision, Guard, GuardedAgent, RefusedError } from 'pagegate-guard';
 const guard = new Guard({ server: 'https://pagegate.example', keyFile: '/etc/pagegate/agent.key' });
 const decision: Decision = await guard.check('https://a.example/', { method: 'POST' });
 const verdict: 'allow' | 'deny' | 'flag' | 'error' = decision.verdict;
 const guardedFetch: typeof fetch = createGuardedFetch(guard, new GuardedAgent(guard, { connections: 4 }));
+const agent: Agent = createGuardedAgents(guard, { maxSockets: 4, ca: 'PEM' }).https;
 try {
   const response: Response = await guardedFetch('https://a.example/');
-  console.log(verdict, response.status);
+  console.log(verdict, response.status, agent.maxSockets);
 } catch (error) {
   if (error instanceof RefusedError) console.log(error.layer, error.id, error.note);
 }
@@ -143,10 +155,13 @@ describe.each([
       'deny_id',
       'deny_id',
       'inside_address',
+      200,
+      'deny_id',
+      'function',
       'function',
       'function',
     ]);
-    expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/news', '/news', '/redirect']);
+    expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/news', '/news', '/redirect', '/news']);
   });
 
   test('CommonJS can require it', () => {
@@ -178,7 +193,7 @@ describe('for a program in TypeScript', () => {
       output = (error as { stdout: string }).stdout;
     }
     // The one mistake is found, so the types are looked at.
-    expect(output.trim().split('\n')).toEqual([expect.stringMatching(/use\.mts\(14,49\): error TS2322/)]);
+    expect(output.trim().split('\n')).toEqual([expect.stringMatching(/use\.mts\(16,49\): error TS2322/)]);
   });
 });
 

@@ -20,20 +20,26 @@ export type Cells = Readonly<Partial<Record<Column, readonly [file: string, titl
 const FETCH = 'test/guard/fetch.test.ts';
 const EVASION = 'test/guard/evasion.test.ts';
 const PLAYWRIGHT = 'test/integrations/playwright.integration.ts';
+const PUPPETEER = 'test/integrations/puppeteer.integration.ts';
+const BROWSER = 'test/integrations/browser-tests.ts';
 const MCP = 'test/guard/mcp.test.ts';
 const HOOK = 'test/guard/hook.test.ts';
 const PYTHON = 'test/integrations/python/guard_test.py';
 const TOUR = 'test/integrations/network/tour.ts';
 
+/** What holds of every browser that is driven, whatever drives it. */
 const DRIVEN: Cells = {
-  page: [PLAYWRIGHT, 'page: an allowed one is shown, a refused one is a page that says why'],
-  'redirect hop': [PLAYWRIGHT, 'redirect hop: %i to a refused page is not followed'],
-  subresource: [PLAYWRIGHT, 'subresource: images, scripts, styles, fonts, frames, prefetches of a page'],
-  'fetch/XHR': [PLAYWRIGHT, 'fetch/XHR: a refused one gets 403, an allowed one its answer'],
-  WebSocket: [PLAYWRIGHT, 'WebSocket: an allowed one speaks, a refused one is closed'],
-  popup: [PLAYWRIGHT, 'popup: by a link, by a script, and with no opener'],
-  download: [PLAYWRIGHT, 'download: an allowed one arrives, a refused one does not'],
-  'method of a POST': [PLAYWRIGHT, 'method of a POST: forms, fetch, beacons and overriding headers'],
+  page: [BROWSER, 'page: an allowed one is shown, a refused one is a page that says why'],
+  'redirect hop': [BROWSER, 'redirect hop: %i to a refused page is not followed'],
+  subresource: [BROWSER, 'subresource: images, scripts, styles, fonts, frames, prefetches of a page'],
+  'fetch/XHR': [BROWSER, 'fetch/XHR: a refused one gets 403, an allowed one its answer'],
+  popup: [BROWSER, 'popup: by a link, by a script, and with no opener'],
+  download: [BROWSER, 'download: an allowed one arrives, a refused one does not'],
+  'method of a POST': [BROWSER, 'method of a POST: forms, fetch, beacons and overriding headers'],
+};
+const WEBSOCKET: Cells = { WebSocket: [PLAYWRIGHT, 'WebSocket: an allowed one speaks, a refused one is closed'] };
+const REBINDING: Cells = {
+  'rebinding name': [BROWSER, 'rebinding name: one that leads outside first and to loopback then'],
 };
 
 /** What a browser behind a proxy does is tried by its tour, under the column's own name. */
@@ -63,11 +69,9 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     'method of a POST': [FETCH, 'judges the method %s'],
     'rebinding name': [EVASION, 'a name that leads outside first and to loopback then reaches nothing inside'],
   },
-  Playwright: DRIVEN,
-  'Playwright with its proxy': {
-    ...DRIVEN,
-    'rebinding name': [PLAYWRIGHT, 'rebinding name: one that leads outside first and to loopback then'],
-  },
+  Playwright: { ...DRIVEN, ...WEBSOCKET },
+  'Playwright with its proxy': { ...DRIVEN, ...WEBSOCKET, ...REBINDING },
+  'Puppeteer with its proxy': { ...DRIVEN, ...REBINDING },
   'MCP server': {
     page: [MCP, 'fetch_page refuses what is denied, flagged or leads inside, with the reason'],
     'redirect hop': [MCP, 'follows a redirect to an allowed page, and none to a refused one'],
@@ -128,4 +132,11 @@ export const TOURS: Readonly<Record<string, string>> = {
   'Squid, TLS opened': 'test/integrations/squid-bump.integration.ts',
   'Squid, plain': 'test/integrations/squid-browser.integration.ts',
   nginx: 'test/integrations/nginx-browser.integration.ts',
+};
+
+/** The files that drive a browser through what holds of every one. */
+export const DRIVERS: Readonly<Record<string, string>> = {
+  Playwright: PLAYWRIGHT,
+  'Playwright with its proxy': PLAYWRIGHT,
+  'Puppeteer with its proxy': PUPPETEER,
 };

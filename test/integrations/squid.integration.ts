@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { OVERRIDES, REWRITES } from '../../src/guard/override-headers.ts';
 import { startSquid } from './proxies.ts';
 import { createJudge, createWorld, type Judge, put, through, verdict, type World } from './world.ts';
 
@@ -79,6 +80,18 @@ test('a tunnel is refused without a lookup', async () => {
   expect(judge.asked).toEqual([]);
 });
 
+test('headers that would make another request of it are taken out, however they are spelled', async () => {
+  const headers = Object.fromEntries(
+    [...OVERRIDES, ...REWRITES]
+      .flatMap((name) => [name, name.replaceAll('-', '_'), name.replace('-', '_')])
+      .map((name) => [name, 'DELETE']),
+  );
+  const reply = await through(proxy, 'GET', at('allowed.example'), { ...headers, 'x-kept': 'yes' });
+  expect(reply.status).toBe(200);
+  expect(world.headers.at(-1)).toMatchObject({ 'x-kept': 'yes' });
+  expect(Object.values(world.headers.at(-1)!)).not.toContain('DELETE');
+});
+
 test('many requests in flight each get their own verdict', async () => {
   const hosts = Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? 'allowed.example' : 'denied.example'));
   const replies = await Promise.all(hosts.map((host, i) => through(proxy, 'GET', at(host, `/${i}`))));
@@ -105,6 +118,20 @@ test('a helper that dies takes no request along', async () => {
   for (const pid of before) process.kill(pid, 'SIGKILL');
   for (const reply of await Promise.all(replies)) expect(reply?.status ?? 0).not.toBe(200);
   expect(world.reached).toEqual([]);
+  await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
+});
+
+test('what waits for a helper that hangs does not pass, and is refused once the helper is ended', async () => {
+  const hung = helpers();
+  for (const pid of hung) process.kill(pid, 'SIGSTOP');
+  let answered = 0;
+  const replies = Array.from({ length: 20 }, (_, i) =>
+    through(proxy, 'GET', at('allowed.example', `/hung${i}`)).finally(() => answered++),
+  );
+  await sleep(1_500);
+  expect([answered, ...world.reached]).toEqual([0]);
+  for (const pid of hung) process.kill(pid, 'SIGKILL');
+  expect(new Set((await Promise.all(replies)).map(({ status }) => status))).toEqual(new Set([403]));
   await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
 });
 

@@ -20,6 +20,8 @@ export interface World {
   readonly keyFile: string;
   /** Requests that reached the origin, as `METHOD host path`. */
   readonly reached: string[];
+  /** Their headers. */
+  readonly headers: IncomingHttpHeaders[];
   readonly originPort: number;
   /** Processes that were started, in order. */
   readonly children: readonly ChildProcess[];
@@ -32,8 +34,10 @@ export async function createWorld(): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-integration-'));
   const keyFile = join(folder, 'api.key');
   const reached: string[] = [];
+  const headers: IncomingHttpHeaders[] = [];
   const origin = createServer((request, response) => {
     reached.push(`${request.method} ${request.headers.host?.split(':')[0]} ${request.url}`);
+    headers.push(request.headers);
     request.resume();
     response.end('origin');
   });
@@ -43,6 +47,7 @@ export async function createWorld(): Promise<World> {
     folder,
     keyFile,
     reached,
+    headers,
     originPort,
     children,
     start(command, args) {

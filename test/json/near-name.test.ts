@@ -1,6 +1,6 @@
 /** Which known name is meant by one that was mistyped. */
 import { expect, it } from 'vitest';
-import { didYouMean } from '../../src/json/near-name.ts';
+import { didYouMean } from '../../src/json/did-you-mean.ts';
 
 const KNOWN = ['override', 'allow', 'address_exceptions', 'group:payment', 'login'];
 

@@ -40,13 +40,14 @@ export const NPM_PACKAGES: readonly NpmPackage[] = [
       'src/guard/exports.ts',
       'src/guard/local-verdicts.ts',
       `${POINTS}/playwright/exports.ts`,
+      `${POINTS}/puppeteer/exports.ts`,
       `${POINTS}/hook/main.ts`,
     ],
     copied: [
       `${POINTS}/hook/pagegate-hook`,
       `${POINTS}/hook/settings.json`,
       `${POINTS}/hook/settings.http.json`,
-      `${POINTS}/playwright/chromium-policy.json`,
+      `${POINTS}/browser/chromium-policy.json`,
       // What the policy engine reads when it is loaded.
       'data/vocabulary/page-types.json',
       'data/taxonomies/iab-content-3.1.json',
@@ -57,10 +58,11 @@ export const NPM_PACKAGES: readonly NpmPackage[] = [
       '.': 'src/guard/exports.ts',
       './local': 'src/guard/local-verdicts.ts',
       './playwright': `${POINTS}/playwright/exports.ts`,
+      './puppeteer': `${POINTS}/puppeteer/exports.ts`,
     },
     bin: { 'pagegate-hook': `${POINTS}/hook/pagegate-hook` },
     bundled: ['tldts', 'undici'],
-    peers: ['playwright-core'],
+    peers: ['playwright-core', 'puppeteer-core'],
   },
   {
     name: 'pagegate-mcp',

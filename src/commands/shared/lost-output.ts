@@ -34,6 +34,7 @@ export const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   'license keygen': FILES,
   'license install': 'What is installed: `pagegate license show`.',
   'console user add': LINK,
+  'console user role': 'Which role it is: `pagegate console user list`.',
   'console user remove': 'Who is left: `pagegate console user list`.',
   'console user reset': LINK,
   'console link': LINK,

@@ -82,7 +82,8 @@ export interface ProgressLine extends ProgressView {
 }
 
 /** Rewrites one line on standard error, at most ten times a second. */
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
+export function createProgress(): ProgressLine {
+  const stream = process.stderr;
   if (!stream.isTTY) return { update: () => {}, done: () => {} };
   let last = 0;
   return {

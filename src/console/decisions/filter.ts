@@ -22,7 +22,7 @@ export interface LoggedDecision {
 export interface DecisionFilter {
   readonly verdict?: string | undefined;
   readonly account?: string | undefined;
-  /** This domain and those below it. */
+  /** This domain and those below it; with a dot before it, only those below. */
   readonly domain?: string | undefined;
   /** The id of what matched. */
   readonly rule?: string | undefined;
@@ -41,7 +41,8 @@ export function isWanted(line: LoggedDecision, { verdict, account, domain, rule 
   );
 }
 
-const isBelow = (name: string, domain: string): boolean => name === domain || name.endsWith(`.${domain}`);
+const isBelow = (name: string, domain: string): boolean =>
+  domain.startsWith('.') ? name.endsWith(domain) : name === domain || name.endsWith(`.${domain}`);
 
 /** Texts that every wanted line has: lines without them need not be read as JSON. */
 export function needles({ verdict, account, domain, rule }: DecisionFilter): Buffer[] {

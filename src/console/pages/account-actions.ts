@@ -1,6 +1,6 @@
 /** What can be done with an account: each asks once, says what will happen, and is done by the code of the command line. */
 import { counted } from '../../counted.ts';
-import { correctMeter } from '../../ledger/corrections.ts';
+import { correctMeter } from '../../ledger/correct-meter.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView, IssuedKey, Ledger } from '../../ledger/ledger.ts';
 import type { Plan } from '../../ledger/plans.ts';

@@ -28,7 +28,9 @@ export async function told(to: string, change: Promise<Notice>, onFailure = to):
   try {
     return { kind: 'redirect', to, notice: await change };
   } catch (error) {
-    if (!(error instanceof PagegateError || error instanceof HttpRefusal)) throw error;
+    // Who is signed out comes to no page that could say it.
+    const isTold = error instanceof PagegateError || (error instanceof HttpRefusal && error.status !== 401);
+    if (!isTold) throw error;
     return { kind: 'redirect', to: onFailure, notice: { tone: 'bad', text: error.message } };
   }
 }

@@ -23,10 +23,26 @@ const LIVE_SECONDS = 2;
 const LIVE_KEPT_MS = 1_000;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
-/** A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language. */
-function hostOf(text: string): string {
-  const target = parseTarget(text);
-  return 'problem' in target ? text.toLowerCase() : target.url.host;
+/** What stands for every host below another, as in a policy and as in a cookie. */
+const BELOW = /^\*?\./;
+
+/**
+ * A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language; with a dot before it for
+ * those below it alone.
+ *
+ * @throws HttpRefusal 400
+ */
+function domainOf(text: string): string {
+  const name = text.replace(BELOW, '');
+  const target = parseTarget(name);
+  // A URL may have a star behind its host.
+  const host = 'problem' in target ? name.toLowerCase() : target.url.host;
+  if (host.includes('*')) {
+    const what =
+      'expected a host such as example.com, which stands for the hosts below it, too, or *.example.com for those alone';
+    throw new HttpRefusal(400, `domain: ${what}; a * anywhere else stands for nothing. Got "${text}".`);
+  }
+  return name === text ? host : `.${host}`;
 }
 
 /** @throws HttpRefusal 400 */
@@ -38,7 +54,7 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   return {
     verdict,
     account: textOf(query, 'account'),
-    domain: domain === undefined ? undefined : hostOf(domain),
+    domain: domain === undefined ? undefined : domainOf(domain),
     rule: textOf(query, 'rule'),
     ...timesOf(query),
   };
@@ -140,10 +156,10 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
   else yield ended(visit, shown, place, progress);
 }
 
-const nothing = ({ app }: SignedVisit): Html =>
+const nothing = ({ app, query }: SignedVisit): Html =>
   empty(
     app.config.decision_log.enabled
-      ? 'No decision fits.'
+      ? `No decision fits.${query.get('account') + query.get('rule') === '' ? '' : ' An account and a rule are found by their whole names.'}`
       : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
   );
 

@@ -47,7 +47,8 @@ function howFar(title: string, { what, share, detail = '' }: Progress): Html {
 
 function jobLine({ title, actor, startedMs, endedMs, progress, text, state }: Job): readonly Value[] {
   const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
-  const took = duration(((endedMs ?? Date.now()) - startedMs) / 1000);
+  // The clock may have been set back since.
+  const took = duration(Math.max(0, (endedMs ?? Date.now()) - startedMs) / 1000);
   const shown = state === 'running' ? howFar(title, progress) : text;
   return [mark(tone, state), title, shown, actor, moment(startedMs / 1000), took];
 }

@@ -97,16 +97,20 @@ async function metrics({ ask }: ConsoleContext): Promise<Html> {
 }
 
 async function health({ app }: SignedVisit): Promise<Page> {
-  const status = await app.ask('status').catch(() => undefined);
-  const part = async (task: Promise<Html>): Promise<Html> =>
-    task.catch(() => empty('The primary process does not answer.'));
+  const part = (task: Promise<Html>): Promise<Html> => task.catch(() => empty('The primary process does not answer.'));
+  // All at once: where the primary hangs, the page waits for one answer and not for three.
+  const [status, warned, counted] = await Promise.all([
+    app.ask('status').catch(() => undefined),
+    part(warnings(app)),
+    part(metrics(app)),
+  ]);
   const body = html`<section aria-labelledby="server"><h2 id="server">The server</h2>
 ${status === undefined ? html`<p data-live id="readiness">${mark('bad', 'no answer')} The primary process does not answer.</p>` : readiness(status)}</section>
 <section aria-labelledby="doctor"><h2 id="doctor">What doctor says</h2>${doctorReport(app.doctor, app.jobs)}</section>
 <section aria-labelledby="log"><h2 id="log">Warnings</h2>
-<p class="hint">The latest of the primary process, newest first. Workers write theirs to the log of the service.</p>${await part(warnings(app))}</section>
+<p class="hint">The latest of the primary process, newest first. Workers write theirs to the log of the service.</p>${warned}</section>
 <section aria-labelledby="metrics"><h2 id="metrics">Metrics</h2>
-<p class="hint">As <code>/metrics</code> of the admin listener tells them.</p>${await part(metrics(app))}</section>`;
+<p class="hint">As <code>/metrics</code> of the admin listener tells them.</p>${counted}</section>`;
   return { kind: 'page', title: 'Health', body, renewSeconds: RENEW_SECONDS };
 }
 

@@ -1,13 +1,13 @@
 /** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
 
 import { isLastingKey } from '../../ledger/key-validity.ts';
+import { sessionActor } from '../sign-in.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { daysOf, told, withLag } from './accounts.ts';
-import { sessionActor } from './sign-in.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {

@@ -7,12 +7,13 @@ import { type Database, Sqlite } from '../../platform/sqlite.ts';
 
 /** `pgCO`, so that this file can be told from any other SQLite file. */
 const APPLICATION_ID = 0x7067434f;
-const VERSION = 1;
+const VERSION = 2;
 const BUSY_TIMEOUT_MS = 5_000;
 
 const SCHEMA = `
 CREATE TABLE users (
-  name TEXT PRIMARY KEY, role TEXT NOT NULL CHECK (role IN ('operator', 'viewer')), password TEXT, created_at INTEGER NOT NULL
+  name TEXT PRIMARY KEY, role TEXT NOT NULL CHECK (role IN ('operator', 'viewer')), password TEXT, created_at INTEGER NOT NULL,
+  signed_in_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE sessions (
   hash TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, key_id INTEGER, address TEXT NOT NULL,
@@ -25,6 +26,13 @@ CREATE TABLE events (
 ) STRICT;
 CREATE TABLE samples (step INTEGER NOT NULL, at INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (step, at)) STRICT, WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`;
+
+/** Version 1 did not keep when a user signed in last; the audit knows it. */
+const FROM_VERSION_1 = `
+ALTER TABLE users ADD COLUMN signed_in_at INTEGER;
+UPDATE users SET signed_in_at =
+  (SELECT max(at) FROM events WHERE actor = users.name AND action = 'sign_in' AND at >= users.created_at);
 `;
 
 /**
@@ -57,11 +65,12 @@ function migrate(database: Database, file: string): void {
   const version = database.pragma('user_version', { simple: true });
   if (id === APPLICATION_ID && version === VERSION) return;
   const isEmpty = database.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0;
-  if (!isEmpty) {
-    const what = `expected version ${VERSION}, got ${String(version)}. Move the file away: users are added anew then`;
+  const isOlder = id === APPLICATION_ID && version === 1;
+  if (!isEmpty && !isOlder) {
+    const what = `expected version ${VERSION} or older, got ${String(version)}. Move the file away: users are added anew then`;
     throw new PagegateError('console_unavailable', `${file}: ${what}.`, { file });
   }
-  database.exec(SCHEMA);
+  database.exec(isOlder ? FROM_VERSION_1 : SCHEMA);
   database.pragma(`application_id = ${APPLICATION_ID}`);
   database.pragma(`user_version = ${VERSION}`);
 }

@@ -8,7 +8,6 @@ const COST = { log2: 15, blockSize: 8, parallel: 3 } as const;
 const MEMORY_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 32;
 const SALT_BYTES = 16;
-const PASSWORD_MIN_LENGTH = 12;
 const PASSWORD_MAX_LENGTH = LIMITS.consolePasswordCharacters.value;
 /** Passwords that are hashed at a time: each takes 32 MiB and a thread. */
 const PARALLEL_MAX = LIMITS.consoleHashes.value;
@@ -43,11 +42,9 @@ async function derive(password: string, salt: Buffer): Promise<Buffer> {
 /**
  * The form in which a password is kept: `scrypt$15$8$3$salt$hash`.
  *
- * @throws PagegateError bad_password, console_busy
+ * @throws PagegateError console_busy
  */
 export async function hashPassword(password: string): Promise<string> {
-  if (password.length < PASSWORD_MIN_LENGTH || password.length > PASSWORD_MAX_LENGTH)
-    throw new PagegateError('bad_password', `Got ${password.length} characters.`);
   const salt = randomBytes(SALT_BYTES);
   const { log2, blockSize, parallel } = COST;
   const parts = [log2, blockSize, parallel, salt.toString('base64url')];

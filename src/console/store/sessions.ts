@@ -67,7 +67,8 @@ export class Sessions {
       void this.#database.prepare(text).run(...values);
     this.#database
       .transaction(() => {
-        run('DELETE FROM sessions WHERE created_at <= ? OR seen_at <= ?', now - SESSION_SECONDS, now - IDLE_SECONDS);
+        const hasEnded = 'abs(? - created_at) >= ? OR abs(? - seen_at) >= ?';
+        run(`DELETE FROM sessions WHERE ${hasEnded}`, now, SESSION_SECONDS, now, IDLE_SECONDS);
         const oldest = 'ORDER BY seen_at DESC LIMIT -1 OFFSET ?';
         run(
           `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE role = ? AND name = ? ${oldest})`,
@@ -100,14 +101,19 @@ export class Sessions {
     const hash = hashToken(token);
     const row = this.#database.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE hash = ?').get(hash);
     if (row === undefined) return undefined;
-    const now = this.#now();
-    if (now >= row.created_at + SESSION_SECONDS || now >= row.seen_at + IDLE_SECONDS) {
+    if (!this.#runs(row)) {
       this.end(hash);
       return undefined;
     }
+    const now = this.#now();
     if (isUse && now >= row.seen_at + SEEN_STEP_SECONDS)
       this.#database.prepare('UPDATE sessions SET seen_at = ? WHERE hash = ?').run(now, hash);
     return toSession(row);
+  }
+
+  /** The session with that hash, where it still runs. */
+  get(hash: string): Session | undefined {
+    return this.#running('hash = ?', hash)[0];
   }
 
   /** Whether there is a session with that hash. */
@@ -135,12 +141,25 @@ export class Sessions {
     this.#database.prepare('UPDATE sessions SET key_id = ? WHERE hash = ?').run(keyId, hash);
   }
 
-  /** Those that run, the latest first. */
+  /** Those of one user or account that run, the latest first. */
   list({ role, name }: Pick<Session, 'role' | 'name'>): Session[] {
+    return this.#running('role = ? AND name = ?', role, name);
+  }
+
+  /** All that run, the latest first. */
+  all(): Session[] {
+    return this.#running('true');
+  }
+
+  #running(which: string, ...values: readonly string[]): Session[] {
+    const text = `SELECT * FROM sessions WHERE ${which} ORDER BY seen_at DESC, hash`;
+    const rows = this.#database.prepare<string[], SessionRow>(text).all(...values);
+    return rows.filter((row) => this.#runs(row)).map(toSession);
+  }
+
+  /** Also one that was used while the clock was far ahead has ended: nobody knows how long ago that was. */
+  #runs({ created_at, seen_at }: SessionRow): boolean {
     const now = this.#now();
-    const rows = this.#database.prepare<[string, string, number, number], SessionRow>(
-      'SELECT * FROM sessions WHERE role = ? AND name = ? AND created_at > ? AND seen_at > ? ORDER BY seen_at DESC',
-    );
-    return rows.all(role, name, now - SESSION_SECONDS, now - IDLE_SECONDS).map(toSession);
+    return Math.abs(now - created_at) < SESSION_SECONDS && Math.abs(now - seen_at) < IDLE_SECONDS;
   }
 }

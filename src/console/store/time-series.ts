@@ -17,8 +17,8 @@ export interface Sample {
 
 export const MINUTE = 60;
 export const HOUR = 3_600;
-const MINUTES_KEPT_SECONDS = LIMITS.consoleMinutesSeconds.value;
-const HOURS_KEPT_SECONDS = LIMITS.consoleHoursSeconds.value;
+const MINUTES_KEPT = LIMITS.consoleMinutesSeconds.value / MINUTE;
+const HOURS_KEPT = LIMITS.consoleHoursSeconds.value / HOUR;
 
 /** The series in a console's file. */
 export class Series {
@@ -48,10 +48,8 @@ export class Series {
             toText(before === undefined ? { ...sample, at } : addUp(at, [fromText(at, before), sample])),
           );
         }
-        const latest = samples.at(-1)!.at;
-        const prune = this.#database.prepare('DELETE FROM samples WHERE step = ? AND at <= ?');
-        prune.run(MINUTE, latest - MINUTES_KEPT_SECONDS);
-        prune.run(HOUR, latest - HOURS_KEPT_SECONDS);
+        this.#prune(MINUTE, MINUTES_KEPT, samples.at(-1)!.at);
+        this.#prune(HOUR, HOURS_KEPT, samples.at(-1)!.at);
       })
       .immediate();
   }
@@ -64,6 +62,13 @@ export class Series {
         .pluck()
         .get(MINUTE) ?? 0
     );
+  }
+
+  /** By number and not by age: a clock that was far ahead for a moment takes nothing away, and leaves nothing ahead of the latest. */
+  #prune(step: number, most: number, latest: number): void {
+    this.#database.prepare('DELETE FROM samples WHERE step = ? AND at > ?').run(step, latest);
+    const surplus = 'SELECT at FROM samples WHERE step = ? ORDER BY at DESC LIMIT -1 OFFSET ?';
+    this.#database.prepare(`DELETE FROM samples WHERE step = ? AND at IN (${surplus})`).run(step, step, most);
   }
 
   /** The steps since a second, oldest first; those in which no server ran are missing. */

@@ -1,9 +1,11 @@
 /** Users of the console: who they are, and how they get in. */
+import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import type { Events } from './events.ts';
 import type { Links } from './links.ts';
+import { checkPassword } from './password-rules.ts';
 import { hashPassword, isPassword } from './passwords.ts';
 import { ROLES, type UserRole } from './roles.ts';
 import type { Sessions } from './sessions.ts';
@@ -14,6 +16,8 @@ export interface User {
   readonly hasPassword: boolean;
   /** Seconds since 1970. */
   readonly createdAt: number;
+  /** The latest sign-in; null where there was none. */
+  readonly signedInAt: number | null;
 }
 
 const USER_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
@@ -24,14 +28,20 @@ interface UserRow {
   readonly role: UserRole;
   readonly password: string | null;
   readonly created_at: number;
+  readonly signed_in_at: number | null;
 }
 
-const toUser = ({ name, role, password, created_at }: UserRow): User => ({
+const toUser = ({ name, role, password, created_at, signed_in_at }: UserRow): User => ({
   name,
   role,
   hasPassword: password !== null,
   createdAt: created_at,
+  signedInAt: signed_in_at,
 });
+
+function checkRole(role: UserRole): void {
+  if (!ROLES.includes(role)) throw new PagegateError('bad_console_user', `Got the role "${String(role)}".`);
+}
 
 /** What else is kept of users. */
 export interface UserParts {
@@ -62,28 +72,35 @@ export class Users {
     return row && toUser(row);
   }
 
+  /** @throws PagegateError console_user_not_found */
+  get(name: string): User {
+    const user = this.find(name);
+    if (user === undefined) throw new PagegateError('console_user_not_found', `Got "${name.slice(0, 80)}".`);
+    return user;
+  }
+
   /** @throws PagegateError bad_console_user, console_user_exists */
   add(name: string, role: UserRole, actor: string): User {
     if (!USER_NAME.test(name)) throw new PagegateError('bad_console_user', `Got "${name.slice(0, 80)}".`);
-    if (!ROLES.includes(role)) throw new PagegateError('bad_console_user', `Got the role "${String(role)}".`);
+    checkRole(role);
     this.#database
       .transaction(() => {
         if (this.#row(name) !== undefined) throw new PagegateError('console_user_exists', `Got "${name}".`);
         const count = this.#database.prepare<[], number>('SELECT count(*) FROM users').pluck().get() ?? 0;
         if (count >= USERS_MAX)
           throw new PagegateError('bad_console_user', `There are ${count} users, the most possible.`);
-        this.#database.prepare('INSERT INTO users VALUES (?, ?, NULL, ?)').run(name, role, this.#now());
+        this.#database.prepare('INSERT INTO users VALUES (?, ?, NULL, ?, NULL)').run(name, role, this.#now());
         this.#parts.events.note(actor, 'user.add', `${name} ${role}`);
       })
       .immediate();
-    return this.#existing(name);
+    return this.get(name);
   }
 
   /** Removes a user with all sessions and links. @throws PagegateError console_user_not_found */
   remove(name: string, actor: string): void {
     this.#database
       .transaction(() => {
-        this.#existing(name);
+        this.get(name);
         this.#database.prepare('DELETE FROM users WHERE name = ?').run(name);
         this.#end(name);
         this.#parts.events.note(actor, 'user.remove', name);
@@ -91,11 +108,67 @@ export class Users {
       .immediate();
   }
 
+  /** Gives a user another role, and ends the sessions that have the old one. @throws PagegateError bad_console_user, console_user_not_found */
+  setRole(name: string, role: UserRole, actor: string): User {
+    checkRole(role);
+    this.#database
+      .transaction(() => {
+        if (this.get(name).role === role) return;
+        this.#database.prepare('UPDATE users SET role = ? WHERE name = ?').run(role, name);
+        this.#parts.sessions.endOf('user', name);
+        this.#parts.events.note(actor, 'user.role', `${name} ${role}`);
+      })
+      .immediate();
+    return this.get(name);
+  }
+
+  /**
+   * Ends the sessions and links of a user, who may sign in anew.
+   *
+   * @param kept the hash of a session that goes on
+   * @returns how many sessions have ended
+   * @throws PagegateError console_user_not_found
+   */
+  signOut(name: string, actor: string, kept: string): number {
+    return this.#database
+      .transaction(() => {
+        this.get(name);
+        const ended = this.#end(name, kept);
+        this.#parts.events.note(actor, 'user.sign_out', `${name} ${counted(ended, 'session')}`);
+        return ended;
+      })
+      .immediate();
+  }
+
+  /**
+   * Makes changes of users for an operator, all or nothing.
+   *
+   * @returns undefined where the operator's session has ended meanwhile: nothing is changed then
+   * @throws PagegateError console_last_operator where no operator would be left, and what the changes throw
+   */
+  asOperator<T>({ hash }: { readonly hash: string }, change: () => T): T | undefined {
+    return this.#database
+      .transaction(() => {
+        if (!this.#parts.sessions.has(hash)) return undefined;
+        const result = change();
+        const isOperatorLeft =
+          this.#database.prepare("SELECT 1 FROM users WHERE role = 'operator'").get() !== undefined;
+        if (!isOperatorLeft) throw new PagegateError('console_last_operator');
+        return result;
+      })
+      .immediate();
+  }
+
+  /** Writes down that a user signs in. */
+  noteSignIn(name: string): void {
+    this.#database.prepare('UPDATE users SET signed_in_at = ? WHERE name = ?').run(this.#now(), name);
+  }
+
   /** Takes the password away and ends all sessions and links. @throws PagegateError console_user_not_found */
   reset(name: string, actor: string): void {
     this.#database
       .transaction(() => {
-        this.#existing(name);
+        this.get(name);
         this.#database.prepare('UPDATE users SET password = NULL WHERE name = ?').run(name);
         this.#end(name);
         this.#parts.events.note(actor, 'user.reset', name);
@@ -113,6 +186,7 @@ export class Users {
     { hash, name }: { readonly hash: string; readonly name: string },
     password: string,
   ): Promise<boolean> {
+    checkPassword(password, name);
     const kept = await hashPassword(password);
     const { sessions } = this.#parts;
     return this.#database
@@ -146,7 +220,7 @@ export class Users {
 
   /** Makes a link that signs the user in once; returns its token. @throws PagegateError console_user_not_found */
   createLink(name: string, actor: string): string {
-    this.#existing(name);
+    this.get(name);
     const token = this.#parts.links.create(name);
     this.#parts.events.note(actor, 'link.create', name);
     return token;
@@ -172,14 +246,9 @@ export class Users {
     return this.#database.prepare<[string], UserRow>('SELECT * FROM users WHERE name = ?').get(name);
   }
 
-  #existing(name: string): User {
-    const user = this.find(name);
-    if (user === undefined) throw new PagegateError('console_user_not_found', `Got "${name.slice(0, 80)}".`);
-    return user;
-  }
-
-  #end(name: string): void {
-    this.#parts.sessions.endOf('user', name);
+  /** Ends sessions and links; returns how many sessions. */
+  #end(name: string, kept?: string): number {
     this.#parts.links.endOf(name);
+    return this.#parts.sessions.endOf('user', name, kept);
   }
 }

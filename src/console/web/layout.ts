@@ -37,6 +37,7 @@ const STAFF_LINKS: readonly (readonly [path: string, text: string])[] = [
   ['health', 'Health'],
   ['audit', 'Audit'],
 ];
+const OPERATOR_LINKS: typeof STAFF_LINKS = [...STAFF_LINKS, ['users', 'Users']];
 const ACCOUNT_LINKS: readonly (readonly [path: string, text: string])[] = [['account', 'Your account']];
 
 export interface Frame {
@@ -83,7 +84,7 @@ export const pageTail = (): Html => html`
 `;
 
 function navigation({ base, path, csrf }: Frame, session: Session): Html {
-  const links = session.role === 'account' ? ACCOUNT_LINKS : STAFF_LINKS;
+  const links = { operator: OPERATOR_LINKS, viewer: STAFF_LINKS, account: ACCOUNT_LINKS }[session.role];
   const here = path.split('/')[1] ?? '';
   return html`<nav aria-label="Pages"><ul>
 ${links.map(([to, text]) => html`<li><a href="${base}${to}"${here === to && html` aria-current="page"`}>${text}</a></li>`)}
@@ -92,10 +93,11 @@ ${links.map(([to, text]) => html`<li><a href="${base}${to}"${here === to && html
 <form method="post" action="${base}sign-out"><input type="hidden" name="csrf" value="${csrf}"><button class="plain">Sign out</button></form></div>`;
 }
 
-function notice({ tone, text, secret }: Notice): Html {
+const KEEP = 'It is shown this once. Keep it where you keep passwords.';
+
+function notice({ tone, text, secret, advice = KEEP }: Notice): Html {
   return html`<div class="notice ${tone}" role="${tone === 'good' ? 'status' : 'alert'}"><p>${text}</p>${
-    secret !== undefined &&
-    html`<p><code class="secret">${secret}</code></p><p>It is shown this once. Keep it where you keep passwords.</p>`
+    secret !== undefined && html`<p><code class="secret">${secret}</code></p><p>${advice}</p>`
   }</div>`;
 }
 

@@ -21,6 +21,8 @@ export interface Visit {
   readonly csrf: string;
   /** The address of the browser, or of the proxy before it. */
   readonly address: string;
+  /** Scheme, host and port under which the browser has the console; undefined where it does not say. Of a POST it is checked. */
+  readonly origin: string | undefined;
   /** Aborted when the browser goes away. */
   readonly signal: AbortSignal;
 }
@@ -68,6 +70,8 @@ export interface Notice {
   readonly tone: 'good' | 'bad';
   readonly text: string;
   readonly secret?: string;
+  /** What to do with the secret; where to keep it unless told otherwise. */
+  readonly advice?: string;
 }
 
 interface Base {

@@ -62,12 +62,12 @@ export function checkHost(req: IncomingMessage, allowed: ReadonlySet<string>): v
 export function checkOrigin(req: IncomingMessage): void {
   const { origin, host } = req.headers;
   const site = req.headers['sec-fetch-site'];
+  const authority = originOf(req)?.replace(/^https?:\/\//, '');
   // Browsers that say where a request comes from know better than a comparison: a proxy may drop the port of the host.
-  const isOwn = site === undefined ? origin === undefined || authorityOf(origin) === host : site === 'same-origin';
+  const isOwn = site === undefined ? origin === undefined || authority === host : site === 'same-origin';
   if (!isOwn) throw new HttpRefusal(403, 'The form came from another site.');
 }
 
-/** The host and port of an origin as it is written there; undefined for none of HTTP. */
-function authorityOf(origin: string): string | undefined {
-  return /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
-}
+/** The origin that a browser names; undefined for none, and for none of HTTP. */
+export const originOf = ({ headers: { origin = '' } }: IncomingMessage): string | undefined =>
+  /^https?:\/\/[^/]+$/.test(origin) ? origin : undefined;

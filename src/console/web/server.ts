@@ -17,7 +17,7 @@ import type { Frame } from './layout.ts';
 import { Notices } from './notices.ts';
 import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
 import { findRoute, type Page, type Redirect, type Reply, type Route, type Visit } from './route.ts';
-import { checkHost, checkOrigin, SECURITY_HEADERS } from './security.ts';
+import { checkHost, checkOrigin, originOf, SECURITY_HEADERS } from './security.ts';
 import { sendAsset, sendDownload, sendPage } from './send.ts';
 import { WaitingConnections } from './waiting-connections.ts';
 
@@ -157,6 +157,7 @@ class Web {
       form,
       csrf: token,
       address: visitorAddress(req, this.#proxies),
+      origin: originOf(req),
       signal: abort.signal,
     };
     await this.#work(socket, async () => {
@@ -187,7 +188,7 @@ class Web {
     const { session } = visit;
     if (session === undefined) {
       if (route.method === 'POST') throw signedOut();
-      return { kind: 'redirect', to: signInBefore(visit) };
+      return { kind: 'redirect', to: signInBefore(this.#base, askedFor(visit)) };
     }
     if (!route.roles.includes(session.role)) {
       if (visit.path === '/' && session.role === 'account') return { kind: 'redirect', to: '/account' };
@@ -251,8 +252,11 @@ class Web {
     // What was not read of a body must not be taken for the next request.
     if (!req.complete) res.setHeader('connection', 'close');
     if (waitSeconds !== undefined) res.setHeader('retry-after', waitSeconds);
-    const onward = status === 401 ? 'To the sign-in' : 'To the first page';
-    const body = html`<p>${message}</p><p><a href="${this.#base}">${onward}</a></p>`;
+    const onward =
+      status === 401
+        ? html`<a href="${this.#base}${signInBefore(this.#base, formPage(req, this.#base)).slice(1)}">To the sign-in</a>`
+        : html`<a href="${this.#base}">To the first page</a>`;
+    const body = html`<p>${message}</p><p>${onward}</p>`;
     const page: Page = {
       kind: 'page',
       title: status === 404 ? 'Not found' : status === 403 ? 'Not allowed' : 'This did not work',
@@ -288,12 +292,21 @@ const openedAgain = (url: string): Page => ({
   isOpenedAgain: true,
 });
 
-/** The sign-in that leads back to what was asked for: without its query, where that is too long to be put into another one. */
-function signInBefore({ app, path, query }: Visit): string {
-  if (path === '/' && query.isEmpty) return '/sign-in';
-  const withNext = (next: string): string => `/sign-in?${new URLSearchParams({ next })}`;
-  const whole = withNext(query.isEmpty ? path : `${path}?${query}`);
-  return app.config.console.base_path.length + whole.length <= URL_MAX_LENGTH ? whole : withNext(path);
+/** What was asked for, below the base path. */
+const askedFor = ({ path, query }: Visit): string => (query.isEmpty ? path : `${path}?${query}`);
+
+/** The page whose form was sent, as the browser says; the first page where it does not. */
+function formPage({ headers: { referer = '' } }: IncomingMessage, base: string): string {
+  const [, full = ''] = /^https?:\/\/[^/]+(\/[^#]*)$/.exec(referer) ?? [];
+  return full.startsWith(base) ? `/${full.slice(base.length)}` : '/';
+}
+
+/** The sign-in that leads back to an address below the base path: without its query, where that is too long to be put into another one. */
+function signInBefore(base: string, next: string): string {
+  if (next === '/') return '/sign-in';
+  const before = (address: string): string => `/sign-in?${new URLSearchParams({ next: address })}`;
+  const whole = before(next);
+  return base.length + whole.length <= URL_MAX_LENGTH ? whole : before(next.split('?', 1)[0]!);
 }
 
 /** Whether the page renews itself, without anybody's doing. */

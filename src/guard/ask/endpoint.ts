@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Agent, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLoopback } from '../../network/address.ts';
 import { http, https } from '../../platform/http.ts';
@@ -22,6 +23,10 @@ const IDLE_MS = 4_000;
 const BACKOFF_MS = 50;
 /** Timers of Node.js wait no longer; what is beyond ends at once. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+/** How a connection does not come about that may come about next time; one that TLS refuses never does. */
+const NO_CONNECTION: ReadonlySet<string | undefined> = new Set([
+  ...['EAI_AGAIN', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'],
+]);
 const KEY = /^[\x21-\x7e]{1,256}$/;
 
 export interface EndpointOptions {
@@ -43,6 +48,8 @@ export class Endpoint {
   readonly #agent: Agent;
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
+  /** Connections that came about. */
+  readonly #open = new WeakSet<Socket>();
 
   /** @throws TypeError where an option cannot be used. */
   constructor({ server, key, ca, plainHttp, timeoutMs }: EndpointOptions) {
@@ -116,9 +123,15 @@ export class Endpoint {
         end(failure(id));
         request.destroy();
       };
+      const isSecure = this.#url.protocol === 'https:';
+      request.on('socket', (socket) => {
+        if (!this.#open.has(socket)) socket.once(isSecure ? 'secureConnect' : 'connect', () => this.#open.add(socket));
+      });
       request.on('error', (error: NodeJS.ErrnoException) => {
         const answer = failure('unreachable', error.code ?? error.name);
-        end(error.code === 'ECONNREFUSED' ? { ...answer, retryMs: 0 } : answer);
+        // On an open connection the question may have been read, and charged.
+        const isUnsent = request.socket === null || !this.#open.has(request.socket);
+        end(isUnsent && NO_CONNECTION.has(error.code) ? { ...answer, retryMs: 0 } : answer);
       });
     });
   }

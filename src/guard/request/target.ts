@@ -31,6 +31,16 @@ export function readRequestTarget(
   return { url, headers, methods: options.upgrade ? withUpgrade(methods) : methods };
 }
 
+/** What a URL holds escaped that some clients send as it is; sites read both alike. */
+const OFTEN_UNESCAPED = /["'<>^`{|}]/g;
+
+/** Whether the path and query that will be sent are those of the URL that was read from them, but for such escapes. */
+export function isSentAsJudged(url: URL, path: string): boolean {
+  const escaped = (text: string): string =>
+    text.replace(OFTEN_UNESCAPED, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+  return escaped(url.origin + path) === escaped(url.href);
+}
+
 /** What opening a WebSocket is judged as, in the place of the GET that it is; another method is sent as it is, so it is judged as well. */
 function withUpgrade([method, ...overriding]: readonly string[]): readonly string[] {
   return [...new Set([WEBSOCKET_METHOD, ...(method === 'GET' ? [] : [method!]), ...overriding])];

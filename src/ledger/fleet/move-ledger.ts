@@ -129,36 +129,16 @@ function settle(file: string): void {
   if (!reserver.close()) throw new PagegateError('ledger_unavailable', reserver.state.reason);
 }
 
+/** Puts all rows of a file into the empty tables of a fleet's ledger. @throws PagegateError move_refused where not all has arrived */
 async function fill(sql: Sql, database: Database): Promise<Counts> {
-  const all = (text: string): Row[] => database.prepare<[], Row>(text).all();
-  for (const [table, columns] of Object.entries(TABLES))
+  const all: ReadRows = (text) => database.prepare<[], Row>(text).all();
+  for (const [table, columns] of Object.entries(TABLES)) {
     await insertAll(sql, table, columns, all(`SELECT ${columns.join(', ')} FROM ${table} ORDER BY id`));
-  const node = `before-${database.prepare('SELECT ledger_id FROM ledger').pluck().get()}`;
-  await sql.run(
-    `INSERT INTO nodes (id, name, created_at, retired_at) VALUES (?, ?, ${NOW}, ${NOW})`,
-    node,
-    'before the move',
-  );
-  const meters = all('SELECT account_id, cycle, used AS granted, used AS spent, total FROM meters').map((row) => ({
-    ...row,
-    node,
-  }));
-  await insertAll(sql, 'cycles', ['account_id', 'cycle'], meters);
-  await insertAll(sql, 'grants', ['account_id', 'cycle', 'node', 'granted', 'spent'], meters);
-  await insertAll(sql, 'node_totals', ['node', 'account_id', 'total'], meters);
-  const days =
-    all(`SELECT account_id, day, sum(lookups) AS lookups FROM (SELECT account_id, day, lookups FROM usage_days
-    UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0) GROUP BY account_id, day`);
-  await insertAll(
-    sql,
-    'usage_days',
-    ['account_id', 'day', 'node', 'lookups'],
-    days.map((row) => ({ ...row, node })),
-  );
-  for (const table of Object.keys(TABLES))
     await sql.rows(
       `SELECT setval(pg_get_serial_sequence('pagegate.${table}', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM ${table}), false)`,
     );
+  }
+  await fillUsage(sql, all);
   const home = database
     .prepare<[], { revision: number; last_seen_at: number }>('SELECT revision, last_seen_at FROM ledger')
     .get()!;
@@ -175,6 +155,28 @@ async function fill(sql: Sql, database: Database): Promise<Counts> {
   if (JSON.stringify(arrived) !== JSON.stringify(sent))
     throw new PagegateError('move_refused', `Sent ${JSON.stringify(sent)}, arrived ${JSON.stringify(arrived)}.`);
   return sent;
+}
+
+type ReadRows = (text: string) => readonly Row[];
+
+/** What accounts have used until now counts as granted to, and spent by, a node that is no more. */
+async function fillUsage(sql: Sql, all: ReadRows): Promise<void> {
+  const node = `before-${all('SELECT ledger_id FROM ledger')[0]!['ledger_id']}`;
+  await sql.run(
+    `INSERT INTO nodes (id, name, created_at, retired_at) VALUES (?, ?, ${NOW}, ${NOW})`,
+    node,
+    'before the move',
+  );
+  const ofNode = (text: string): Row[] => all(text).map((row) => ({ ...row, node }));
+  const meters = ofNode('SELECT account_id, cycle, used AS granted, used AS spent, total FROM meters');
+  await insertAll(sql, 'cycles', ['account_id', 'cycle'], meters);
+  await insertAll(sql, 'grants', ['account_id', 'cycle', 'node', 'granted', 'spent'], meters);
+  await insertAll(sql, 'node_totals', ['node', 'account_id', 'total'], meters);
+  const days = ofNode(
+    `SELECT account_id, day, sum(lookups) AS lookups FROM (SELECT account_id, day, lookups FROM usage_days
+    UNION ALL SELECT account_id, day, day_used FROM meters WHERE day_used > 0) GROUP BY account_id, day`,
+  );
+  await insertAll(sql, 'usage_days', ['account_id', 'day', 'node', 'lookups'], days);
 }
 
 /** Where the file is made, beside its place. */

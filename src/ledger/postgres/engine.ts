@@ -39,11 +39,11 @@ const PASSWORD_VARIABLE = 'PAGEGATE_LEDGER_PASSWORD';
 const SMALL_FILE_MAX_BYTES = 64 * 1024;
 
 /** Reads the password and the certificates. @throws PagegateError ledger_unavailable */
-export function readEngine({ url, passwordFile, caFile }: EngineSource, env = process.env): EngineOptions {
+export function readEngine({ url, passwordFile, caFile }: EngineSource): EngineOptions {
   const read = (path: string): string =>
     readSmallFile(path, { code: 'ledger_unavailable', maxBytes: SMALL_FILE_MAX_BYTES }).toString('utf8');
   const password =
-    passwordFile === undefined ? (env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
+    passwordFile === undefined ? (process.env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
   return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile) }) };
 }
 

@@ -199,6 +199,32 @@ function refuseNewer(engine: Engine, version: number): void {
   throw new PagegateError('ledger_version', `${engine.name}: expected version ${SCHEMA_VERSION}, got ${version}.`);
 }
 
+/** Brings the tables from whichever version they have to the current one. @throws PagegateError ledger_version, ledger_unavailable */
+async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
+  await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+  try {
+    // Another program may have done it in the meantime.
+    const before = (await findLedger(engine))?.version ?? 0;
+    refuseNewer(engine, before);
+    for (let version = before; version < SCHEMA_VERSION; version += 1) {
+      const id = randomBytes(16).toString('hex');
+      const note =
+        version === 0
+          ? `INSERT INTO ledger (one, ledger_id, version) VALUES (1, '${id}', 1);`
+          : `UPDATE ledger SET version = ${version + 1};`;
+      await engine.script(
+        `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
+      );
+    }
+    return await findLedger(engine);
+  } catch (error) {
+    await engine.script('ROLLBACK').catch(() => {});
+    throw error;
+  } finally {
+    await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
+  }
+}
+
 /**
  * Makes the tables, or brings them to the current version; one program at a time.
  *
@@ -210,29 +236,7 @@ export async function prepareSchema(engine: Engine, { create = true } = {}): Pro
   let found = await findLedger(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
   refuseNewer(engine, found?.version ?? 0);
-  if (found?.version !== SCHEMA_VERSION) {
-    await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    try {
-      found = await findLedger(engine);
-      refuseNewer(engine, found?.version ?? 0);
-      for (let version = found?.version ?? 0; version < SCHEMA_VERSION; version += 1) {
-        const id = randomBytes(16).toString('hex');
-        const note =
-          version === 0
-            ? `INSERT INTO ledger (one, ledger_id, version) VALUES (1, '${id}', 1);`
-            : `UPDATE ledger SET version = ${version + 1};`;
-        await engine.script(
-          `BEGIN; CREATE SCHEMA IF NOT EXISTS pagegate; SET LOCAL search_path = pagegate; ${MIGRATIONS[version]} ${note} COMMIT;`,
-        );
-      }
-      found = await findLedger(engine);
-    } catch (error) {
-      await engine.script('ROLLBACK').catch(() => {});
-      throw error;
-    } finally {
-      await engine.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]).catch(() => {});
-    }
-  }
+  if (found?.version !== SCHEMA_VERSION) found = await migrateSchema(engine);
   if (found === undefined)
     throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
   const { ledger_id: ledgerId, moved_to: movedTo } = found;

@@ -1,6 +1,6 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import { didYouMean } from '../../json/near-name.ts';
+import { didYouMean } from '../../json/did-you-mean.ts';
 import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';

@@ -4,7 +4,7 @@
  * work is one pass over the text and one probe of a hash table, whatever the text holds.
  */
 import { PagegateError } from '../../errors.ts';
-import { didYouMean } from '../../json/near-name.ts';
+import { didYouMean } from '../../json/did-you-mean.ts';
 import type { Steps } from '../../steps.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';

@@ -26,6 +26,9 @@ const OPERATOR_PAGES = [
   'accounts/pro/subscribe',
   'generations/2/rollback',
   'generations/refresh',
+  'users',
+  'users/bystander',
+  'users/bystander/reset',
 ];
 const ACCOUNT_PAGES = ['account', 'account/rotate-key', 'you'];
 const PAGES: Readonly<Record<Who, readonly string[]>> = {
@@ -47,6 +50,7 @@ let invited = 0;
 
 beforeAll(async () => {
   world = await startWorld();
+  world.users.add('bystander', 'viewer');
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
 });
 
@@ -205,6 +209,58 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await page.getByText('account.suspend').count()).toBeGreaterThan(0);
   });
 
+  it('an operator adds a user, ends the session, gives another role and removes, with the own password', async () => {
+    const page = await signIn('operator', { javaScriptEnabled });
+    const [name, password] = [`colleague-${javaScriptEnabled}`, 'rain on a tin roof'];
+    const said = (): Promise<string | null> => page.locator('.notice').textContent();
+    const setPassword = async (text: string): Promise<void> => {
+      await page.goto(at('you'));
+      await page.getByLabel('New password').fill(text);
+      await page.getByLabel('The same again').fill(text);
+      await page.getByRole('button', { name: 'Set the password' }).click();
+      await page.locator('.notice').waitFor();
+    };
+    await setPassword('aaaaaaaaaaaaaaaa');
+    expect(await said()).toContain('This one repeats a few characters.');
+    await setPassword(password);
+    expect(await said()).toContain('The password is set.');
+
+    await page.getByRole('link', { name: 'Users' }).click();
+    await page.getByLabel('Name').fill(name);
+    await page.getByRole('button', { name: 'Add' }).waitFor();
+    await page.getByLabel('Your present password').fill('another password');
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.getByText('The present password is another one.').waitFor();
+    expect(await page.getByLabel('Name').inputValue()).toBe(name);
+    await page.getByLabel('Your present password').fill(password);
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.waitForURL(at(`users/${name}`));
+    const colleague = await open({ javaScriptEnabled });
+    await colleague.goto((await page.locator('.secret').textContent())!);
+    await colleague.getByRole('button', { name: 'Sign in' }).click();
+    await colleague.waitForURL(world.url);
+
+    await page.goto(at('users'));
+    await page.getByRole('region', { name: 'Signed in now' }).getByRole('row', { name }).getByRole('button').click();
+    await page.getByText(`The session of ${name} from 127.0.0.1 has ended.`).waitFor();
+    await colleague.goto(at('health'));
+    expect(colleague.url()).toBe(at('sign-in?next=%2Fhealth'));
+
+    for (const [link, outcome] of [
+      ['Make an operator', 'is an operator'],
+      ['Remove the user', 'is removed'],
+    ] as const) {
+      await page.goto(at(`users/${name}`));
+      await page.getByRole('link', { name: link }).click();
+      await page.getByLabel('Your present password').fill(password);
+      await page.getByRole('button', { name: link }).click();
+      await page.getByText(outcome).waitFor();
+    }
+    await page.goto(at(`audit?${new URLSearchParams({ what: name })}`));
+    for (const what of ['user.add', 'session.end', 'user.role', 'user.remove'])
+      expect(await page.getByText(`console ${what} ${name}`).count(), what).toBe(1);
+  });
+
   it('an account sees itself, rotates its key and stays signed in', async () => {
     const page = await signIn('account', { javaScriptEnabled });
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Account pro');
@@ -275,16 +331,16 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
 
 describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
   const size = { width: 1_100, height: 760 };
-  let hostile: TestConsole;
+  let hostile: readonly [TestConsole, string | undefined];
 
   beforeAll(async () => {
-    hostile = world;
-    world = await startWorld({ isHostile: false });
+    hostile = [world, accountKey];
+    [world, accountKey] = [await startWorld({ isHostile: false }), undefined];
   });
 
   afterAll(async () => {
     await world.stop();
-    world = hostile;
+    [world, accountKey] = hostile;
   });
 
   /** The upper part of a page, as a small JPEG. */
@@ -334,6 +390,19 @@ describe('a link of another site', () => {
 });
 
 describe('with scripts', () => {
+  it('a form that is clicked several times is sent once', async () => {
+    const page = await signIn('operator');
+    let sent = 0;
+    page.on('request', (request) => {
+      if (request.method() === 'POST') sent += 1;
+    });
+    await page.goto(at('accounts/idle/rotate-key'));
+    const box = (await page.getByRole('button', { name: 'Rotate the key' }).boundingBox())!;
+    for (let i = 0; i < 3; i++) await page.mouse.click(box.x + 5, box.y + 5);
+    await page.locator('.secret').waitFor();
+    expect(sent).toBe(1);
+  });
+
   it('decisions are followed live, and hostile text stays text', async () => {
     const page = await signIn('viewer');
     await page.goto(at('decisions'));

@@ -1,4 +1,5 @@
 /** The MCP server: one tool that tells the verdict about a URL, and one that fetches a page only where that allows it. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
@@ -24,6 +25,9 @@ const VERDICT = {
   domain: z.string(),
   found: z.boolean().describe('Whether the domain is classified.'),
 };
+
+/** The end of the call that a request is made for: a question about it is of no use afterwards. */
+const callSignal = new AsyncLocalStorage<AbortSignal>();
 
 /** A server with its two tools, not connected to anything yet. */
 export function createMcpServer({ guard, guardedFetch, version, deadlineMs }: McpOptions): McpServer {
@@ -61,7 +65,7 @@ export function createMcpServer({ guard, guardedFetch, version, deadlineMs }: Mc
     async ({ url: asked, max_length }, { signal }) => {
       try {
         const options = { lengthMax: max_length, deadlineMs, version, signal };
-        return pageResult(await fetchPage(guardedFetch, asked, options));
+        return pageResult(await callSignal.run(signal, () => fetchPage(guardedFetch, asked, options)));
       } catch (error) {
         return failed(error);
       }
@@ -99,7 +103,7 @@ function failed(error: unknown): CallToolResult {
 
 /**
  * Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask, or has no answer within
- * the time, approves nothing.
+ * the time, approves nothing. Where the call is given up that the page is for, so is the question.
  */
 export async function askPerson({ server }: McpServer, decision: Decision, timeoutMs: number): Promise<boolean> {
   if (server.getClientCapabilities()?.elicitation === undefined) return false;
@@ -111,6 +115,11 @@ export async function askPerson({ server }: McpServer, decision: Decision, timeo
       required: ['fetch'],
     },
   };
-  const answer = await server.elicitInput(question, { timeout: timeoutMs }).catch(() => undefined);
+  // The first request of a session has the id 0, and hosts on the SDK do not notice when that one is withdrawn
+  // (modelcontextprotocol/typescript-sdk#2283). Once no host runs on version 1 of it, this can go.
+  server.ping().catch(() => {});
+  const signal = callSignal.getStore();
+  const options = { timeout: timeoutMs, ...(signal !== undefined && { signal }) };
+  const answer = await server.elicitInput(question, options).catch(() => undefined);
   return answer?.action === 'accept' && answer.content?.['fetch'] === true;
 }

@@ -1,0 +1,41 @@
+/** What the pages of users have in common. */
+import type { Session } from '../../store/sessions.ts';
+import { type Html, html, type Value } from '../../web/html.ts';
+import { form } from '../../web/layout.ts';
+import type { SignedVisit } from '../../web/route.ts';
+import { empty, moment, table } from '../../web/widgets.ts';
+
+/** Where each was begun and since when, with a button that ends it; `who` is asked for where they are of several. */
+export function sessionTable(
+  { session, csrf }: SignedVisit,
+  sessions: readonly Session[],
+  { label, action, who }: { readonly label: string; readonly action: string; readonly who?: (one: Session) => Value },
+): Html {
+  if (sessions.length === 0) return empty('Nobody is signed in.');
+  const end = ({ hash }: Session): Value =>
+    hash === session.hash
+      ? 'this one'
+      : form(
+          action,
+          csrf,
+          html`<input type="hidden" name="session" value="${hash}"><button class="plain">End</button>`,
+        );
+  const titles = [...(who === undefined ? [] : ['Who']), 'Since', 'Last used', 'From', 'Action'];
+  const rows = sessions.map((one) => [
+    ...(who === undefined ? [] : [who(one)]),
+    moment(one.createdAt),
+    moment(one.seenAt),
+    one.address,
+    end(one),
+  ]);
+  return table(
+    label,
+    titles.map((title) => ({ title })),
+    rows,
+  );
+}
+
+/** Where whoever acts has a password, it is asked for once more. */
+export const presentField = ({ app, session }: SignedVisit, label = 'Your present password'): Html | false =>
+  app.store.users.find(session.name)?.hasPassword === true &&
+  html`<label>${label} <input name="present" type="password" autocomplete="current-password" maxlength="256" required></label>`;

@@ -1,0 +1,118 @@
+/** What an operator can do with a user: each asks once, says what will happen, and is done by the code of the command line. */
+import { counted } from '../../../counted.ts';
+import type { Session } from '../../store/sessions.ts';
+import type { User, Users } from '../../store/users.ts';
+import type { Notice } from '../../web/route.ts';
+
+export interface UserActionInput {
+  readonly users: Users;
+  readonly user: User;
+  /** Of who acts. */
+  readonly session: Session;
+  /** The address of a link with this token. */
+  readonly linkOf: (token: string) => string;
+}
+
+export interface UserAction {
+  /** Its part of the address. */
+  readonly id: string;
+  readonly title: string;
+  readonly isDangerous?: boolean;
+  /** Whether who acts has to give the own password: for whatever changes who may sign in, and as what. */
+  readonly needsPassword: boolean;
+  /** Whether the user is no operator afterwards: one has to be left. */
+  readonly endsOperator?: boolean;
+  /** Whether it can be done with a user as it is. */
+  readonly applies: (user: User, isOwn: boolean) => boolean;
+  /** What will happen. */
+  readonly says: (user: User, isOwn: boolean) => string;
+  readonly run: (input: UserActionInput) => Notice;
+}
+
+/** What is said of a link. It is shown once; whoever has it signs in. */
+export const invited = (text: string, link: string): Notice => ({
+  tone: 'good',
+  text: `${text} This link signs in once, within an hour:`,
+  secret: link,
+  advice: 'It is shown this once. Pass it on where nobody else reads it: whoever opens it first signs in.',
+});
+
+export const USER_ACTIONS: readonly UserAction[] = [
+  {
+    id: 'make-operator',
+    title: 'Make an operator',
+    needsPassword: true,
+    applies: ({ role }) => role === 'viewer',
+    says: ({ name }) =>
+      `${name} may change accounts, keys, generations and users from now on. Open sessions of ${name} end: the next sign-in has the new role.`,
+    run: ({ users, user: { name }, session }) => {
+      users.setRole(name, 'operator', session.name);
+      return { tone: 'good', text: `${name} is an operator.` };
+    },
+  },
+  {
+    id: 'make-viewer',
+    title: 'Make a viewer',
+    needsPassword: true,
+    endsOperator: true,
+    applies: ({ role }) => role === 'operator',
+    says: ({ name }, isOwn) =>
+      isOwn
+        ? 'You only look from now on, and are signed out. Only another operator, or the command line, gives you the role back.'
+        : `${name} only looks from now on. Open sessions of ${name} end: the next sign-in has the new role.`,
+    run: ({ users, user: { name }, session }) => {
+      users.setRole(name, 'viewer', session.name);
+      return { tone: 'good', text: `${name} is a viewer.` };
+    },
+  },
+  {
+    id: 'link',
+    title: 'Make a link to sign in',
+    needsPassword: true,
+    applies: () => true,
+    says: ({ name }) =>
+      `You get a link that signs ${name} in once, within an hour. Whoever has it signs in as ${name}; the audit notes that you made it.`,
+    run: ({ users, user: { name }, session, linkOf }) =>
+      invited(`A link for ${name} is made.`, linkOf(users.createLink(name, session.name))),
+  },
+  {
+    id: 'sign-out',
+    title: 'Sign out everywhere',
+    needsPassword: false,
+    applies: () => true,
+    says: ({ name }, isOwn) =>
+      isOwn
+        ? 'Your sessions end, but for the one that you use now, and so do links that were made for you. Your password stays.'
+        : `Every session of ${name} ends now, and every link that was not used. The password of ${name} stays: reset it where somebody else knows it.`,
+    run: ({ users, user: { name }, session }) => {
+      const ended = users.signOut(name, session.name, session.hash);
+      return { tone: 'good', text: `${counted(ended, 'session')} of ${name} ended.` };
+    },
+  },
+  {
+    id: 'reset',
+    title: 'Reset the password',
+    needsPassword: true,
+    applies: (_, isOwn) => !isOwn,
+    says: ({ name }) =>
+      `${name} has no password any more, and open sessions and links end. You get a link that signs ${name} in once, who may then set another password.`,
+    run: ({ users, user: { name }, session, linkOf }) => {
+      users.reset(name, session.name);
+      return invited(`${name} is signed out and has no password.`, linkOf(users.createLink(name, session.name)));
+    },
+  },
+  {
+    id: 'remove',
+    title: 'Remove the user',
+    isDangerous: true,
+    needsPassword: true,
+    endsOperator: true,
+    applies: () => true,
+    says: ({ name }, isOwn) =>
+      `${isOwn ? 'You are signed out, and' : `${name} is signed out, and`} cannot sign in any more. What was done under this name stays in the audit.`,
+    run: ({ users, user: { name }, session }) => {
+      users.remove(name, session.name);
+      return { tone: 'good', text: `${name} is removed.` };
+    },
+  },
+];

@@ -1,0 +1,223 @@
+/** Users and sessions, for operators: who can sign in, who is signed in from where, and every change of it. */
+import { PagegateError } from '../../../errors.ts';
+import { LIMITS } from '../../../limits.ts';
+import { isCurrent, sessionActor, withPresentPassword } from '../../sign-in.ts';
+import { ROLES, type UserRole } from '../../store/roles.ts';
+import type { Session } from '../../store/sessions.ts';
+import type { User } from '../../store/users.ts';
+import { ADDRESS_FACT } from '../../users.ts';
+import { type Html, html } from '../../web/html.ts';
+import { form } from '../../web/layout.ts';
+import { HttpRefusal } from '../../web/request.ts';
+import {
+  type Notice,
+  OPERATOR,
+  type Page,
+  type Redirect,
+  type Reply,
+  type Route,
+  type SignedVisit,
+  segment,
+} from '../../web/route.ts';
+import { count, facts, mark, moment, table } from '../../web/widgets.ts';
+import { told } from '../accounts.ts';
+import { presentField, sessionTable } from './parts.ts';
+import { invited, USER_ACTIONS, type UserAction } from './user-actions.ts';
+import { GONE } from './you.ts';
+
+const SHOWN = LIMITS.consoleSessionsShown.value;
+
+const roleMark = (role: UserRole): Html => mark(role === 'operator' ? 'good' : 'plain', role);
+
+/** Those that still open what they opened: an account's end with its key, at the latest when somebody looks. */
+async function currentOf({ app }: SignedVisit, sessions: readonly Session[]): Promise<Session[]> {
+  const current: Session[] = [];
+  for (const one of sessions) if (one.role !== 'account' || (await isCurrent(app, one))) current.push(one);
+  return current;
+}
+
+function userTable({ app }: SignedVisit, sessions: readonly Session[]): Html {
+  const base = app.config.console.base_path;
+  const open = new Map<string, number>();
+  for (const { role, name } of sessions) if (role !== 'account') open.set(name, (open.get(name) ?? 0) + 1);
+  const rows = app.store.users
+    .list()
+    .map(({ name, role, hasPassword, signedInAt, createdAt }) => [
+      html`<a href="${base}users/${segment(name)}">${name}</a>`,
+      roleMark(role),
+      hasPassword ? 'yes' : 'no, links alone',
+      signedInAt === null ? 'never' : moment(signedInAt),
+      count(open.get(name) ?? 0),
+      moment(createdAt),
+    ]);
+  const columns = [
+    { title: 'User' },
+    { title: 'Role' },
+    { title: 'Password' },
+    { title: 'Last sign-in' },
+    { title: 'Open sessions', isNumber: true },
+    { title: 'Added' },
+  ];
+  return table('Users', columns, rows);
+}
+
+function addForm(visit: SignedVisit): Html {
+  const { app, csrf, form: fields } = visit;
+  const chosen = fields.get('role') || 'viewer';
+  const options = ROLES.map(
+    (role) => html`<option value="${role}"${role === chosen && html` selected`}>${role}</option>`,
+  );
+  return html`<section aria-labelledby="new"><h2 id="new">New user</h2>
+${form(
+  `${app.config.console.base_path}users`,
+  csrf,
+  html`<label>Name <input name="name" value="${fields.get('name')}" maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false" required></label>
+<label>Role <select name="role">${options}</select></label>${presentField(visit)}<button>Add</button>`,
+  'row',
+)}<p class="hint">Operators change things, viewers only look. You get a link that signs the new user in once, who may then set a password. On the server: <code>pagegate console user add NAME --role viewer</code>.</p></section>`;
+}
+
+/** @param problem why nobody was added; what was filled in stays */
+async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
+  const { app } = visit;
+  const base = app.config.console.base_path;
+  const all = app.store.sessions.all();
+  const sessions = sessionTable(visit, await currentOf(visit, all.slice(0, SHOWN)), {
+    label: 'Signed in now',
+    action: `${base}users/end-session`,
+    who: ({ role, name, keyId }) =>
+      role === 'account'
+        ? html`<a href="${base}accounts/${segment(name)}">${name}</a> <span class="role">account, key ${keyId}</span>`
+        : html`<a href="${base}users/${segment(name)}">${name}</a> <span class="role">${role}</span>`,
+  });
+  const body = html`${problem !== undefined && html`<div class="notice bad" role="alert"><p>${problem.message}</p></div>`}
+${userTable(visit, all)}
+${addForm(visit)}
+<section aria-labelledby="sessions"><h2 id="sessions">Open sessions</h2>${sessions}${
+    all.length > SHOWN &&
+    html`<p class="hint">${count(SHOWN)} of ${count(all.length)}: those that were used last. The page of a user has all of the user's own.</p>`
+  }</section>`;
+  return { kind: 'page', title: 'Users', body, ...(problem === undefined ? {} : { status: problem.status }) };
+}
+
+/** The address of a link as this browser has the console, which may be behind a proxy. */
+const linkOf =
+  ({ app, origin }: SignedVisit) =>
+  (token: string): string => {
+    const { base_path } = app.config.console;
+    const address = origin === undefined ? app.store.fact(ADDRESS_FACT) : origin + base_path;
+    return `${String(address)}sign-in/link?token=${token}`;
+  };
+
+async function add(visit: SignedVisit): Promise<Reply> {
+  const { app, session, form: fields } = visit;
+  const { users } = app.store;
+  const [name, role] = [fields.get('name').trim(), fields.get('role')];
+  try {
+    const notice = await confirmed(visit, () => {
+      // What is no role is refused with the code of a bad user.
+      users.add(name, role as UserRole, session.name);
+      return invited(`${name} is added.`, linkOf(visit)(users.createLink(name, session.name)));
+    });
+    return { kind: 'redirect', to: `/users/${segment(name)}`, notice };
+  } catch (error) {
+    if (error instanceof PagegateError) return list(visit, new HttpRefusal(400, error.message));
+    if (error instanceof HttpRefusal && error.status !== 401) return list(visit, error);
+    throw error;
+  }
+}
+
+/** Makes changes of users for whoever gives the own password, all or nothing. @throws HttpRefusal 401, 403 and 429, PagegateError console_last_operator, console_busy */
+const confirmed = ({ app, session, form: fields, address }: SignedVisit, change: () => Notice): Promise<Notice> =>
+  withPresentPassword(app, session, { password: fields.get('present'), address }, () =>
+    app.store.users.asOperator(session, change),
+  );
+
+function show(visit: SignedVisit): Page {
+  const { app, params, session } = visit;
+  const base = app.config.console.base_path;
+  const user = app.store.users.get(params['name']!);
+  const { name, role, hasPassword, signedInAt, createdAt } = user;
+  const here = `${base}users/${segment(name)}`;
+  const isOwn = name === session.name;
+  const offered = USER_ACTIONS.filter(({ applies }) => applies(user, isOwn));
+  const buttons = offered.map(({ id, title }) => html`<a class="button plain" href="${here}/${id}">${title}</a>`);
+  const own = html`<p>This is you: <a href="${base}you">your password and your sessions</a>.</p>`;
+  const body = html`${facts([
+    ['Role', roleMark(role)],
+    ['Password', hasPassword ? 'yes' : 'no, links alone'],
+    ['Last sign-in', signedInAt === null ? 'never' : moment(signedInAt)],
+    ['Added', moment(createdAt)],
+  ])}${isOwn && own}<p class="actions">${buttons}</p>
+<section aria-labelledby="sessions"><h2 id="sessions">Open sessions</h2>${sessionTable(
+    visit,
+    app.store.sessions.list({ role, name }),
+    { label: 'Signed in now', action: `${here}/end-session` },
+  )}</section>
+<p><a href="${base}audit?${new URLSearchParams({ who: name }).toString()}">What ${name} did</a></p>`;
+  return { kind: 'page', title: `User ${name}`, body };
+}
+
+function actionOf({ params }: SignedVisit): UserAction {
+  const action = USER_ACTIONS.find(({ id }) => id === params['action']);
+  if (action === undefined) throw new HttpRefusal(404, 'There is nothing here.');
+  return action;
+}
+
+const isOnlyOperator = ({ app }: SignedVisit, { name, role }: User): boolean =>
+  role === 'operator' && app.store.users.list().every((one) => one.role !== 'operator' || one.name === name);
+
+/** Asks once, and says what will happen. */
+function confirm(visit: SignedVisit): Page {
+  const { app, params, csrf, session } = visit;
+  const action = actionOf(visit);
+  const user = app.store.users.get(params['name']!);
+  const isOwn = user.name === session.name;
+  const here = `${app.config.console.base_path}users/${segment(user.name)}`;
+  const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
+  const why = action.applies(user, isOwn)
+    ? action.endsOperator === true && isOnlyOperator(visit, user) && new PagegateError('console_last_operator').message
+    : `${user.name} is ${isOwn ? 'you' : user.role}; there is nothing to do here.`;
+  const body =
+    why === false
+      ? html`<p>${action.says(user, isOwn)}</p>
+${form(`${here}/${action.id}`, csrf, html`${action.needsPassword && presentField(visit)}${buttons}`, 'stack')}`
+      : html`<p>${why}</p><p><a href="${here}">Back to ${user.name}</a></p>`;
+  return { kind: 'page', title: `${action.title}: ${user.name}`, body };
+}
+
+async function act(visit: SignedVisit): Promise<Redirect> {
+  const { app, params, session } = visit;
+  const { users, sessions } = app.store;
+  const action = actionOf(visit);
+  const user = users.get(params['name']!);
+  const here = `/users/${segment(user.name)}`;
+  const change = (): Notice => action.run({ users, user, session, linkOf: linkOf(visit) });
+  const done = action.needsPassword ? confirmed(visit, change) : (async () => change())();
+  const reply = await told(here, done, `${here}/${action.id}`);
+  // Whoever ended the own session by it sees no page that could say more.
+  if (!sessions.has(session.hash)) return { kind: 'redirect', to: '/sign-in', session: '' };
+  return users.find(user.name) === undefined ? { ...reply, to: '/users' } : reply;
+}
+
+/** Ends one session, of a user or of an account, and goes back to the page that listed it. */
+function endSession({ app, params, session, form: fields }: SignedVisit): Redirect {
+  const { sessions, events } = app.store;
+  const to = params['name'] === undefined ? '/users' : `/users/${segment(params['name'])}`;
+  const one = sessions.get(fields.get('session'));
+  if (one === undefined) return { kind: 'redirect', to, notice: GONE };
+  sessions.end(one.hash);
+  const text = `${sessionActor(one)} from ${one.address}`;
+  events.note(sessionActor(session), 'session.end', text);
+  return { kind: 'redirect', to, notice: { tone: 'good', text: `The session of ${text} has ended.` } };
+}
+
+export const USER_ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/users', roles: OPERATOR, handle: (visit) => list(visit) },
+  { method: 'POST', path: '/users', roles: OPERATOR, handle: add },
+  { method: 'POST', path: '/users/end-session', roles: OPERATOR, handle: endSession },
+  { method: 'GET', path: '/users/:name', roles: OPERATOR, handle: show },
+  { method: 'POST', path: '/users/:name/end-session', roles: OPERATOR, handle: endSession },
+  { method: 'GET', path: '/users/:name/:action', roles: OPERATOR, handle: confirm },
+  { method: 'POST', path: '/users/:name/:action', roles: OPERATOR, handle: act },
+];

@@ -1,0 +1,92 @@
+/** Which passwords are guessed first, however long they are: those of NIST SP 800-63B, without a list of the world's passwords. */
+import { PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
+
+export const PASSWORD_MIN_LENGTH = 12;
+const PASSWORD_MAX_LENGTH = LIMITS.consolePasswordCharacters.value;
+
+/** What fingers run along: the alphabet, digits, the rows and columns of keyboards. */
+const ROWS = [
+  'abcdefghijklmnopqrstuvwxyz',
+  '012345678901234567890',
+  'qwertyuiop',
+  'qwertzuiop',
+  'azertyuiop',
+  'asdfghjkl',
+  'zxcvbnm',
+  'yxcvbnm',
+  '1q2w3e4r5t6y7u8i9o0p',
+  '1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p',
+  'qazwsxedcrfvtgbyhnujmikolp',
+  'abc123',
+  '!@#$%^&*()',
+].flatMap((row) => [row, [...row].reverse().join('')]);
+/** A shorter run stands in ordinary words. */
+const RUN_MIN = 4;
+/** What a guesser puts beside a name. */
+const WORDS = [
+  'pagegate',
+  'console',
+  'operator',
+  'viewer',
+  'admin',
+  'password',
+  'passwort',
+  'letmein',
+  'welcome',
+  'changeme',
+  'secret',
+  'iloveyou',
+];
+/** Different characters that have to be left without all of these. */
+const LEFT_MIN = 6;
+
+/**
+ * Refuses a password that is too short, too long, or guessed first.
+ *
+ * @param name of the user whose password it is to be
+ * @throws PagegateError bad_password
+ */
+export function checkPassword(password: string, name: string): void {
+  const { length } = password;
+  if (length < PASSWORD_MIN_LENGTH || length > PASSWORD_MAX_LENGTH)
+    throw new PagegateError('bad_password', `Got ${length} characters.`);
+  const text = password.normalize('NFKC').toLowerCase();
+  if (periodOf(text) < PASSWORD_MIN_LENGTH)
+    throw new PagegateError('bad_password', 'This one repeats a few characters.');
+  if (new Set(withoutRuns(withoutWords(text, name))).size < LEFT_MIN) {
+    const what = 'This one is little more than your name, a common word, or characters in a row.';
+    throw new PagegateError('bad_password', `${what} A few words that have nothing to do with each other are better.`);
+  }
+}
+
+/** After how many characters a text begins anew; its length where it does not. */
+function periodOf(text: string): number {
+  for (let period = 1; period <= text.length / 2; period += 1) if (text.startsWith(text.slice(period))) return period;
+  return text.length;
+}
+
+function withoutWords(text: string, name: string): string {
+  const parts = name.split(/[._@-]+/).filter((part) => part.length >= 3);
+  const words = [name, ...parts, ...WORDS].sort((a, b) => b.length - a.length);
+  // A line end, so that what stood on both sides is no run now.
+  return words.reduce((rest, word) => rest.replaceAll(word, '\n'), text);
+}
+
+/** Of each run along a row only its first character. */
+function withoutRuns(text: string): string {
+  let rest = '';
+  for (let at = 0; at < text.length; ) {
+    rest += text[at];
+    const run = runAt(text, at);
+    at += run < RUN_MIN ? 1 : run;
+  }
+  return rest.replaceAll('\n', '');
+}
+
+/** How many characters from there on stand in one row in the same order. */
+function runAt(text: string, at: number): number {
+  let longest = 1;
+  while (at + longest < text.length && ROWS.some((row) => row.includes(text.slice(at, at + longest + 1)))) longest += 1;
+  return longest;
+}

@@ -1,0 +1,164 @@
+/**
+ * Agents for programs that make their requests with `node:http` and `node:https`, or with a client on top of them. A request waits until
+ * its head is complete, is judged by that head, and only then gets a connection, whether a new or a kept one.
+ */
+import type { Agent, ClientRequest, AgentOptions as HttpAgentOptions } from 'node:http';
+import type { Agent as HttpsAgent, AgentOptions as HttpsAgentOptions } from 'node:https';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { withBrackets, withoutBrackets } from '../network/address.ts';
+import { http, https } from '../platform/http.ts';
+import { openChecked } from './connections.ts';
+import type { Guard } from './guard.ts';
+import { isSentAsJudged, readRequestTarget } from './request/target.ts';
+
+/** Options by which a connection goes elsewhere than to the host and port of a URL. */
+const PLACES = [
+  ...(['fd', 'handle', 'host', 'hostname', 'path', 'port', 'proxyEnv', 'servername', 'socket', 'socketPath'] as const),
+  ...(['createConnection', 'defaultPort', 'protocol'] as const),
+];
+type Place = (typeof PLACES)[number];
+
+export interface GuardedAgentsOptions
+  extends Omit<HttpAgentOptions, Place>,
+    Omit<HttpsAgentOptions, Place | keyof HttpAgentOptions> {
+  /** Resolves names in the place of the system; what it finds is checked all the same. */
+  readonly lookup?: LookupFunction | undefined;
+}
+
+export interface GuardedAgents {
+  readonly http: Agent;
+  readonly https: HttpsAgent;
+}
+
+/** What Node.js hands to an agent with a request. */
+interface Given {
+  readonly host: string;
+  readonly port: number | string;
+  readonly socketPath?: string | undefined;
+  readonly lookup?: LookupFunction | undefined;
+}
+
+/** What the agents of Node.js have and its types leave out. */
+interface AnyAgent extends Agent {
+  readonly protocol: string;
+  addRequest(request: ClientRequest, given: Given): void;
+}
+type AgentClass = new (...options: unknown[]) => AnyAgent;
+/** A request, with the text of its head once its last header is set. It goes out as this text, whatever is changed later. */
+type HeldRequest = ClientRequest & { _header: string | null };
+
+/** As the agents that Node.js uses unless told. */
+const DEFAULTS = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
+
+/**
+ * Agents that judge every request made through them, redirects that a client follows included, and check every address. A request that is
+ * refused fails with the RefusedError, and nothing is sent.
+ *
+ * @param options those of an `https.Agent`; what is for TLS is for `https` alone
+ * @throws TypeError where it is given no guard, or an option by which requests would go past the guard
+ */
+export function createGuardedAgents(guard: Guard, options: GuardedAgentsOptions = {}): GuardedAgents {
+  if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
+  const place = PLACES.find((name) => (options as Readonly<Record<string, unknown>>)[name] !== undefined);
+  if (place !== undefined) throw new TypeError(`${place}: requests would go past the guard; leave it out`);
+  const all = { ...DEFAULTS, ...options };
+  const GuardedHttp = guardedClass(http.Agent as unknown as AgentClass, guard, all);
+  const GuardedHttps = guardedClass(https.Agent as unknown as AgentClass, guard, all);
+  return { http: new GuardedHttp(all), https: new GuardedHttps(all) as unknown as HttpsAgent };
+}
+
+/** A class, because Node.js makes another agent of the same kind where a request has `agent: false`. */
+function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOptions): AgentClass {
+  return class extends Base {
+    constructor(...[given = { ...options, keepAlive: false }]: unknown[]) {
+      super(given);
+    }
+
+    override addRequest(request: HeldRequest, given: Given): void {
+      const release = tellOfDestroy(request);
+      const judged = headOf(request).then((head) => judge(guard, this.protocol, head, given));
+      judged
+        .then((place) => release() && super.addRequest(request, { ...given, ...place }))
+        // A refusal, or an option of the connection that cannot be used, which whoever made the request could not catch any more.
+        .catch((error) => release() && endUnsent(request, error));
+    }
+
+    override createConnection(given: object, callback?: (error: Error | null, socket: Socket) => void) {
+      const { host, port, lookup } = given as Given;
+      const url = new URL(`${this.protocol}//${withBrackets(host)}:${port}/`);
+      const open = (checked: LookupFunction): Socket =>
+        super.createConnection({ ...given, lookup: checked } as never, callback as never) as Socket;
+      const opened = openChecked(guard, url, lookup, open);
+      if (!(opened instanceof Error)) return opened;
+      callback?.(opened, undefined as unknown as Socket);
+      return undefined;
+    }
+  };
+}
+
+/**
+ * The text of a request's head, once it is complete: a client may set headers after the request was made. There is no event for it; it
+ * comes with the first write, at the latest with the end.
+ */
+function headOf(request: HeldRequest): Promise<string> {
+  if (request._header !== null) return Promise.resolve(request._header);
+  return new Promise((resolve) => {
+    const settle = (value: string | null): void => {
+      if (value === null) return;
+      Object.defineProperty(request, '_header', { value, writable: true, configurable: true, enumerable: true });
+      resolve(value);
+    };
+    Object.defineProperty(request, '_header', { get: () => null, set: settle, configurable: true, enumerable: true });
+  });
+}
+
+/** Ends a request that has no socket: its agent alone can tell it so. */
+function endUnsent(request: ClientRequest, error?: Error): void {
+  (request as unknown as { onSocket(socket: undefined, error?: Error): void }).onSocket(undefined, error);
+}
+
+/** Ends a request at once that is destroyed while it waits. Returns what ends this, which tells whether it still waits. */
+function tellOfDestroy(request: ClientRequest): () => boolean {
+  const { destroy } = request;
+  let isHeld = true;
+  request.destroy = (error) => {
+    const isFirst = !request.destroyed;
+    destroy.call(request, error);
+    if (isHeld && isFirst) endUnsent(request);
+    return request;
+  };
+  return () => {
+    isHeld = false;
+    return !request.destroyed;
+  };
+}
+
+/**
+ * Judges a request by its head; returns where its connection goes, which is where the URL says that was judged.
+ *
+ * @throws RefusedError
+ */
+async function judge(guard: Guard, protocol: string, head: string, given: Given): Promise<object> {
+  const [line = '', ...fields] = head.trimEnd().split('\r\n');
+  const [method = '', path = ''] = line.split(' ');
+  const headers = fields.map((field) => [
+    field.slice(0, field.indexOf(':')),
+    field.slice(field.indexOf(':') + 1).trim(),
+  ]);
+  const values = (wanted: string) => headers.filter(([name = '']) => name.toLowerCase() === wanted);
+  const upgrade = values('upgrade').length > 0 ? 'any' : undefined;
+  const origin = `${protocol}//${withBrackets(given.host)}:${given.port}`;
+  const refuse = (id: 'request_target' | 'ambiguous_path' | 'host_header') => guard.refuse(origin + path, method, id);
+  if (given.socketPath !== undefined && given.socketPath !== null) throw refuse('request_target');
+  const target = readRequestTarget({ origin, path, method, headers: headers.flat(), upgrade } as never);
+  if (typeof target === 'string') throw refuse(target);
+  // Sites choose by it; Node.js sends it unless told otherwise.
+  if (values('host').length !== 1) throw refuse('host_header');
+  if (!/^[\x21-\x7e]*$/.test(path)) throw refuse('request_target');
+  const { url, methods } = target;
+  if (!isSentAsJudged(url, path)) throw refuse('ambiguous_path');
+  for (const meant of methods) await guard.enforce(url, { method: meant });
+  const host = withoutBrackets(url.hostname);
+  const elsewhere = Object.fromEntries(PLACES.map((name) => [name, undefined]));
+  return { ...elsewhere, path: null, host, port: given.port, servername: isIP(host) === 0 ? host : '' };
+}

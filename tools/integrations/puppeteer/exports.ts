@@ -1,0 +1,3 @@
+/** What `pagegate-guard/puppeteer` offers. */
+export { BrowserProxy, type BrowserProxyOptions, startBrowserProxy } from '../browser/browser-proxy.ts';
+export { type GuardBrowserOptions, guardBrowser } from './guard-browser.ts';

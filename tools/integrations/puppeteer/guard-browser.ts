@@ -1,0 +1,57 @@
+/**
+ * Puts a browser that Puppeteer drives under the guard. Puppeteer cannot hold a WebSocket until it is judged, so there are none: the
+ * browser's proxy has a port for them that leads nowhere.
+ */
+import type { Browser, BrowserContext, CDPSession } from 'puppeteer-core';
+import type { Guard } from '../../../src/guard/guard.ts';
+import type { BrowserProxy } from '../browser/browser-proxy.ts';
+import { expectNoServiceWorker, guardOnce, judgeRequests } from '../browser/judge-requests.ts';
+
+export interface GuardBrowserOptions {
+  /** The proxy that the browser was launched with, see `startBrowserProxy`. */
+  readonly proxy: BrowserProxy;
+}
+
+/**
+ * Judges everything that a browser requests from now on, in all of its contexts. Pages that are open are emptied, because what they request
+ * would not be seen.
+ *
+ * @throws Error for a browser that was launched without the proxy or is not Chromium driven by CDP, a second guard, or a service worker that
+ * is registered already: that browser is never guarded then
+ */
+export async function guardBrowser(browser: Browser, guard: Guard, { proxy }: GuardBrowserOptions): Promise<void> {
+  // What it was launched with is not known of a browser that runs elsewhere.
+  const launched = browser.process()?.spawnargs;
+  if (launched !== undefined && !proxy.args.every((argument) => launched.includes(argument))) {
+    throw new Error('guardBrowser: the browser goes past the proxy: launch it with args: proxy.args');
+  }
+  await guardOnce(browser, guard, async () => {
+    const session = await sessionOf(browser);
+    await judgeRequests(session, guard, proxy);
+    await Promise.all((await browser.pages(true)).map((page) => page.goto('about:blank')));
+    await Promise.all(browser.browserContexts().map(expectNoneIn));
+  });
+}
+
+/** A session of the browser itself. */
+async function sessionOf(browser: Browser): Promise<CDPSession> {
+  try {
+    return await browser.target().createCDPSession();
+  } catch (cause) {
+    const text =
+      'guardBrowser: only Chromium driven by CDP can be guarded, not Firefox nor what is driven by WebDriver BiDi';
+    throw new Error(text, { cause });
+  }
+}
+
+/** Fails where a context has a service worker. */
+async function expectNoneIn(context: BrowserContext): Promise<void> {
+  const [open] = await context.pages();
+  const page = open ?? (await context.newPage());
+  const session = await page.createCDPSession();
+  try {
+    await expectNoServiceWorker(session);
+  } finally {
+    await (open === undefined ? page.close() : session.detach());
+  }
+}
