@@ -1,7 +1,7 @@
 /** Host entries beside each other: which reaches what another one reaches. */
 import type { HostEntry } from './documents.ts';
 import { HostMap, type HostReach, readPolicyHost } from './url/host-map.ts';
-import { foldPath, isAtPlace } from './url/paths.ts';
+import { foldPath, isAtPlace, placesMeet } from './url/paths.ts';
 import { countingContexts } from './words/word-contexts.ts';
 
 export interface PlacedHost {
@@ -117,12 +117,16 @@ export function coveringEntries(map: HostMap<OfHost<readonly PlacedHost[]>>, ent
   return lists.length === 1 ? lists[0]! : lists.flat();
 }
 
+/** How near a place is: `*` does not count. The whole host, without a place, is the furthest. */
+export function nearness(place: string | undefined): number {
+  return place === undefined ? -1 : place.replaceAll('*', '').length;
+}
+
 /** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
 export function isAskedBefore(one: PlacedHost, other: PlacedHost): boolean {
   const isNearer = one.host !== other.host || (one.reach !== 'suffix' && other.reach === 'suffix');
+  const near = (entry: PlacedHost, place: string): number => nearness(entry.entry.paths && place);
   return one.places.some((place) =>
-    other.places.some(
-      (top) => (isAtPlace(place, top) && (isNearer || place !== top)) || (isNearer && isAtPlace(top, place)),
-    ),
+    other.places.some((top) => placesMeet(place, top) && (isNearer || near(one, place) > near(other, top))),
   );
 }

@@ -2,7 +2,7 @@
 
 import { parseUrl } from '../domain/canonical-url.ts';
 import { openedBy } from './address-exceptions.ts';
-import type { AllowEntry, HostEntry, PolicyDocument } from './documents.ts';
+import type { AllowEntry, ExcuseEntry, HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
 import {
   covering,
   denies,
@@ -44,6 +44,7 @@ export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
     ...(shipped === undefined ? [] : unusedTokens(document, shipped.document)),
     ...idleAllows(policy),
     ...idleRules(document, [...hosts, ...document.hosts]),
+    ...idleExcuses(policy),
     ...idleExceptions(document),
   ];
 }
@@ -230,6 +231,58 @@ function idleRules(document: PolicyDocument, hosts: readonly HostEntry[]): Polic
     }
     return findings;
   });
+}
+
+/** Excuses that lift nothing: of a host that the rule never holds for, or that something else denies or excuses as well. */
+function idleExcuses({ document, guards, tokens }: Policy): PolicyFinding[] {
+  const hosts = hostIndex(document.hosts, saidOf);
+  const rules = new Map(document.rules.map((rule) => [rule.id, rule]));
+  const seen = new Map<string, HostMap<OfHost<ExcuseEntry[]>>>();
+  const idle = (excuse: ExcuseEntry, reads: OfHost<unknown>): Omit<PolicyFinding, 'id'> | undefined => {
+    const { rule: id, port } = excuse;
+    const denying = denyingHost(covering(hosts, reads), ['GET', 'POST']);
+    if (denying !== undefined) return { by: denying.id, message: `the host entry "${denying.id}" denies before it` };
+    const rule = rules.get(id)!;
+    if (rule.check === 'port' && port !== undefined && rule.allowed?.includes(port) === true)
+      return { message: `the rule "${id}" allows the port ${port} everywhere` };
+    const guard = guards.find(({ verdict }) => verdict.id === id)!;
+    const holds = ({ host }: Pick<OfHost<unknown>, 'host'>): boolean => {
+      const url = parseUrl(`https://${host}/`);
+      return url === undefined || guard.check(new Subject({ url, method: 'GET' }, NO_EVIDENCE, tokens));
+    };
+    if (isOfHosts(rule, reads) && !holds(reads)) return { message: `the rule "${id}" does not ${rule.verdict} it` };
+    const map = seen.get(id) ?? new HostMap();
+    seen.set(id, map);
+    const wider = covering(map, reads)
+      .flat()
+      .find((other) => other.port === undefined || other.port === port);
+    const value = [...(map.add(reads.host, reads.reach, { ...reads, value: [] })?.value ?? []), excuse];
+    map.add(reads.host, reads.reach, { ...reads, value });
+    return wider === undefined ? undefined : { message: `the one for ${wider.host} excuses it` };
+  };
+  return document.excuses.flatMap((excuse) => {
+    const { rule, host } = excuse;
+    const read = readAllowedHost(host);
+    const found = read === undefined ? undefined : idle(excuse, { ...read, value: undefined });
+    if (found === undefined) return [];
+    return [{ ...found, id: rule, message: `the excuse of "${rule}" for ${host} has no effect: ${found.message}` }];
+  });
+}
+
+/** Checks that look at nothing but the host, and at all of it. */
+const HOST_CHECKS: ReadonlySet<string> = new Set([
+  'address',
+  'host_name',
+  'spelled_address',
+  'dns_tunnel',
+  'idn_invalid',
+  'idn_confusable',
+]);
+
+/** Whether one host tells if a rule holds for those that an excuse names: of what is below a host only what the names end with is known. */
+function isOfHosts({ check = '', suffixes = [] }: RuleEntry, { host, reach }: OfHost<unknown>): boolean {
+  if (reach === 'exact') return HOST_CHECKS.has(check);
+  return check === 'host_name' && !suffixes.some((suffix) => suffix.endsWith(`.${host}`));
 }
 
 /** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */

@@ -14,6 +14,7 @@ import {
 } from './documents.ts';
 import { normalizedRule } from './layers/rule-fields.ts';
 import { foldPath, pathInUrl } from './url/paths.ts';
+import { nameEnd, staticDot } from './url/segments.ts';
 import { licenseeWarnings } from './warnings.ts';
 import { TOKEN_MAX_LENGTH, tokenOf } from './words/tokens.ts';
 
@@ -74,8 +75,10 @@ function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeD
 }
 
 /** A phrase is one word of a path: one that no segment can be would never be met. @throws PagegateError policy_invalid */
-function assertPhrases({ add }: LicenseeDocument): void {
+function assertPhrases({ add, override: { rules: changed = {} } = {} }: LicenseeDocument): void {
+  const rules: readonly Partial<RuleEntry>[] = [...(add?.rules ?? []), ...Object.values(changed)];
   for (const [name, list] of Object.entries(add?.tokens ?? {})) {
+    const isName = isAskedOfNames(name, rules);
     for (const phrase of phrasesOf(list)) {
       const sign = /[/?#%*\\]/.exec(phrase)?.[0];
       if (sign !== undefined)
@@ -89,8 +92,30 @@ function assertPhrases({ add }: LicenseeDocument): void {
           name,
           `The phrase "${phrase}" of "${name}" must have 1 to ${TOKEN_MAX_LENGTH} letters and digits.`,
         );
+      const met = isName ? withoutExtensions(phrase) : phrase;
+      if (met.length < phrase.length)
+        throw invalid(
+          name,
+          `The phrase "${phrase}" of "${name}" is never met, because segments are compared without their extension: ` +
+            `write "${met}", or ask for "${name}" as a "file".`,
+        );
     }
   }
+}
+
+/** Whether rules ask for a list as names of segments alone: a file is its whole name, and a parameter has no extension. */
+function isAskedOfNames(list: string, rules: readonly Partial<RuleEntry>[]): boolean {
+  const asked = rules.flatMap(({ when = [] }) => when.flatMap((condition) => Object.entries(condition)));
+  const names = asked.filter(([, value]) => value === list).map(([name]) => name);
+  return names.length > 0 && names.every((name) => name === 'segment' || name === 'also');
+}
+
+/** A phrase without what no name of a segment ends with; the sign in front of a file of its own kind keeps an extension (`.env.example`). */
+function withoutExtensions(phrase: string): string {
+  const end = nameEnd(phrase, 0, phrase.length);
+  if (phrase[end] === '.' && end > 0 && tokenOf(phrase.slice(0, end)) !== tokenOf(phrase)) return phrase.slice(0, end);
+  const dot = /^[._]/.test(phrase) ? -1 : staticDot(phrase, 1);
+  return dot > 0 ? phrase.slice(0, dot) : phrase;
 }
 
 /** @throws PagegateError policy_invalid, for what is switched off and changed at once */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
-import { type Row, readRows, SETS, type SetName } from '../../tools/eval/labelled-urls.ts';
+import { corrections, type Row, readRows, SETS, type SetName } from '../../tools/eval/labelled-urls.ts';
 import { GOALS, judge as judgeRows, nameOf, outcomes } from '../../tools/eval/score.ts';
 import { evidence, judge, shipped } from './support.ts';
 
@@ -35,6 +35,10 @@ describe('labelled real pages', () => {
       const rows = labelled.rows.filter((row) => row.expect === wanted && (name === '*' || row.category === name));
       expect(rows.length).toBeGreaterThanOrEqual(40);
     }
+  });
+
+  it('have no correction that is about none of them', () => {
+    expect(labelled.corrected).toBe(corrections().size);
   });
 
   it('keep a site in one half', () => {

@@ -7,6 +7,13 @@ import { fuzzVerdicts, judgeValue } from '../../tools/fuzz/verdict.ts';
 import { hostileForms } from '../evasion/hostile-urls.ts';
 import { shipped } from './support.ts';
 
+/** Kinds of additions that only some URLs can have: more than so many are tried. */
+const SELDOM: Readonly<Record<string, number>> = {
+  'a language in front': 800,
+  'another order': 200,
+  'a parameter again': 1000,
+};
+
 describe('the fuzzer', () => {
   it.each([1, 2])('with seed %d finds no crash, and one verdict for every spelling', (seed) => {
     const report = fuzzVerdicts(shipped, seed, 8000);
@@ -25,7 +32,8 @@ describe('the fuzzer', () => {
     });
     const { tried, failures } = fuzzAdditions(shipped, 3, 8000, [...acts, ...hostileForms(shipped.document).all]);
     expect(failures).toEqual([]);
-    for (const [kind, count] of Object.entries(tried)) expect([kind, count > 2000]).toEqual([kind, true]);
+    for (const [kind, count] of Object.entries(tried))
+      expect([kind, count > (SELDOM[kind] ?? 2000)]).toEqual([kind, true]);
   });
 
   it('judges the longest hostile values', () => {

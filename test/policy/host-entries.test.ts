@@ -2,10 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { HostEntry } from '../../src/policy/documents.ts';
+import { isAskedBefore, placedHosts } from '../../src/policy/host-overlap.ts';
 import { checkPolicy } from '../../src/policy/ineffective-entries.ts';
 import { compileHosts, hostVerdict } from '../../src/policy/layers/high-value-hosts.ts';
 import { Subject } from '../../src/policy/subject.ts';
-import { NO_EVIDENCE } from '../../src/policy/types.ts';
+import { NO_EVIDENCE, type Request } from '../../src/policy/types.ts';
 import { HostFilter } from '../../src/policy/url/host-map.ts';
 import { atOnce } from '../../src/steps.ts';
 import { judge, licenseePolicy, request, shipped } from './support.ts';
@@ -24,10 +25,16 @@ const own = (...hosts: readonly HostEntry[]): Parameters<typeof licenseePolicy>[
 
 /** `verdict id` of a URL by host entries alone; `none` where they say nothing. */
 function asked(entries: readonly HostEntry[], url: string, method = 'GET'): string {
+  return asker(entries)(request(url, method));
+}
+
+/** The same of one request after the other. */
+function asker(entries: readonly HostEntry[]): (request: Request) => string {
   const hosts = atOnce(compileHosts(entries, new HostFilter()));
-  const subject = new Subject(request(url, method), NO_EVIDENCE, shipped.tokens);
-  const said = hostVerdict({ hosts, patterns: shipped.patterns }, subject);
-  return said === undefined ? 'none' : `${said.verdict} ${said.id}`;
+  return (one) => {
+    const said = hostVerdict({ hosts, patterns: shipped.patterns }, new Subject(one, NO_EVIDENCE, shipped.tokens));
+    return said === undefined ? 'none' : `${said.verdict} ${said.id}`;
+  };
 }
 
 /** The verdict that docs/verdict.md promises, for names and paths that are plain. */
@@ -264,6 +271,24 @@ describe('what is said of an entry', () => {
   ])('that it weakens what ships, wherever it does: %j', (added, kinds) => {
     expect(licenseePolicy(own(added)).warnings).toEqual(
       kinds.map((kind) => `The host entry "mine" weakens "paypal.com", which ships and denies its ${kind}.`),
+    );
+  });
+
+  it('that it weakens what another wildcard of the same host denies, exactly where some path is at both', () => {
+    const names = ['', 'a', 'b', 'ab', 'abc'];
+    const paths = names.flatMap((first) => names.map((second) => [first, second].filter(Boolean).join('/')));
+    const requests = paths.map((path) => request(`https://x.example.org/${path}`));
+    const step = fc.constantFrom('a', 'b', 'ab', '*', 'a*', 'ab*');
+    const place = fc.array(step, { minLength: 1, maxLength: 2 }).map((steps) => `/${steps.join('/')}`);
+    fc.assert(
+      fc.property(place, place, (flagged, denied) => {
+        const one = entry('one', 'x.example.org', { verdict: 'flag', paths: [flagged] });
+        const other = entry('other', 'x.example.org', { paths: [denied] });
+        const [both, alone] = [asker([one, other]), asker([other])];
+        const isWeaker = requests.some((asks) => both(asks) === 'flag one' && alone(asks) !== 'none');
+        const [placed, top] = placedHosts([one, other]);
+        expect(isAskedBefore(placed!, top!)).toBe(isWeaker);
+      }),
     );
   });
 

@@ -101,6 +101,32 @@ describe('words', () => {
     expect(() => ruled({ kind: 'pattern', when: [{ segment: 'own_words' }] }, [phrase])).toThrow(expected);
   });
 
+  it.each([
+    ['payroll.php', 'write "payroll", or ask for "own_words" as a "file"'],
+    ['hr.forms', 'write "hr"'],
+    ['payroll.css', 'write "payroll"'],
+    ['.hr.forms', 'write ".hr"'],
+  ])('with an extension are refused where names of segments are asked for: %s', (phrase, expected) => {
+    const when = [{ segment: 'own_words' }];
+    expect(() => ruled({ kind: 'pattern', when }, [phrase])).toThrow(expected);
+    expect(() => ruled({ kind: 'pattern', when: [{ segment: 'login', also: 'own_words' }] }, [phrase])).toThrow(
+      expected,
+    );
+    // As a file it is compared whole.
+    const filed = ruled({ kind: 'pattern', when: [...when, { file: 'own_words' }] }, [phrase]);
+    expect(judge(`https://example.org/a/${phrase}`, {}, 'GET', filed)).toBe('deny rules/mine');
+    // What is taken for met is met.
+    const met = /"([^"]+)"/.exec(expected)![1]!;
+    const named = ruled({ kind: 'pattern', when }, [met]);
+    if (!phrase.endsWith('.css'))
+      expect(judge(`https://example.org/a/${phrase}`, {}, 'GET', named)).toBe('deny rules/mine');
+  });
+
+  it.each(['payroll 2.0', '.payroll', 'pay-roll.', 'v1.2'])('that names of segments can be are taken: %s', (phrase) => {
+    const policy = ruled({ kind: 'pattern', when: [{ segment: 'own_words' }] }, [phrase]);
+    expect(judge(`https://example.org/a/${phrase}`, {}, 'GET', policy)).toBe('deny rules/mine');
+  });
+
   it('that no rule asks for are found', () => {
     const tokens = { own_words: { meaning: 'Words of our own.', phrases: { en: ['payroll'] } } };
     expect(checkPolicy(licenseePolicy({ add: { tokens } }), shipped).map(({ id }) => id)).toEqual(['own_words']);
@@ -134,5 +160,76 @@ describe('places', () => {
     const policy = licenseePolicy({ add: { places: [{ hosts: ['git.example.org'], own: ['login', 'user'] }] } });
     expect(judge('https://git.example.org/signup', {}, 'GET', policy)).toBe('allow default/classified_read');
     expect(judge('https://git.example.org/login', {}, 'GET', policy)).toBe('deny rules/login');
+  });
+
+  it('add to what ships about the same host, and to each other', () => {
+    const policy = licenseePolicy({
+      add: {
+        places: [
+          { hosts: ['github.com', 'git.example.org'], own: ['our-page'], title: ['/@/*/letters/{}'] },
+          { hosts: ['git.example.org'], source: ['/files/**'], own: ['login'] },
+        ],
+      },
+    });
+    const on = (url: string) => judge(`https://${url}`, {}, 'GET', policy);
+    expect(on('github.com/auth0/x/letters/checkout')).toBe('allow default/classified_read');
+    expect(on('github.com/auth0/x/blob/main/.env')).toBe(judge('https://github.com/auth0/x/blob/main/.env'));
+    for (const host of ['github.com', 'git.example.org']) expect(on(`${host}/login`)).toBe('deny rules/login');
+    expect(on('git.example.org/files/checkout')).toBe('allow default/classified_read');
+    expect(on('git.example.org/me/x/letters/checkout')).toBe('allow default/classified_read');
+  });
+});
+
+describe('excuses without effect', () => {
+  const found = (excuse: readonly object[], more: object = {}): string[] =>
+    checkPolicy(licenseePolicy({ excuse, ...more }), shipped).map(({ message }) => message);
+
+  it.each([
+    [{ rule: 'special_name', host: 'wiki.example.org' }, 'the rule "special_name" does not deny it'],
+    [{ rule: 'special_name', host: '*.example.org' }, 'the rule "special_name" does not deny it'],
+    [{ rule: 'private_network', host: '8.8.8.8' }, 'the rule "private_network" does not deny it'],
+    [{ rule: 'private_network', host: 'example.org' }, 'the rule "private_network" does not deny it'],
+    [{ rule: 'idn_confusable', host: 'example.org' }, 'the rule "idn_confusable" does not flag it'],
+    [{ rule: 'dns_tunnel', host: 'example.org' }, 'the rule "dns_tunnel" does not deny it'],
+    [{ rule: 'spelled_address', host: 'example.org' }, 'the rule "spelled_address" does not deny it'],
+    [{ rule: 'port', host: 'example.org', port: 443 }, 'the rule "port" allows the port 443 everywhere'],
+    [{ rule: 'secret_in_url', host: 'webhook.site' }, 'the host entry "webhook.site" denies before it'],
+  ])('are found: %j', (excuse, why) => {
+    expect(found([excuse])).toEqual([`the excuse of "${excuse.rule}" for ${excuse.host} has no effect: ${why}`]);
+  });
+
+  it('are found: what another one excuses', () => {
+    const [one, all] = [
+      { rule: 'port', host: 'ci.example.org', port: 8443 },
+      { rule: 'port', host: '*.example.org' },
+    ];
+    expect(found([all, one])).toEqual([
+      'the excuse of "port" for ci.example.org has no effect: the one for *.example.org excuses it',
+    ]);
+    expect(found([one, { ...one }])).toHaveLength(1);
+    expect(found([one, { ...one, port: 9443 }, { ...one, rule: 'secret_in_url' }])).toEqual([]);
+  });
+
+  it.each([
+    { rule: 'special_name', host: 'wiki.corpname' },
+    { rule: 'special_name', host: '*.corp' },
+    // Below it are names of inside networks.
+    { rule: 'special_name', host: '*.cloudapp.net' },
+    { rule: 'private_network', host: '10.0.0.5' },
+    { rule: 'spelled_address', host: '*.example.org' },
+    { rule: 'dns_tunnel', host: '*.example.org' },
+    { rule: 'idn_confusable', host: '*.xn--80ak6aa92e.com' },
+    { rule: 'idn_confusable', host: 'xn--80ak6aa92e.com' },
+    { rule: 'secret_in_url', host: 'api.example.org' },
+    { rule: 'userinfo', host: 'api.example.org' },
+    { rule: 'method', host: 'api.example.org' },
+    { rule: 'too_long', host: '*.example.org' },
+    { rule: 'category_threat', host: 'example.org' },
+    { rule: 'port', host: 'example.org' },
+    { rule: 'port', host: 'example.org', port: 8443 },
+    // Only writes are denied before.
+    { rule: 'secret_in_url', host: 'pastebin.com' },
+  ])('are none of those that have one: %j', (excuse) => {
+    expect(found([excuse])).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 /** Classes of words and places: each kind of act is denied in every form that its parts make, and what reads like one is not. */
 import { describe, expect, it } from 'vitest';
+import { phrasesOf } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
 /** Lists whose compounds are acts wherever they end a path, and the rule that denies them. */
@@ -778,5 +779,87 @@ describe('acts by what is done to what', () => {
     'https://www.example.de/ratgeber/flug-buchen',
   ])('is not %s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
+  });
+});
+
+describe('what is bought', () => {
+  const words = [...phrasesOf(shipped.document.tokens['buy_word']!)].map((word) => word.replaceAll(' ', '-'));
+
+  it('is told by the number or the key behind the word, in every language', () => {
+    const keys = ['123', 'a1b2c3d4e5', 'item/998877'];
+    const urls = words.flatMap((word) =>
+      keys.map((key) => `https://example.org/x1/${encodeURIComponent(word)}/${key}`),
+    );
+    expect(urls.length).toBeGreaterThan(100);
+    expect(urls.filter((url) => !judge(url).startsWith('deny'))).toEqual([]);
+  });
+
+  it('is not where a name follows, or reading matter stands before', () => {
+    const urls = words.flatMap((word) => [
+      `https://example.org/${encodeURIComponent(word)}/laptops`,
+      `https://example.org/blog/${encodeURIComponent(word)}/123`,
+    ]);
+    expect(urls.filter((url) => !judge(url).startsWith('allow'))).toEqual([]);
+  });
+});
+
+describe('recovery', () => {
+  it('is of an account where a program has the name, and behind a language', () => {
+    for (const path of [
+      '/x/recovery.php',
+      '/a/b/recovery.do',
+      '/x/Recovery.action;a=b',
+      '/en/recovery',
+      '/pt-br/recovery/',
+    ])
+      expect(judge(`https://example.org${path}`)).toBe('deny rules/password_reset');
+  });
+
+  it('is of people, data and economies elsewhere', () => {
+    for (const path of ['/conditions/stroke/recovery', '/x/recovery.html', '/x/recovery.aspx', '/blog/recovery.php'])
+      expect(judge(`https://example.org${path}`)).toBe('allow default/classified_read');
+  });
+});
+
+describe('hosts of wikis, of programs and of what they work with', () => {
+  it('have names in their paths', () => {
+    const names = [
+      'minecraft.wiki/w/Login',
+      'runescape.wiki/w/Account',
+      'wiki.debian.org/PasswordReset',
+      'wiki.ubuntu.com/Login',
+      'tvtropes.org/pmwiki/pmwiki.php/Main/Password',
+      'store.steampowered.com/app/12345/Checkout/',
+      'zapier.com/apps/webhook/integrations',
+      'n8n.io/integrations/webhook/',
+    ];
+    for (const name of names) expect([name, judge(`https://${name}`)]).toEqual([name, 'allow default/classified_read']);
+  });
+
+  it('have pages on which something is done all the same', () => {
+    const acts = [
+      'minecraft.wiki/w/Special:UserLogin',
+      'minecraft.wiki/w/index.php?title=Special:UserLogin',
+      'minecraft.wiki/w/Login?action=edit',
+      'wiki.debian.org/Login?action=login',
+      'wiki.debian.org/FrontPage?action=newaccount',
+      'store.steampowered.com/checkout/',
+      'zapier.com/sign-up',
+    ];
+    for (const act of acts) expect([act, judge(`https://${act}`).slice(0, 4)]).toEqual([act, 'deny']);
+  });
+});
+
+describe('a section of a newspaper', () => {
+  it('has articles, and a login all the same', () => {
+    for (const path of [
+      'wirtschaft/verbraucher/bezahlen',
+      'ekonomi/betalning',
+      'economie/banques/paiement',
+      'gazdasag/vasarlas',
+    ])
+      expect(judge(`https://example.org/${path}`)).toBe('allow default/classified_read');
+    for (const path of ['wirtschaft/login', 'ekonomi/logga-in', 'politica/iniciar-sesion'])
+      expect(judge(`https://example.org/${path}`)).toBe('deny rules/login');
   });
 });

@@ -76,7 +76,7 @@ function readTable(path: string | URL): Readonly<Record<string, string>>[] {
 }
 
 /** Type and URL → what the page is: another type, or `-` for none that is scored. */
-function corrections(): Map<string, string> {
+export function corrections(): Map<string, string> {
   const rows = readTable(new URL('eval/corrections.tsv', DATA));
   return new Map(rows.map(({ type, url, is }) => [`${type} ${url}`, is!]));
 }

@@ -58,6 +58,15 @@ const PARAMETERS = [
   'search=x',
 ];
 
+const LANGUAGES = ['en', 'de', 'en-us', 'pt-BR', 'zh-hans', 'fr_FR', 'us/en'];
+const INDEX_FILES = ['/index.html', '/index.php', '/index.htm', '/default.aspx', '/Index.jsp'];
+const SEGMENT_PARAMETERS = [';jsessionid=0A1B2C', ';x=1', ';', ';a=b;c=d', ';v=1.0'];
+
+/** A URL up to the end of its host, without a user and a port. */
+const BARE_HOST = /^(https?:\/\/[^/?#:@]+)(?=[/?#]|$)/i;
+/** The same where the host is a name below another one. */
+const NAMED_HOST = /^(https?:\/\/[a-z][^/?#:@]*\.[a-z]{2,})(?=[/?#]|$)/i;
+
 /** The kinds of additions: what each makes of a URL. */
 const ADDITIONS = {
   'a fragment': (random, url) => (url.includes('#') ? url : `${url}#${random.pick(FRAGMENTS)}`),
@@ -65,6 +74,18 @@ const ADDITIONS = {
   'another case': (random, url) => otherCase(random, url),
   'a sign at the end': (random, url) => (endsInPath(url) ? url + random.pick(TRAILING_SIGNS) : url),
   'a sign behind the path': (random, url) => (endsInPath(url) ? behindPath(url, random.pick(TRAILING_SIGNS)) : url),
+  'a language in front': (random, url) => withLanguage(url, random.pick(LANGUAGES)),
+  'an index file': (random, url) => (isFolder(url) ? behindPath(url, random.pick(INDEX_FILES)) : url),
+  'a segment parameter': (random, url) => behindSegment(random, url, random.pick(SEGMENT_PARAMETERS)),
+  'another slash': (random, url) => insteadOfSlash(random, url, random.pick(['//', '/./', '///', '%2F', '%2f'])),
+  'an escape': (random, url) => withEscape(random, url),
+  'another port': (random, url) => url.replace(BARE_HOST, `$1${random.pick([':8443', ':443', ':80', ':'])}`),
+  'a user': (random, url) => url.replace(BARE_HOST, (host) => host.replace('//', `//${random.pick(['a@', 'a:b@'])}`)),
+  'www in front': (_random, url) => url.replace(NAMED_HOST, (host) => host.replace('//', '//www.')),
+  'a dot behind the host': (_random, url) => url.replace(NAMED_HOST, '$1.'),
+  'another scheme': (_random, url) => url.replace(/^http(s?):/i, (_whole, s) => (s === '' ? 'https:' : 'http:')),
+  'another order': (random, url) => inOtherOrder(random, url),
+  'a parameter again': (random, url) => withParameterAgain(random, url),
 } as const satisfies Readonly<Record<string, (random: Random, url: string) => string>>;
 
 export type Addition = keyof typeof ADDITIONS;
@@ -75,19 +96,20 @@ export interface AdditionReport {
   readonly failures: readonly string[];
 }
 
-/** Runs the fuzzer on URLs of its own and on some of `urls`; stops at the first ten failures. */
+/** Runs the fuzzer on URLs of its own and on some of `urls`; stops at the first failures. */
 export function fuzzAdditions(
   policy: Policy,
   seed: number,
   count: number,
   urls: readonly string[] = [],
+  failuresMax = 10,
 ): AdditionReport {
   const random = new Random(seed);
   const words = [...policy.tokens.entries()].map(({ token }) => token);
   const kinds = Object.keys(ADDITIONS) as Addition[];
   const tried = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<Addition, number>;
   const failures: string[] = [];
-  for (let at = 0; at < count && failures.length < 10; at++) {
+  for (let at = 0; at < count && failures.length < failuresMax; at++) {
     const url = urls.length > 0 && random.chance(40) ? random.pick(urls) : randomAct(random, policy, words);
     const verdict = judgeValue(policy, url, 'GET');
     if (verdict === undefined || verdict.verdict === 'allow') continue;
@@ -105,7 +127,9 @@ export function fuzzAdditions(
 }
 
 /** Whether the property speaks of a verdict and a kind of addition. */
-function isBound({ verdict, id }: Verdict, kind: Addition): boolean {
+function isBound({ verdict, layer, id }: Verdict, kind: Addition): boolean {
+  // A verified page, and a place of a host that is listed, are in their own language.
+  if (kind === 'a language in front' && layer !== 'rules') return false;
   return verdict !== 'allow' && !(kind === 'another case' && CASE_RULES.has(id));
 }
 
@@ -203,4 +227,76 @@ function endsInPath(url: string): boolean {
 function behindPath(url: string, sign: string): string {
   const end = url.search(/[?#]/);
   return end < 0 ? url + sign : url.slice(0, end) + sign + url.slice(end);
+}
+
+/** The path of a URL that has one, with what stands before and behind it. None with dot segments, which name another one. */
+function pathOf(url: string): readonly [before: string, path: string, behind: string] | undefined {
+  const [, before = '', path = '', behind = ''] = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(.*)$/is.exec(url) ?? [];
+  return path === '' || /\.\.|%2e|\/\./i.test(path) ? undefined : [before, path, behind];
+}
+
+/** Puts a language in front, on a host of which nothing is known: on others a first segment is the name of an owner. */
+function withLanguage(url: string, language: string): string {
+  const [before = '', path, behind] = pathOf(url) ?? [];
+  if (path === undefined || path === '/' || /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)) return url;
+  return /\/\/(?:www\.)?example[^.]*\.(?:org|com)$/i.test(before) ? `${before}/${language}${path}${behind}` : url;
+}
+
+/** Whether the path ends with what may be a folder: a name without an extension, which is not an index file itself. */
+function isFolder(url: string): boolean {
+  const [, path = ''] = pathOf(url) ?? [];
+  return endsInPath(url) && /\/(?!(?:index|default|home|main|start)(?![a-z0-9]))[^/.%;&][^/.%]*[a-z0-9]$/i.test(path);
+}
+
+/** Puts a text behind one segment of the path that has a name. */
+function behindSegment(random: Random, url: string, text: string): string {
+  const [before, path, behind] = pathOf(url) ?? [];
+  if (path === undefined || !endsInPath(url)) return url;
+  const segments = path.split('/');
+  const at = 1 + random.below(segments.length - 1);
+  if (!/[a-z0-9]$/i.test(segments[at]!)) return url;
+  segments[at] += text;
+  return before + segments.join('/') + behind;
+}
+
+/** Puts a text in the place of one slash of the path, not of the first one. */
+function insteadOfSlash(random: Random, url: string, text: string): string {
+  const [before, path, behind] = pathOf(url) ?? [];
+  if (path === undefined) return url;
+  const slashes = [...path.matchAll(/(?<=.)\//gs)].map(({ index }) => index);
+  if (slashes.length === 0) return url;
+  const at = random.pick(slashes);
+  return before + path.slice(0, at) + text + path.slice(at + 1) + behind;
+}
+
+/** Escapes one letter of path or query. */
+function withEscape(random: Random, url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3);
+  if (start < 0) return url;
+  const text = withoutFragment(url).slice(start);
+  const letters = [...text.matchAll(/(?<!%|%.|%u.{0,3})[a-z]/gi)].map(({ index }) => start + index);
+  if (letters.length === 0) return url;
+  const at = random.pick(letters);
+  const hex = url.charCodeAt(at).toString(16);
+  return `${url.slice(0, at)}%${random.chance(50) ? hex.toUpperCase() : hex}${url.slice(at + 1)}`;
+}
+
+/** The parameters of a query as `change` makes them; the URL itself where it has fewer than `least`. */
+function withParameters(url: string, least: number, change: (parameters: string[]) => string[]): string {
+  const whole = withoutFragment(url);
+  const mark = whole.indexOf('?');
+  const parameters = mark < 0 ? [] : whole.slice(mark + 1).split('&');
+  if (parameters.length < least) return url;
+  return `${whole.slice(0, mark)}?${change(parameters).join('&')}${url.slice(whole.length)}`;
+}
+
+function inOtherOrder(random: Random, url: string): string {
+  return withParameters(url, 2, (parameters) => {
+    const [moved] = parameters.splice(random.below(parameters.length), 1);
+    return parameters.toSpliced(random.below(parameters.length + 1), 0, moved!);
+  });
+}
+
+function withParameterAgain(random: Random, url: string): string {
+  return withParameters(url, 1, (parameters) => [...parameters, random.pick(parameters)]);
 }

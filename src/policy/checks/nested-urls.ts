@@ -181,8 +181,8 @@ function isInternalText(text: string, places: InternalPlaces, isBare: boolean): 
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
   if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
-  // To whoever reads parameters from a path, the next one begins at an `&`.
-  const mark = start.indexOf('&');
+  // To whoever reads parameters from a path, the next one begins at an `&`; those of a segment begin at a `;`.
+  const mark = start.search(/[&;]/);
   if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;
   return isInternalBehindUser(text, text.indexOf(':') + 1, places);
 }
@@ -243,9 +243,9 @@ interface OwnSite {
 /** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
 function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
   if (text === undefined) return false;
-  // Signs behind a URL are no part of its host, and an `&` may begin the next parameter.
+  // Signs behind a URL are no part of its host; an `&` may begin the next parameter, and a `;` one of the segment.
   const start = text.slice(0, 600);
-  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split('&', 1)[0]!));
+  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split(/[&;]/, 1)[0]!));
   if (other === undefined) return false;
   own.site ??= registrableDomain(url.host) ?? url.host;
   return (registrableDomain(other.host) ?? other.host) !== own.site;

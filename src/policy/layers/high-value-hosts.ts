@@ -1,7 +1,16 @@
 /** The first layer: hosts that stand on the policy's list. */
 import type { Steps } from '../../steps.ts';
 import { type HostEntry, invalid } from '../documents.ts';
-import { byHost, countingPaths, hostContexts, type MethodKind, type PlacedHost, READ, WRITE } from '../host-overlap.ts';
+import {
+  byHost,
+  countingPaths,
+  hostContexts,
+  type MethodKind,
+  nearness,
+  type PlacedHost,
+  READ,
+  WRITE,
+} from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
 import { HOST_FORM, type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
 import { isAtPlace } from '../url/paths.ts';
@@ -66,10 +75,8 @@ function compileKind(entries: readonly HostEntry[], name: string, kind: MethodKi
 
 /** Of one host: a longer place is nearer than a shorter one and the whole host; of two that are equally near, the one that denies. */
 function nearestFirst(one: HostPolicy, other: HostPolicy): number {
-  return fixedLength(other) - fixedLength(one) || Number(isDenial(other)) - Number(isDenial(one));
+  return nearness(other.path) - nearness(one.path) || Number(isDenial(other)) - Number(isDenial(one));
 }
-
-const fixedLength = ({ path }: HostPolicy): number => (path === undefined ? -1 : path.replaceAll('*', '').length);
 
 const isDenial = ({ verdict }: HostPolicy): boolean => verdict.verdict === 'deny';
 

@@ -28,7 +28,8 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
   },
 };
 
-const GRAPHQL_PATH = /\/(?:graphql|gql|graphiql)[^a-z0-9]*$/i;
+/** What follows its name is told to it. */
+const GRAPHQL_PATH = /\/(?:graphql|gql|graphiql)(?![a-z0-9])/i;
 const QUERY_NAME = /(?:^|[^a-z0-9])query$/i;
 /** Comments and fragments may stand in front of a mutation; the word itself opens it. */
 const MUTATION = /(?:^|[\s}])mutation(?=[\s({@])/i;

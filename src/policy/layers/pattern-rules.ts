@@ -1,24 +1,25 @@
 /** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
+import { DOT } from '../../bytes/ascii.ts';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
+import { behindLanguage } from '../url/languages.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
 import { SIGN } from '../url/path-segments.ts';
 import {
   lastLetterEnd,
   nameEnd,
   nameStop,
-  queryStop,
   wholeNameEnd,
   withoutNamelessSegments,
   withoutSigns,
 } from '../url/segments.ts';
 import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
 import { isAnyIn } from '../words/token-table.ts';
-import type { TokenIndex } from '../words/tokens.ts';
+import { TOKEN_MAX_LENGTH, type TokenIndex } from '../words/tokens.ts';
 import { CONTEXT } from '../words/word-contexts.ts';
 import { Words } from '../words/words.ts';
 import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
@@ -239,20 +240,21 @@ export class PatternLayer {
     this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
   }
 
-  /** The last segment as a file, without its parameters and with them. */
+  /** The last segment as a file, whole and up to each sign that may end its name: what stands behind one more changes nothing before it. */
   #readFile(path: string, start: number, end: number): void {
-    const stop = nameStop(path, start, end);
-    this.#readFileName(path, start, lastLetterEnd(path, start, stop));
-    if (stop === end) return;
-    this.#readFileName(path, start, end);
-    const query = queryStop(path, stop + 1, end);
-    if (query < end) this.#readFileName(path, start, lastLetterEnd(path, start, query));
+    for (let stop = nameStop(path, start, end); ; stop = nameStop(path, stop + 1, end)) {
+      this.#readFileName(path, start, lastLetterEnd(path, start, stop));
+      if (stop >= end) return;
+    }
   }
 
   /** A file: its whole name, and its extension. */
   #readFileName(path: string, start: number, stop: number): void {
-    const dot = path.lastIndexOf('.', stop - 1);
-    if (dot < start) return;
+    // No name is longer that is in a list.
+    const first = Math.max(start, stop - TOKEN_MAX_LENGTH);
+    let dot = stop - 1;
+    while (dot >= first && path.charCodeAt(dot) !== DOT) dot--;
+    if (dot < first) return;
     const files = this.#tokens.find(path, start, stop);
     this.#readNamed(files, dot > start ? this.#tokens.find(path, dot + 1, stop) : undefined);
   }
@@ -272,9 +274,11 @@ export class PatternLayer {
   /** Whether a URL is the root, or the index file of the root. */
   #isFrontPage(url: CanonicalUrl): boolean {
     const path = withoutSigns(withoutNamelessSegments(pathBeforeQuery(url) ?? url.decodedPath));
-    if (path === '') return true;
-    const stop = nameEnd(path, 1, path.length);
-    return !path.includes('/', 1) && path[stop] === '.' && this.#tokens.find(path, 1, stop).includes(this.#lists.index);
+    const start = behindLanguage(path);
+    if (start >= path.length) return true;
+    const stop = nameEnd(path, start, path.length);
+    const isFile = path.charCodeAt(stop) === DOT && !path.includes('/', start);
+    return isFile && this.#tokens.find(path, start, stop).includes(this.#lists.index);
   }
 
   /** Whether parameters are words to search for. What stands behind a query in the path is no page. */

@@ -55,7 +55,8 @@ function isKeyOfParts(name: string): boolean {
 
 /** Whether a segment is a number, or a key that nobody takes for a name: at least every fourth character is a digit. */
 export function isNumberOrKey(path: string, start: number, end: number): boolean {
-  const name = path.slice(start, end);
+  // Parameters of the segment are no part of it.
+  const name = path.slice(start, nameStop(path, start, end));
   return (
     isIdentifier(path, start, end) &&
     !/^(?:19|20)[0-9]{2}$/.test(name) &&

@@ -80,6 +80,22 @@ export function isAtPlace(path: string, place: string): boolean {
   return true;
 }
 
+/** Whether a path can be at two places at once, or below both. */
+export function placesMeet(one: string, other: string): boolean {
+  const steps = one.split('/');
+  const others = other.split('/');
+  const count = Math.min(steps.length, others.length);
+  for (let at = 0; at < count; at++) if (!segmentsMeet(steps[at]!, others[at]!)) return false;
+  return true;
+}
+
+/** Whether a segment can be what two places ask for, each of them a name, or the beginning of one before `*`. */
+function segmentsMeet(one: string, other: string): boolean {
+  const [shorter, longer] = one.length <= other.length ? [one, other] : [other, one];
+  if (shorter.endsWith('*')) return longer.startsWith(shorter.slice(0, -1));
+  return longer.endsWith('*') ? shorter.startsWith(longer.slice(0, -1)) : one === other;
+}
+
 function slashFrom(path: string, from: number): number {
   const slash = path.indexOf('/', from);
   return slash < 0 ? path.length : slash;

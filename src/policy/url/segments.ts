@@ -64,7 +64,9 @@ export function nameEnd(path: string, start: number, end: number): number {
     }
     if (code === 0x2e) dot = at;
   }
-  const last = withoutDots(path, start, stop);
+  // Signs before what ends the name are no part of its extension.
+  const bare = stop < end ? lastLetterEnd(path, start, stop) : stop;
+  const last = withoutDots(path, start, bare > start ? bare : stop);
   if (last < stop) dot = path.lastIndexOf('.', last - 1);
   return dot <= start ? last : withoutExtension(path, dot, last);
 }
@@ -116,8 +118,12 @@ export function queryStop(path: string, start: number, end: number): number {
 /** The same for a segment's parameters (`;…`) as well. */
 export function nameStop(path: string, start: number, end: number): number {
   let at = start;
-  while (at < end && path.charCodeAt(at) !== 0x3b && !beginsQuery(path, at, end)) at++;
+  while (at < end && !endsName(path, at, end)) at++;
   return at;
+}
+
+function endsName(path: string, at: number, end: number): boolean {
+  return path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end);
 }
 
 /** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
@@ -226,7 +232,7 @@ export function isNameless(path: string, start: number, end: number): boolean {
   const first = path.charCodeAt(start);
   if (first === 0x26 || first === 0x3b) return true;
   let at = start;
-  while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !beginsQuery(path, at, end)) at++;
+  while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !endsName(path, at, end)) at++;
   return at === end || !isLetterOrDigit(path.charCodeAt(at));
 }
 

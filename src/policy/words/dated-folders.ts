@@ -6,7 +6,8 @@ const SECTION = -1;
 /** A year, a month and a day. */
 const WHOLE_DATE = 3;
 
-const ENDS_WRITTEN = /\.html?$/i;
+/** The extension of a page that is written, not called: no title ends otherwise. */
+const WRITTEN = /^\.[gsx]?html?$/i;
 
 /** Reads the segments of a path, one after the other. */
 export class DatedFolders {
@@ -25,10 +26,16 @@ export class DatedFolders {
     const isNumber = end - start <= 4 && areDigits(path, start, end);
     const isYear = isNumber && isYearAt(path, start, end);
     const before = this.#numbers;
-    const isDated = !isNumber && (before >= 2 || (before === SECTION && ENDS_WRITTEN.test(path.slice(start, end))));
+    const isDated =
+      !isNumber && (before >= 2 || (before === SECTION && isWritten(path, path.lastIndexOf('.', end), end)));
     if (isYear) this.#numbers = 1;
     else if (isNumber && before > 0 && end - start <= 2) this.#numbers = before + 1;
     else this.#numbers = isDated && before === WHOLE_DATE ? SECTION : 0;
     return isDated;
   }
+}
+
+/** Whether nothing but the extension of a page that is written stands between two places. */
+export function isWritten(path: string, dot: number, end: number): boolean {
+  return end - dot <= 6 && WRITTEN.test(path.slice(dot, end));
 }

@@ -36,19 +36,31 @@ function placesOf(templates: readonly PlaceTemplate[], own: readonly string[] | 
 
 const KINDS = ['documentation', 'topic', 'title', 'source'] as const;
 
-/** @throws PagegateError policy_invalid */
+/** What several entries say of one host counts together. @throws PagegateError policy_invalid */
 export function compilePlaces(entries: readonly PlaceEntry[], filter: HostFilter): HostMap<HostPlaces> {
   const map = new HostMap<HostPlaces>(filter);
+  const said = new Map<string, readonly PlaceEntry[]>();
   for (const entry of entries) {
-    const templates = KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
     for (const host of entry.hosts) {
       const read = readPolicyHost(host);
       if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host: ${HOST_FORM}.`);
-      if (map.add(read.host, read.reach, placesOf(templates, entry.own)) !== undefined)
-        throw invalid(host, `The host "${host}" has its places twice.`);
+      const name = `${read.reach} ${read.host}`;
+      const all = [...(said.get(name) ?? []), entry];
+      said.set(name, all);
+      map.add(read.host, read.reach, placesOf(all.flatMap(templatesOf), ownOf(all)));
     }
   }
   return map;
+}
+
+function templatesOf(entry: PlaceEntry): PlaceTemplate[] {
+  return KINDS.flatMap((kind) => (entry[kind] ?? []).map((text) => readTemplate(text, CONTEXT[kind])));
+}
+
+/** First segments that are a host's own pages; undefined where no entry says which. */
+function ownOf(entries: readonly PlaceEntry[]): readonly string[] | undefined {
+  const lists = entries.flatMap(({ own }) => (own === undefined ? [] : [own]));
+  return lists.length === 0 ? undefined : lists.flat();
 }
 
 function readTemplate(text: string, context: number): PlaceTemplate {

@@ -54,10 +54,14 @@ export class PathOutline {
     return this.#placeEnd;
   }
 
-  /** Where the first folder ends that is a dictionary (`glossary`, `hosting-glossary`); infinite where none is. */
+  /** Where the first folder ends that is a dictionary (`glossary`, `hosting-glossary`), and of nothing but entries; infinite where none is. */
   get dictionaryEnd(): number {
     if (this.#placeEnd === UNKNOWN) this.#findPlaces(this.#segments);
     return this.#dictionaryEnd;
+  }
+
+  get hasDictionary(): boolean {
+    return this.dictionaryEnd < Number.POSITIVE_INFINITY;
   }
 
   /** Whether the segment is an entry of a dictionary: right below it, and nothing behind. A site that lies in the folder has more below. */
@@ -73,14 +77,20 @@ export class PathOutline {
   #findText(segments: PathSegments): number {
     const { path, count, starts, stops, lists } = segments;
     if (count === 0) return 0;
-    const last = count - 1;
+    const last = this.#lastOf(segments);
     const isText =
       lists[last]!.length > 0
         ? this.#placeWords.isSaid(lists[last]!, SAYS.textPage)
-        : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 || this.#isTextFile(segments);
+        : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 ||
+          (last === count - 1 && this.#isTextFile(segments));
     if (lists[last]!.length > 0 && !isText) return 0;
     const text = isText ? starts[last]! : this.#lastSentence(segments);
     return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
+  }
+
+  /** The last segment; the folder that it stands for where it is an index file. */
+  #lastOf(segments: PathSegments): number {
+    return isIndexed(segments, this.#placeWords) ? segments.count - 2 : segments.count - 1;
   }
 
   /** Whether the last segment is a file that sites have for programs (`robots.txt`), without a sign that some servers cut it at. */
@@ -90,8 +100,9 @@ export class PathOutline {
     return isFile && this.#placeWords.isSaid(segments.listsOfLastFile(), SAYS.textPage);
   }
 
-  #findDocumentation({ count, starts, lists }: PathSegments): number {
-    let at = count - 2;
+  #findDocumentation(segments: PathSegments): number {
+    const { starts, lists } = segments;
+    let at = this.#lastOf(segments) - 1;
     while (at > 0 && !this.#placeWords.isSaid(lists[at]!, SAYS.documentationPlace)) at--;
     return at > 0 ? starts[at]! : 0;
   }
@@ -99,16 +110,21 @@ export class PathOutline {
   #findPlaces({ path, count, starts, stops, ends, bits, lists }: PathSegments): void {
     this.#placeEnd = Number.POSITIVE_INFINITY;
     this.#dictionaryEnd = Number.POSITIVE_INFINITY;
-    for (let at = 0; at < count - 1; at++) {
+    let dictionary = -1;
+    for (let at = 0; at < count; at++) {
       const end = ends[at]!;
       if (stops[at] !== end) continue;
       const isWhole = lists[at]!.length > 0;
-      const hasWords = !isWhole && (bits[at]! & SIGN.separator) !== 0;
+      const hasWords = !isWhole && at < count - 1 && (bits[at]! & SIGN.separator) !== 0;
       const place = hasWords ? this.#placeNamed(path, starts[at]!, end) : 0;
       if (place !== 0) this.#placeEnd = Math.min(this.#placeEnd, end);
       const says = isWhole ? this.#placeWords.saidBy(lists[at]!) : place;
-      if ((says & SAYS.dictionaryWord) !== 0) this.#dictionaryEnd = Math.min(this.#dictionaryEnd, end);
+      // A word for an act or an interface with more behind it is no entry: a program that is called so lies there (`/terminology/api/token`).
+      if ((says & SAYS.dictionaryWord) !== 0 && dictionary < 0) dictionary = at;
     }
+    if (dictionary < 0) return;
+    for (let at = dictionary + 1; at < count - 1; at++) if (isAnyIn(lists[at]!, this.#acts)) return;
+    this.#dictionaryEnd = ends[dictionary]!;
   }
 
   /**
@@ -143,4 +159,9 @@ export class PathOutline {
     }
     return 0;
   }
+}
+
+/** Whether a path ends with a file that stands for its folder. */
+export function isIndexed({ count, lists }: PathSegments, placeWords: PlaceWords): boolean {
+  return count > 1 && placeWords.isSaid(lists[count - 1]!, SAYS.index);
 }

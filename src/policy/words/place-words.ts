@@ -54,7 +54,6 @@ export class PlaceWords {
     this.#says = new Uint32Array(tokens.names.length);
     for (const [name, list] of Object.entries(PLACE_LISTS))
       this.#says[tokens.ordinal(list)]! |= SAYS[name as keyof typeof SAYS];
-    this.#says[tokens.ordinal(PLACE_LISTS.dictionaryWord)]! |= SAYS.topicPlace;
   }
 
   /** All that a word says, as bits of {@link SAYS}. */

@@ -2,14 +2,15 @@
 
 import { DOT } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
+import { behindLanguage } from '../url/languages.ts';
 import { type PathSegments, SIGN } from '../url/path-segments.ts';
 import { hasTail, isCutMark, lastLetterEnd, wholeNameEnd } from '../url/segments.ts';
 import { listsOfCutName } from './cut-names.ts';
-import { DatedFolders } from './dated-folders.ts';
+import { DatedFolders, isWritten } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
 import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
-import { PathOutline } from './path-outline.ts';
+import { isIndexed, PathOutline } from './path-outline.ts';
 import { PlaceWords, SAYS } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
 import { withoutSiteName } from './site-name.ts';
@@ -36,8 +37,7 @@ const ONLY = 1 << POSITION.only.shift;
 
 /** Extensions of programs that servers run with the rest of the path. */
 const PROGRAM = /^\.(?:php[3-8]?|phtml|aspx?|ashx|cgi|pl|cfm)(?![a-z0-9])/i;
-/** The extension of a page that is written, not called: no title ends otherwise. */
-const WRITTEN = /^\.html?$/i;
+const UNKNOWN = -1;
 /** So many names before a key are looked at: those that name it, or say whose it is, and what stands before them. */
 const NAMED_MAX = 5;
 
@@ -76,6 +76,8 @@ export class Words {
   #isTopic = false;
   /** Segments from this one on are source files; the one before is the branch. */
   #sourceFrom = 0;
+  /** Where the path begins behind a language, once that was asked: the segment there counts as the first one, too. */
+  #firstStart = UNKNOWN;
 
   /**
    * `acts`: for each token list whether a condition asks for it in a path; `openPages`: the list of pages for everybody, which is noted as well.
@@ -96,7 +98,8 @@ export class Words {
 
   /** The context of a word behind all that was read. */
   get context(): number {
-    return this.#isTopic || this.#outline.textStart > 0 ? CONTEXT.topic : this.#level;
+    const isTopic = this.#isTopic || this.#outline.textStart > 0 || this.#outline.hasDictionary;
+    return isTopic ? CONTEXT.topic : this.#level;
   }
 
   clear(): void {
@@ -137,7 +140,7 @@ export class Words {
   /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
   readPath(path: string, places?: HostPlaces): void {
     const segments = this.#tokens.segments(path);
-    this.#beginPath(path, segments.count);
+    this.#beginPath(path, segments);
     const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
     const everywhere = places?.everywhere ?? CONTEXT.none;
     let count = 0;
@@ -147,10 +150,13 @@ export class Words {
       count++;
     }
     this.placeContext = given?.[count - 1] ?? everywhere;
-    if (count > 0) this.#readEnd(segments, count);
+    if (count === 0) return;
+    // A file that stands for its folder: what ends the path is the folder as well.
+    if (count > 1 && isIndexed(segments, this.#placeWords)) this.#readEnd(segments, count - 1);
+    this.#readEnd(segments, count);
   }
 
-  #beginPath(path: string, count: number): void {
+  #beginPath(path: string, segments: PathSegments): void {
     this.lastStart = 0;
     this.lastEnd = 0;
     this.lastContext = CONTEXT.none;
@@ -159,8 +165,11 @@ export class Words {
     this.#isTitleNext = false;
     this.#isTopic = false;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
+    this.#firstStart = UNKNOWN;
     // A single word is a page of the site itself there, and no article.
-    if (this.#isHelpHost && count === 1) this.#level = CONTEXT.reading;
+    if (!this.#isHelpHost) return;
+    const folders = isIndexed(segments, this.#placeWords) ? segments.count - 1 : segments.count;
+    if (folders === 1) this.#level = CONTEXT.reading;
   }
 
   /** Reads the segment `at`, the one with a name at `position`; `given` is the context that its place has. */
@@ -182,7 +191,7 @@ export class Words {
     const isAsked = isAnyIn(lists, this.#wanted);
     const isNamed =
       this.#dates.isDated(path, start, end) || wasTitleNext || (isAsked && this.#outline.isEntry(start, end));
-    const isWhole = wholeEnd === end || (isNamed && WRITTEN.test(path.slice(wholeEnd, end)));
+    const isWhole = wholeEnd === end || (isNamed && isWritten(path, wholeEnd, end));
     const isTitle =
       (isNamed && isWhole && this.#canBeTitle(path, start, end, stop)) || (isAsked && isThreadTitle(segments, at));
     const context = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
@@ -192,7 +201,7 @@ export class Words {
     if (lists.length === 0) return;
     // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
     const isEnd = stop < end && end < path.length && PROGRAM.test(path.slice(stop, end));
-    this.#markAt(0, position, (position === 0 ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
+    this.#markAt(0, position, (this.#isFirst(segments, position) ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
     // A name that somebody chose announces nothing, whatever stands behind it.
     if (isNamed || context >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
       // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
@@ -216,10 +225,11 @@ export class Words {
   #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
-    if (this.#isTopic || (isAsked && isBeforeMore && start < this.#outline.textStart)) return CONTEXT.topic;
-    if (this.#level >= CONTEXT.documentation || !isAsked) return this.#level;
+    if (this.#isTopic) return CONTEXT.topic;
+    if (!isAsked) return this.#level;
+    if ((isBeforeMore && start < this.#outline.textStart) || start > this.#outline.dictionaryEnd) return CONTEXT.topic;
+    if (this.#level >= CONTEXT.documentation) return this.#level;
     const isBelowPlace = start > this.#outline.placeEnd;
-    if (isBelowPlace && start > this.#outline.dictionaryEnd) return CONTEXT.topic;
     const level = Math.max(this.#level, isBelowPlace ? CONTEXT.reading : CONTEXT.none);
     if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#outline.documentationStart) return level;
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
@@ -242,7 +252,8 @@ export class Words {
   }
 
   /** Reads what is told of the last of `count` names, and of those before it, now that it is known to be the last. */
-  #readEnd({ path, starts, ends, stops, bits }: PathSegments, count: number): void {
+  #readEnd(segments: PathSegments, count: number): void {
+    const { path, starts, ends, stops, bits } = segments;
     const position = count - 1;
     const last = this.#named[position]!;
     const lists = this.#lists[position]!;
@@ -253,25 +264,31 @@ export class Words {
       // Signs at its end are no part of a name, unless an extension follows.
       const isDotted = path.charCodeAt(stops[last]!) === DOT;
       const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.lastStart, stops[last]!);
-      this.#readProgram(path, stop, position);
+      this.#readProgram(segments, stop, position);
       this.#readOwnName(path, stop);
     } else {
       this.#markAt(0, position, LAST);
-      if (count === 1) this.#markAt(1, position, ONLY);
-      else this.#markNamesBefore(path, starts, ends, position);
+      if (this.#isFirst(segments, position)) this.#markAt(1, position, ONLY);
+      if (position > 0) this.#markAfterKey(path, starts, ends, position);
     }
     // Every key has one of the two.
     const mayBeKey = count > 1 && (bits[last]! & (SIGN.digit | SIGN.at)) !== 0;
     if (mayBeKey && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
   }
 
-  /** Marks the last word by the name before it, and that one where the word stands for its folder. */
-  #markNamesBefore(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
-    const lists = this.#lists[position]!;
-    if (this.#placeWords.isSaid(lists, SAYS.index)) this.#markAt(0, position - 1, LAST);
+  /** Marks the last word by the name before it. */
+  #markAfterKey(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
     const before = this.#named[position - 1]!;
-    if (isAnyIn(lists, this.#wanted) && isNumberOrKey(path, starts[before]!, ends[before]!))
+    if (isAnyIn(this.#lists[position]!, this.#wanted) && isNumberOrKey(path, starts[before]!, ends[before]!))
       this.#markAt(1, position, AFTER_ID);
+  }
+
+  /** Whether a segment begins the path: behind a language it does, but where documentation in that language may stand. */
+  #isFirst({ path, starts }: PathSegments, position: number): boolean {
+    if (position === 0) return true;
+    if (this.#contexts[position]! >= CONTEXT.documentation) return false;
+    if (this.#firstStart === UNKNOWN) this.#firstStart = behindLanguage(path);
+    return starts[this.#named[position]!] === this.#firstStart;
   }
 
   /** Marks what stands before the key at `position`: right before it, and before what names the key or says whose it is. */
@@ -297,10 +314,11 @@ export class Words {
   }
 
   /** Reads the last segment as a program's name. */
-  #readProgram(path: string, stop: number, position: number): void {
-    const name = this.#programs.read(path, this.lastStart, stop, this.lastEnd);
+  #readProgram(segments: PathSegments, stop: number, position: number): void {
+    const name = this.#programs.read(segments.path, this.lastStart, stop, this.lastEnd);
     if (name === undefined) return;
-    this.#markTakenApart(0, name.lists, position === 0 ? ANY | FIRST | LAST : ANY | LAST);
+    const isFirst = this.#isFirst(segments, position);
+    this.#markTakenApart(0, name.lists, isFirst ? ANY | FIRST | LAST : ANY | LAST);
     this.#markTakenApart(1, name.parts, PART);
   }
 

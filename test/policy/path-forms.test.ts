@@ -1,0 +1,139 @@
+/** One page in several forms of its path: in a language, as the index file of its folder, with parameters of segments. */
+import { describe, expect, it } from 'vitest';
+import { behindLanguage } from '../../src/policy/url/languages.ts';
+import { judge } from './support.ts';
+
+const allowed = (urls: readonly string[]): string[] => urls.filter((url) => judge(url).startsWith('allow'));
+
+describe('a path behind a language', () => {
+  const LANGUAGES = ['en', 'de', 'pt-BR', 'zh-Hans', 'fr_FR', 'us/en', 'en/gb', 'EN', 'en;x=1'];
+
+  it.each([
+    '/recovery',
+    '/activate',
+    '/wishlist',
+    '/create',
+    '/webmail',
+    '/roundcube/',
+    '/session/new',
+    '/jenkins/manage',
+    '/continue-with-sso/x',
+    '/?q=user/login',
+    '/index.php?controller=authentication',
+    '/#login',
+  ])('is judged as it is without: %s', (path) => {
+    expect(judge(`https://example.org${path}`)).toMatch(/^deny rules/);
+    expect(allowed(LANGUAGES.map((language) => `https://example.org/${language}${path}`))).toEqual([]);
+  });
+
+  it.each(['https://my.example.org/', 'https://mail.example.org/', 'https://customers.example.org/'])(
+    'is the front page, too: %s',
+    (url) => {
+      expect(judge(url)).toMatch(/^deny rules/);
+      expect(allowed(['en', 'en/', '/en/index.html', 'us/en', '/'].map((path) => url + path))).toEqual([]);
+    },
+  );
+
+  it('does not begin anew in documentation, behind the name of an owner, or behind a section of news', () => {
+    const reading = ['docs.example.org/en/login', 'github.com/de/activate', 'example.org/tv/activate'];
+    expect(reading.filter((url) => judge(url) !== 'allow default/classified_read')).toEqual([]);
+  });
+
+  it.each([
+    ['/en/login', '/en/'],
+    ['//en//login', '//en//'],
+    ['/us/en/login', '/us/en/'],
+    ['/en-us;x=1/login', '/en-us;x=1/'],
+    ['/en/us/de/login', '/en/us/'],
+    ['/zh-hans', '/zh-hans'],
+    ['/en', '/en'],
+    ['/us/login', '/'],
+    ['/e1/login', '/'],
+    ['/eng/login', '/'],
+    ['/en-usa/login', '/'],
+    ['/é/login', '/'],
+    ['/', '/'],
+    ['', ''],
+  ])('begins behind it: %s', (path, before) => {
+    expect(path.slice(0, behindLanguage(path))).toBe(before);
+  });
+});
+
+describe('the index file of a folder', () => {
+  it.each([
+    'https://example.org/activate',
+    'https://example.org/create',
+    'https://example.org/invite/accept/5a3b9c1d',
+    'https://example.org/posts/12/like',
+    'https://example.org/book-it/2024',
+    'https://www.rei.com/YourAccountLoginView',
+    'https://www.coolblue.nl/mijn-coolblue-account',
+    'https://example.org/sign-up/docs',
+    'https://example.org/purge?id=5',
+    'https://support.example.org/get-bearer-token',
+    'https://example.org/graphql?query=mutation%7Bdrop%7Bid%7D%7D',
+  ])('is judged as the folder: %s', (url) => {
+    const [, path, query] = /^([^?]*)(.*)$/.exec(url)!;
+    expect(judge(url)).toMatch(/^deny rules/);
+    expect(allowed(['index.html', 'index.php', 'Default.aspx'].map((file) => `${path}/${file}${query}`))).toEqual([]);
+  });
+
+  it('leaves text readable that the folder ends with', () => {
+    for (const path of ['/checkout/privacy-policy', '/login/five-ways-to-choose-a-password', '/glossary/login'])
+      expect(judge(`https://example.org${path}/index.html`)).toBe(judge(`https://example.org${path}/`));
+  });
+
+  it('is nothing where no folder stands before it', () => {
+    expect(judge('https://example.org/;x/index.php')).toBe('allow default/classified_read');
+  });
+});
+
+describe('signs that may end a name', () => {
+  it.each([
+    'https://example.org/a&&&&&setup.exe',
+    'https://example.org/todo;s.exe',
+    'https://example.org/..env..Sign-Inde=+',
+    'https://example.org/edit/%25',
+    'https://example.org/graphql?query=mutation%7Bdrop%7Bid%7D%7D',
+    'https://example.org/proxy/http://172.16.5.4:3000/x',
+    'https://example.org/x/http://evil.example.com:8080/x',
+  ])('change nothing before them: %s', (url) => {
+    const [, start, end] = /^(.*?)(\/x|\?.*|)$/.exec(url)!;
+    expect(judge(url)).not.toMatch(/^allow/);
+    const tails = [';x=1', ';v=1.0', '&x=1', '&&x=1', '&x=1&y=2', ';jsessionid=0A1B2C', ';a=b;c=d', '&x=1;v=1.0'];
+    expect(allowed(tails.map((tail) => `${start}${tail}${end}`))).toEqual([]);
+  });
+});
+
+describe('parameters of a segment', () => {
+  it('are no part of the number or the key before a word', () => {
+    for (const key of ['5', 'a1b2c3d4', '2024-11-05-12'])
+      for (const tail of ['', ';jsessionid=0A1B2C', ';x=1', ';'])
+        expect([tail, judge(`https://example.org/${key}${tail}/run`)]).toEqual([
+          tail,
+          judge(`https://example.org/${key}/run`),
+        ]);
+    expect(judge('https://example.org/5;jsessionid=0A1B2C/run')).toBe('deny rules/action_get');
+  });
+});
+
+describe('a dictionary', () => {
+  it('holds entries, and no programs', () => {
+    const entries = ['terminology/login', 'glossary/l/login', 'hosting-lexikon/warenkorb', 'wörterbuch/a/anmelden'];
+    for (const path of entries) expect(judge(`https://example.org/${path}`)).toBe('allow default/classified_read');
+    const programs = ['terminology/api/token', 'terminology/oauth2/token', 'terminology/v1/oauth/authorize'];
+    expect(allowed(programs.map((path) => `https://example.org/${path}`))).toEqual([]);
+  });
+});
+
+describe('an article behind a date', () => {
+  it.each(['html', 'htm', 'ghtml', 'shtml', 'xhtml'])(
+    'is one with the extension of a written page: .%s',
+    (extension) => {
+      expect(judge(`https://example.org/noticias/2024/05/03/cadastro.${extension}`)).toBe(
+        'allow default/classified_read',
+      );
+      expect(judge('https://example.org/a/2024/05/03/cadastro.php')).toMatch(/^deny/);
+    },
+  );
+});
