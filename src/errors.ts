@@ -489,6 +489,11 @@ const ACCOUNTS = table({
     message:
       'The ledger was written by another version of pagegate; use the newer program, or open it for writing once.',
   },
+  no_installation: {
+    exit: EXIT.negative,
+    message:
+      'There is no installation in this state directory: check --state-dir and state_dir; a new one begins with `pagegate license install FILE`.',
+  },
   no_ledger: {
     exit: EXIT.negative,
     message:
