@@ -550,7 +550,7 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, for example with pagegate prune, or build on another disk (`pagegate build --temp`).',
+      'There is not enough free space for the build; free some, for example with `pagegate prune`, or use a larger disk.',
   },
   build_path: {
     exit: EXIT.bad_input,
