@@ -119,7 +119,10 @@ export class SpaceWatch {
   /** @throws PagegateError build_no_space where the index has no space */
   async check(): Promise<void> {
     const folder = this.#tempFolder;
-    const tempBytes = readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    const tempBytes = readdirSync(folder).reduce(
+      (sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
     await checkFolder(this.#outFolder, tempBytes + SLACK_BYTES);
   }
 
